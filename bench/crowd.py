@@ -7,7 +7,7 @@ import anyio
 
 from bench.asking import Ask
 from bench.stage import HERE, Stage
-from tests.store.crowd import MEASURED, fill
+from tests.store.large_store import MEASURED, fill
 
 LAST = b'"total":'
 _LIST = Ask(path="/api/tools", method="GET", holds=LAST)

@@ -23,7 +23,7 @@ from bench.report import title
 from bench.stage import HERE, MANY, PORT, Stage
 from tests.gates.locks import versions as locked
 from tests.parts import peers, proxies
-from tests.parts.shelf import take
+from tests.parts.registry import take
 
 PACKAGES = sysconfig.get_path("platlib")
 PIPE, WEB = "pipe", "web"

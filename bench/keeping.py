@@ -6,7 +6,7 @@ from pathlib import Path
 from bench.outcome import Outcome
 from bench.picture import contest, picture
 from bench.report import markdown
-from tests.parts.place import ROOT
+from tests.parts.install import ROOT
 
 HERE = Path(__file__).resolve().parent
 PICTURES = {"bench.svg": picture, "bench-gateways.svg": contest}

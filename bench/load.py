@@ -10,8 +10,8 @@ from pathlib import Path
 
 from bench.asking import FIRST_ID, HOST, Ask
 from bench.cores import Cores
-from tests.parts.place import ROOT, Missing
-from tests.parts.shelf import take
+from tests.parts.install import ROOT, Missing
+from tests.parts.registry import take
 
 _SCRIPT = Path(__file__).resolve().parent / "load.lua"
 

@@ -7,7 +7,7 @@ from bench.asking import Ask, ask, mcp_call, plain_bytes, rest_call, rest_list, 
 from bench.crowd import users
 from bench.gateways import PACKAGES, calls, lists
 from bench.stage import HERE, MANY, PORT, Stage
-from tests.parts.shelf import take
+from tests.parts.registry import take
 
 _FEW = ("toolcrib", "small.yaml", rest_call())
 _MANY = ("toolcrib-10000", "large.yaml", rest_call())

@@ -11,7 +11,7 @@ from pathlib import Path
 from bench.asking import Ask, WrongAnswer, ask, rest_call
 from bench.cores import Cores
 from bench.process import NotStarted, Peer, started
-from tests.parts.place import Missing
+from tests.parts.install import Missing
 from tests.parts.ports import free_port
 
 HERE = Path(__file__).resolve().parent

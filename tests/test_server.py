@@ -9,7 +9,7 @@ import aiohttp
 import anyio
 import pytest
 
-from tests.frontends.rest.bench import Waiting, add, who
+from tests.frontends.rest.tools import WaitingTool, add, who
 from tests.gateways import ADMIN, Message, listening, open_gateway
 from tests.waiting import until
 from toolcrib.config import ConfigError
@@ -82,7 +82,7 @@ async def test_a_body_over_the_limit_without_its_length() -> None:
 
 
 async def test_it_stops_when_the_call_at_hand_is_done() -> None:
-    waiting = Waiting()
+    waiting = WaitingTool()
     async with open_gateway(tools=[waiting.tool(), add]) as gateway:
         ended, url_of = anyio.Event(), anyio.create_memory_object_stream[str](1)
 
@@ -117,7 +117,7 @@ async def test_it_stops_when_the_call_at_hand_is_done() -> None:
 @pytest.mark.parametrize("second", [False, True])
 @pytest.mark.slow
 async def test_a_call_that_does_not_end_is_cut_short(second: bool) -> None:
-    waiting = Waiting()
+    waiting = WaitingTool()
     async with open_gateway(tools=[waiting.tool()]) as gateway:
         url_of = anyio.create_memory_object_stream[str](1)
         outcome: list[Any] = []

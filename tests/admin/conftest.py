@@ -4,10 +4,10 @@ from collections.abc import AsyncGenerator
 
 import pytest
 
-from tests.admin.desks import Desks, open_desks
+from tests.admin.admin_setup import AdminSetup, open_admin
 
 
 @pytest.fixture
-async def desks() -> AsyncGenerator[Desks]:
-    async with open_desks() as made:
+async def admin() -> AsyncGenerator[AdminSetup]:
+    async with open_admin() as made:
         yield made

@@ -4,7 +4,16 @@ from typing import Any
 
 import pytest
 
-from tests.admin.desks import ADMIN, DEVELOPER, NOTES, NOTES_APP, OTHER, Desks, a_definition, an_actor
+from tests.admin.admin_setup import (
+    ADMIN,
+    DEVELOPER,
+    NOTES,
+    NOTES_APP,
+    OTHER,
+    AdminSetup,
+    a_definition,
+    an_actor,
+)
 from toolcrib.admin import app_admin as desk
 from toolcrib.admin.app_admin import spell_app
 from toolcrib.apps.signature import digest
@@ -22,39 +31,39 @@ def faults(error: pytest.ExceptionInfo[Refused]) -> list[str]:
     return [each["path"] for each in problem.details["faults"]]
 
 
-async def test_a_new_app_is_given_its_key_once_and_only_the_hash_is_kept(desks: Desks) -> None:
-    app, key = await desks.apps.put(NOTES, NOTES_APP, DEVELOPER)
+async def test_a_new_app_is_given_its_key_once_and_only_the_hash_is_kept(admin: AdminSetup) -> None:
+    app, key = await admin.apps.put(NOTES, NOTES_APP, DEVELOPER)
     assert key is not None
     assert (app.owner, app.public_url, app.version) == ("dev", "https://notes.example/app", 1)
-    assert (await desks.store.apps.get(NOTES)) == app
+    assert (await admin.store.apps.get(NOTES)) == app
     assert app.digest == digest(key)
     assert Redactor().text(f"made {key}, then") == "made [redacted], then", "the log knows it by its shape"
-    again, none = await desks.apps.put(NOTES, {**NOTES_APP, "name": "New"}, DEVELOPER)
+    again, none = await admin.apps.put(NOTES, {**NOTES_APP, "name": "New"}, DEVELOPER)
     assert (none, again.name, again.version, again.digest) == (None, "New", 2, app.digest)
-    assert desks.told() == [("apps", NOTES), ("apps", NOTES)]
-    assert desks.served[NOTES].name == "New"
+    assert admin.told() == [("apps", NOTES), ("apps", NOTES)]
+    assert admin.served[NOTES].name == "New"
 
 
 @pytest.mark.requirement("I1")
-async def test_an_app_is_its_developers_alone_and_the_admins(desks: Desks) -> None:
-    await desks.add()
+async def test_an_app_is_its_developers_alone_and_the_admins(admin: AdminSetup) -> None:
+    await admin.add()
     for attempt in (
-        desks.apps.put(NOTES, NOTES_APP, OTHER),
-        desks.apps.define(NOTES, [], OTHER),
-        desks.apps.rotate(NOTES, OTHER),
-        desks.apps.drop(NOTES, OTHER),
-        desks.apps.drop(NOTES, an_actor(key="dev")),
+        admin.apps.put(NOTES, NOTES_APP, OTHER),
+        admin.apps.define(NOTES, [], OTHER),
+        admin.apps.rotate(NOTES, OTHER),
+        admin.apps.drop(NOTES, OTHER),
+        admin.apps.drop(NOTES, an_actor(key="dev")),
     ):
         with pytest.raises(Refused, match="crib:admin") as error:
             await attempt
         assert error.value.problem.code == "SCOPE_DENIED"
-    await desks.apps.put(NOTES, NOTES_APP, ADMIN)
-    assert (await desks.apps.get(NOTES)).owner == "dev"
+    await admin.apps.put(NOTES, NOTES_APP, ADMIN)
+    assert (await admin.apps.get(NOTES)).owner == "dev"
 
 
-async def test_what_others_see_of_an_app_is_not_where_it_is_and_whose(desks: Desks) -> None:
-    await desks.add()
-    app = await desks.apps.get(NOTES)
+async def test_what_others_see_of_an_app_is_not_where_it_is_and_whose(admin: AdminSetup) -> None:
+    await admin.add()
+    app = await admin.apps.get(NOTES)
     inside = {"owner", "publicUrl", "created", "updated", "warnings"}
     assert set(spell_app(app, DEVELOPER.caller)) - set(spell_app(app, OTHER.caller)) == inside
     assert app.digest is not None
@@ -81,13 +90,13 @@ async def test_what_others_see_of_an_app_is_not_where_it_is_and_whose(desks: Des
     ],
 )
 async def test_an_app_with_faults_is_not_stored(
-    desks: Desks, package: str, body: Any, wrong: list[str]
+    admin: AdminSetup, package: str, body: Any, wrong: list[str]
 ) -> None:
     with pytest.raises(Refused) as error:
-        await desks.apps.put(package, body, DEVELOPER)
+        await admin.apps.put(package, body, DEVELOPER)
     assert faults(error) == wrong
-    assert await desks.store.apps.all() == []
-    assert desks.told() == []
+    assert await admin.store.apps.all() == []
+    assert admin.told() == []
 
 
 @pytest.mark.requirement("I5")
@@ -102,21 +111,21 @@ async def test_an_app_with_faults_is_not_stored(
         "http://10.1.2.3",
     ],
 )
-async def test_an_app_cannot_send_the_gateway_to_places_inside(desks: Desks, url: str) -> None:
+async def test_an_app_cannot_send_the_gateway_to_places_inside(admin: AdminSetup, url: str) -> None:
     for exists in (False, True):
         with pytest.raises(Refused, match="cannot be used") as error:
-            await desks.apps.put(NOTES, {**NOTES_APP, "publicUrl": url}, DEVELOPER)
+            await admin.apps.put(NOTES, {**NOTES_APP, "publicUrl": url}, DEVELOPER)
         assert faults(error) == ["publicUrl"]
         if not exists:
-            await desks.add()
+            await admin.add()
 
 
 @pytest.mark.requirement("I5")
-async def test_who_gave_an_address_is_recorded(desks: Desks) -> None:
+async def test_who_gave_an_address_is_recorded(admin: AdminSetup) -> None:
     public, local = "https://notes.example", "http://127.0.0.1:9000"
 
     async def put(url: str | None, actor: Actor) -> str | None:
-        app, _ = await desks.apps.put(NOTES, {"name": "Notes", "publicUrl": url}, actor)
+        app, _ = await admin.apps.put(NOTES, {"name": "Notes", "publicUrl": url}, actor)
         return app.url_giver
 
     assert await put(public, DEVELOPER) == "other"
@@ -129,122 +138,124 @@ async def test_who_gave_an_address_is_recorded(desks: Desks) -> None:
     assert await put("https://other.example", ADMIN) == "operator"
 
 
-async def test_a_name_that_another_source_has_is_refused(desks: Desks) -> None:
+async def test_a_name_that_another_source_has_is_refused(admin: AdminSetup) -> None:
     with pytest.raises(Refused) as error:
-        await desks.apps.put("taken.by.another", NOTES_APP, DEVELOPER)
+        await admin.apps.put("taken.by.another", NOTES_APP, DEVELOPER)
     assert error.value.problem.code == "ALREADY_EXISTS"
 
 
 @pytest.mark.requirement("D2")
-async def test_tools_are_stored_whole_or_not_at_all(desks: Desks) -> None:
-    await desks.add()
+async def test_tools_are_stored_whole_or_not_at_all(admin: AdminSetup) -> None:
+    await admin.add()
     good, bad = a_definition("new"), a_definition("a:b", inputSchema={"type": "array"})
     with pytest.raises(Refused) as error:
-        await desks.apps.define(NOTES, [good, bad, 3], DEVELOPER)
+        await admin.apps.define(NOTES, [good, bad, 3], DEVELOPER)
     assert {"tools[1].name", "tools[1].inputSchema.type", "tools[2]"} <= set(faults(error))
-    assert spell_app(await desks.apps.get(NOTES), DEVELOPER.caller)["tools"] == ["add", "list"]
-    stored = await desks.apps.define(NOTES, [good], DEVELOPER)
+    assert spell_app(await admin.apps.get(NOTES), DEVELOPER.caller)["tools"] == ["add", "list"]
+    stored = await admin.apps.define(NOTES, [good], DEVELOPER)
     assert stored == {"packageName": NOTES, "version": 3, "tools": ["new"], "warnings": []}
-    assert [each.definition for each in desks.served[NOTES].tools] == [good]
+    assert [each.definition for each in admin.served[NOTES].tools] == [good]
 
 
 @pytest.mark.requirement("D4")
-async def test_hardware_nobody_knows_is_stored_with_a_warning(desks: Desks) -> None:
-    await desks.add(NOTES, {**NOTES_APP, "hardwareRequirements": [{"type": "GPS", "level": "REQUIRED"}]})
-    stored = await desks.apps.define(NOTES, [a_definition()], DEVELOPER)
+async def test_hardware_nobody_knows_is_stored_with_a_warning(admin: AdminSetup) -> None:
+    await admin.add(NOTES, {**NOTES_APP, "hardwareRequirements": [{"type": "GPS", "level": "REQUIRED"}]})
+    stored = await admin.apps.define(NOTES, [a_definition()], DEVELOPER)
     assert "GPS" in stored["warnings"][0]
-    assert spell_app(desks.served[NOTES], DEVELOPER.caller)["warnings"] == stored["warnings"]
+    assert spell_app(admin.served[NOTES], DEVELOPER.caller)["warnings"] == stored["warnings"]
 
 
-async def test_another_key_ends_the_old_one_and_whoever_is_connected_with_it(desks: Desks) -> None:
-    old = await desks.add()
-    await desks.users.install("ann", NOTES, None)
-    await desks.users.begin("ann", worn=None, language=None, time_zone=None)
-    await desks.users.start("ann", NOTES)
-    new = await desks.apps.rotate(NOTES, DEVELOPER)
-    assert desks.sockets[0].closed is not None
-    assert desks.state("ann") == "stopped"
-    assert desks.apps.holder(NOTES, old) is None
-    app = desks.apps.holder(NOTES, new)
+async def test_another_key_ends_the_old_one_and_whoever_is_connected_with_it(admin: AdminSetup) -> None:
+    old = await admin.add()
+    await admin.users.install("ann", NOTES, None)
+    await admin.users.begin("ann", worn=None, language=None, time_zone=None)
+    await admin.users.start("ann", NOTES)
+    new = await admin.apps.rotate(NOTES, DEVELOPER)
+    assert admin.sockets[0].closed is not None
+    assert admin.state("ann") == "stopped"
+    assert admin.apps.holder(NOTES, old) is None
+    app = admin.apps.holder(NOTES, new)
     assert app is not None
     assert app.package == NOTES
-    assert desks.apps.holder("com.example.other", new) is None
+    assert admin.apps.holder("com.example.other", new) is None
 
 
-async def test_an_app_that_moves_must_connect_again_and_one_that_does_not_stays(desks: Desks) -> None:
-    await desks.add()
-    await desks.users.install("ann", NOTES, None)
-    await desks.users.begin("ann", worn=None, language=None, time_zone=None)
-    await desks.users.start("ann", NOTES)
-    await desks.apps.put(NOTES, {**NOTES_APP, "name": "Other"}, DEVELOPER)
-    assert desks.state("ann") == "running"
-    await desks.apps.put(NOTES, {**NOTES_APP, "publicUrl": "https://moved.example"}, DEVELOPER)
-    assert desks.state("ann") == "stopped"
+async def test_an_app_that_moves_must_connect_again_and_one_that_does_not_stays(admin: AdminSetup) -> None:
+    await admin.add()
+    await admin.users.install("ann", NOTES, None)
+    await admin.users.begin("ann", worn=None, language=None, time_zone=None)
+    await admin.users.start("ann", NOTES)
+    await admin.apps.put(NOTES, {**NOTES_APP, "name": "Other"}, DEVELOPER)
+    assert admin.state("ann") == "running"
+    await admin.apps.put(NOTES, {**NOTES_APP, "publicUrl": "https://moved.example"}, DEVELOPER)
+    assert admin.state("ann") == "stopped"
 
 
-async def test_an_app_that_is_removed_is_gone_for_everybody(desks: Desks) -> None:
-    await desks.add()
-    await desks.users.install("ann", NOTES, None)
-    desks.told()
-    await desks.apps.drop(NOTES, DEVELOPER)
-    assert desks.told() == [("apps", NOTES), ("users", "")]
-    assert (await desks.users.get("ann"))["apps"] == []
-    for attempt in (desks.apps.get(NOTES), desks.apps.drop(NOTES, DEVELOPER)):
+async def test_an_app_that_is_removed_is_gone_for_everybody(admin: AdminSetup) -> None:
+    await admin.add()
+    await admin.users.install("ann", NOTES, None)
+    admin.told()
+    await admin.apps.drop(NOTES, DEVELOPER)
+    assert admin.told() == [("apps", NOTES), ("users", "")]
+    assert (await admin.users.get("ann"))["apps"] == []
+    for attempt in (admin.apps.get(NOTES), admin.apps.drop(NOTES, DEVELOPER)):
         with pytest.raises(Refused) as error:
             await attempt
         assert error.value.problem.code == "NOT_FOUND"
 
 
-async def test_pages_of_apps(desks: Desks) -> None:
+async def test_pages_of_apps(admin: AdminSetup) -> None:
     for name in ("c.c", "a.a", "b.b"):
-        await desks.apps.put(name, NOTES_APP, DEVELOPER)
-    assert [app.package for app in desks.apps.page(limit=2)] == ["a.a", "b.b"]
-    assert [app.package for app in desks.apps.page(after="b.b")] == ["c.c"]
+        await admin.apps.put(name, NOTES_APP, DEVELOPER)
+    assert [app.package for app in admin.apps.page(limit=2)] == ["a.a", "b.b"]
+    assert [app.package for app in admin.apps.page(after="b.b")] == ["c.c"]
 
 
-async def test_one_developer_does_not_fill_the_catalog(desks: Desks, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_one_developer_does_not_fill_the_catalog(
+    admin: AdminSetup, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(desk, "MOST_APPS", 2)
     monkeypatch.setattr(desk, "MOST_TOOLS", 3)
-    await desks.add()
-    await desks.apps.put("a.a", NOTES_APP, DEVELOPER)
+    await admin.add()
+    await admin.apps.put("a.a", NOTES_APP, DEVELOPER)
     with pytest.raises(Refused, match="2 apps at most") as error:
-        await desks.apps.put("b.b", NOTES_APP, DEVELOPER)
+        await admin.apps.put("b.b", NOTES_APP, DEVELOPER)
     assert faults(error) == ["package"]
-    await desks.apps.put("b.b", NOTES_APP, OTHER)
+    await admin.apps.put("b.b", NOTES_APP, OTHER)
     with pytest.raises(Refused, match="3 at most") as error:
-        await desks.apps.define("a.a", [a_definition("one"), a_definition("two")], DEVELOPER)
+        await admin.apps.define("a.a", [a_definition("one"), a_definition("two")], DEVELOPER)
     assert faults(error) == ["tools"]
     for actor, names in ((DEVELOPER, ("one",)), (ADMIN, ("one", "two"))):
-        await desks.apps.define("a.a", [a_definition(name) for name in names], actor)
-    await desks.apps.define("a.a", [a_definition("three"), a_definition("two")], DEVELOPER)
+        await admin.apps.define("a.a", [a_definition(name) for name in names], actor)
+    await admin.apps.define("a.a", [a_definition("three"), a_definition("two")], DEVELOPER)
 
 
 async def test_tools_for_which_the_catalog_has_no_room_are_refused_where_they_are_sent_in(
-    desks: Desks,
+    admin: AdminSetup,
 ) -> None:
-    await desks.add()
-    desks.room = 1
+    await admin.add()
+    admin.room = 1
     for actor in (DEVELOPER, ADMIN):
         with pytest.raises(Refused, match="the catalog is full") as error:
-            await desks.apps.define(NOTES, [a_definition(name) for name in "abcd"], actor)
+            await admin.apps.define(NOTES, [a_definition(name) for name in "abcd"], actor)
         assert faults(error) == ["tools"]
-    await desks.apps.define(NOTES, [a_definition(name) for name in "abc"], DEVELOPER)
-    desks.room = -5
-    await desks.apps.define(NOTES, [a_definition(name) for name in "ab"], DEVELOPER)
+    await admin.apps.define(NOTES, [a_definition(name) for name in "abc"], DEVELOPER)
+    admin.room = -5
+    await admin.apps.define(NOTES, [a_definition(name) for name in "ab"], DEVELOPER)
 
 
-async def test_a_developer_changes_things_so_often_and_not_more(desks: Desks) -> None:
-    await desks.add()
+async def test_a_developer_changes_things_so_often_and_not_more(admin: AdminSetup) -> None:
+    await admin.add()
     for _ in range(desk.CHANGES[0] - 2):
-        await desks.apps.define(NOTES, [], DEVELOPER)
+        await admin.apps.define(NOTES, [], DEVELOPER)
     for attempt in (
-        desks.apps.put(NOTES, NOTES_APP, DEVELOPER),
-        desks.apps.define(NOTES, [], DEVELOPER),
-        desks.apps.rotate(NOTES, DEVELOPER),
-        desks.apps.drop(NOTES, DEVELOPER),
+        admin.apps.put(NOTES, NOTES_APP, DEVELOPER),
+        admin.apps.define(NOTES, [], DEVELOPER),
+        admin.apps.rotate(NOTES, DEVELOPER),
+        admin.apps.drop(NOTES, DEVELOPER),
     ):
         with pytest.raises(Refused, match="too many changes") as error:
             await attempt
         assert error.value.problem.code == "RATE_LIMITED"
-    await desks.apps.put("a.a", NOTES_APP, OTHER)
-    await desks.apps.drop(NOTES, ADMIN)
+    await admin.apps.put("a.a", NOTES_APP, OTHER)
+    await admin.apps.drop(NOTES, ADMIN)

@@ -3,7 +3,7 @@
 import anyio
 import pytest
 
-from tests.admin.desks import CAMERA, CAMERA_APP, NOTES, Desks
+from tests.admin.admin_setup import CAMERA, CAMERA_APP, NOTES, AdminSetup
 from toolcrib.admin.app_storage import LONGEST_VALUE, MOST_BYTES, MOST_KEYS, AppStorage
 from toolcrib.errors import Refused
 
@@ -11,12 +11,12 @@ pytestmark = pytest.mark.anyio
 
 
 @pytest.fixture
-async def storage(desks: Desks) -> AppStorage:
-    await desks.add()
-    await desks.add(CAMERA, CAMERA_APP)
+async def storage(admin: AdminSetup) -> AppStorage:
+    await admin.add()
+    await admin.add(CAMERA, CAMERA_APP)
     for user in ("ann", "bob"):
-        await desks.users.install(user, NOTES, None)
-    return AppStorage(desks.store.app_data)
+        await admin.users.install(user, NOTES, None)
+    return AppStorage(admin.store.app_data)
 
 
 async def test_what_is_kept_is_one_apps_and_one_users(storage: AppStorage) -> None:

@@ -5,7 +5,7 @@ from collections.abc import AsyncGenerator
 import anyio
 import pytest
 
-from tests.admin.desks import NOTES, Desks, open_desks
+from tests.admin.admin_setup import NOTES, AdminSetup, open_admin
 from tests.clocks import DAY, Machine
 from toolcrib.sessions import SessionUse
 
@@ -17,15 +17,15 @@ PERIOD = 60.0
 class Look:
     """Looks for unused sessions, with an idle time of a day, by a clock that a test sets."""
 
-    def __init__(self, desks: Desks, machine: Machine, idle: float | None = DAY) -> None:
-        self.desks, self.machine = desks, machine
-        self.use = SessionUse(desks.store.users, desks.users.sessions, desks.store.clock, idle)
+    def __init__(self, admin: AdminSetup, machine: Machine, idle: float | None = DAY) -> None:
+        self.admin, self.machine = admin, machine
+        self.use = SessionUse(admin.store.users, admin.users.sessions, admin.store.clock, idle)
 
     async def after(self, seconds: float) -> bool:
         """Let time pass; whether the session of ann is there then."""
         self.machine.passes(seconds)
-        await self.use.look(self.desks.users.end_unused, PERIOD)
-        user = await self.desks.store.users.get("ann")
+        await self.use.look(self.admin.users.end_unused, PERIOD)
+        user = await self.admin.store.users.get("ann")
         assert user is not None
         return user.session is not None
 
@@ -33,23 +33,23 @@ class Look:
 @pytest.fixture
 async def look() -> AsyncGenerator[Look]:
     machine = Machine()
-    async with open_desks(machine.clock()) as desks:
-        await desks.add()
-        await desks.users.install("ann", NOTES, None)
-        await desks.users.begin("ann", worn=None, language=None, time_zone=None)
-        yield Look(desks, machine)
+    async with open_admin(machine.clock()) as admin:
+        await admin.add()
+        await admin.users.install("ann", NOTES, None)
+        await admin.users.begin("ann", worn=None, language=None, time_zone=None)
+        yield Look(admin, machine)
 
 
 async def test_an_unused_session_ends_with_its_apps(look: Look) -> None:
-    await look.desks.users.start("ann", NOTES)
-    life = next(iter(look.desks.sessions._lives))  # pyright: ignore[reportPrivateUsage]
+    await look.admin.users.start("ann", NOTES)
+    life = next(iter(look.admin.sessions._lives))  # pyright: ignore[reportPrivateUsage]
     life.last = 0.0
-    look.desks.told()
+    look.admin.told()
     assert await look.after(DAY)
     assert not await look.after(DAY / 10)
-    assert look.desks.state("ann") == "stopped"
-    assert look.desks.told() == [("users", "ann")]
-    record = (await look.desks.store.audit.recent(limit=1))[0]
+    assert look.admin.state("ann") == "stopped"
+    assert look.admin.told() == [("users", "ann")]
+    record = (await look.admin.store.audit.recent(limit=1))[0]
     assert (record.action, record.actor_kind, record.outcome) == ("users.end_session", "system", "success")
     assert record.after == {"reason": "unused"}
 
@@ -69,19 +69,19 @@ async def test_a_session_in_use_goes_on(look: Look) -> None:
 
 
 async def test_a_device_that_listens_is_use(look: Look) -> None:
-    async with look.desks.users.listen("ann", "key"):
+    async with look.admin.users.listen("ann", "key"):
         for _ in range(3):
             assert await look.after(DAY * 2)
     assert not await look.after(DAY * 2)
 
 
 async def test_an_app_that_speaks_is_use(look: Look) -> None:
-    await look.desks.users.start("ann", NOTES)
+    await look.admin.users.start("ann", NOTES)
     assert await look.after(DAY * 2)
 
 
 async def test_use_in_another_process_counts(look: Look) -> None:
-    other = Look(look.desks, look.machine)
+    other = Look(look.admin, look.machine)
     for _ in range(4):
         other.use.note("ann")
         assert await other.after(DAY * 0.9)
@@ -90,10 +90,10 @@ async def test_use_in_another_process_counts(look: Look) -> None:
 
 async def test_without_an_idle_time_nothing_ends() -> None:
     machine = Machine()
-    async with open_desks(machine.clock()) as desks:
-        await desks.users.begin("ann", worn=None, language=None, time_zone=None)
-        look = Look(desks, machine, idle=None)
+    async with open_admin(machine.clock()) as admin:
+        await admin.users.begin("ann", worn=None, language=None, time_zone=None)
+        look = Look(admin, machine, idle=None)
         look.use.note("ann")
         assert await look.after(1000 * DAY)
         with anyio.fail_after(5):
-            await look.use.run(desks.users.end_unused)
+            await look.use.run(admin.users.end_unused)

@@ -6,7 +6,7 @@ import anyio
 import anyio.lowlevel
 import pytest
 
-from tests.admin.desks import CAMERA, CAMERA_APP, NOTES, Desks, an_actor
+from tests.admin.admin_setup import CAMERA, CAMERA_APP, NOTES, AdminSetup, an_actor
 from toolcrib.admin.user_admin import STARTS
 from toolcrib.errors import Refused, ToolcribError
 
@@ -15,31 +15,31 @@ pytestmark = [pytest.mark.anyio, pytest.mark.requirement("D1")]
 ANN = an_actor(user="ann")
 
 
-async def here(desks: Desks, worn: Any = None, user: str = "ann") -> dict[str, Any]:
+async def here(admin: AdminSetup, worn: Any = None, user: str = "ann") -> dict[str, Any]:
     """Begin a session."""
-    return dict(await desks.users.begin(user, worn=worn, language=None, time_zone=None))
+    return dict(await admin.users.begin(user, worn=worn, language=None, time_zone=None))
 
 
-async def test_a_user_is_made_by_the_first_thing_that_is_said_of_them(desks: Desks) -> None:
-    await desks.add()
-    app, new = await desks.users.install("ann", NOTES, {"size": 2})
+async def test_a_user_is_made_by_the_first_thing_that_is_said_of_them(admin: AdminSetup) -> None:
+    await admin.add()
+    app, new = await admin.users.install("ann", NOTES, {"size": 2})
     assert new
     assert (app["name"], app["settings"], app["running"]) == ("Notes", {"size": 2}, {"state": "stopped"})
-    await here(desks, user="bob")
-    assert [each["id"] for each in await desks.users.page()] == ["ann", "bob"]
-    assert [each["id"] for each in await desks.users.page(after="ann", limit=1)] == ["bob"]
-    assert desks.told()[-2:] == [("users", "ann"), ("users", "bob")]
+    await here(admin, user="bob")
+    assert [each["id"] for each in await admin.users.page()] == ["ann", "bob"]
+    assert [each["id"] for each in await admin.users.page(after="ann", limit=1)] == ["bob"]
+    assert admin.told()[-2:] == [("users", "ann"), ("users", "bob")]
 
 
-async def test_all_there_is_to_know_of_a_user(desks: Desks) -> None:
-    await desks.add()
-    await desks.add(CAMERA, CAMERA_APP)
-    await desks.users.put("ann@x.org", language="de", time_zone="Europe/Berlin")
+async def test_all_there_is_to_know_of_a_user(admin: AdminSetup) -> None:
+    await admin.add()
+    await admin.add(CAMERA, CAMERA_APP)
+    await admin.users.put("ann@x.org", language="de", time_zone="Europe/Berlin")
     for package in (NOTES, CAMERA):
-        await desks.users.install("ann@x.org", package, None)
-    session = await here(desks, "Even Realities G1", "ann@x.org")
-    await desks.users.disable("ann@x.org", CAMERA, ANN)
-    user = await desks.users.get("ann@x.org")
+        await admin.users.install("ann@x.org", package, None)
+    session = await here(admin, "Even Realities G1", "ann@x.org")
+    await admin.users.disable("ann@x.org", CAMERA, ANN)
+    user = await admin.users.get("ann@x.org")
     assert (user["language"], user["timeZone"], user["disabled"]) == ("de", "Europe/Berlin", [CAMERA])
     assert (user["session"], user["device"]["model"]) == (session, "Even Realities G1")
     assert user["usage"] == "/api/usage?user=ann%40x.org"
@@ -50,136 +50,136 @@ async def test_all_there_is_to_know_of_a_user(desks: Desks) -> None:
     assert "camera" in camera["compatibility"]["message"]
 
 
-async def test_installing_again_changes_settings_and_nothing_else(desks: Desks) -> None:
-    await desks.add()
-    first, _ = await desks.users.install("ann", NOTES, {"size": 2})
-    kept, new = await desks.users.install("ann", NOTES, None)
+async def test_installing_again_changes_settings_and_nothing_else(admin: AdminSetup) -> None:
+    await admin.add()
+    first, _ = await admin.users.install("ann", NOTES, {"size": 2})
+    kept, new = await admin.users.install("ann", NOTES, None)
     assert (kept["settings"], kept["installedAt"], new) == ({"size": 2}, first["installedAt"], False)
-    await here(desks)
-    await desks.users.start("ann", NOTES)
-    changed, _ = await desks.users.install("ann", NOTES, {"size": 3})
+    await here(admin)
+    await admin.users.start("ann", NOTES)
+    changed, _ = await admin.users.install("ann", NOTES, {"size": 3})
     assert changed["settings"] == {"size": 3}
     assert changed["running"]["state"] == "running"
     with anyio.fail_after(5):
-        while "settings_update" not in desks.sockets[0].types():
+        while "settings_update" not in admin.sockets[0].types():
             await anyio.lowlevel.checkpoint()
 
 
-async def test_what_is_taken_away_or_switched_off_is_stopped(desks: Desks) -> None:
-    await desks.add()
-    await desks.users.install("ann", NOTES, None)
-    await here(desks)
-    assert (await desks.users.start("ann", NOTES))["state"] == "running"
-    assert await desks.users.disable("ann", NOTES, ANN) == NOTES
-    assert desks.state("ann") == "stopped"
+async def test_what_is_taken_away_or_switched_off_is_stopped(admin: AdminSetup) -> None:
+    await admin.add()
+    await admin.users.install("ann", NOTES, None)
+    await here(admin)
+    assert (await admin.users.start("ann", NOTES))["state"] == "running"
+    assert await admin.users.disable("ann", NOTES, ANN) == NOTES
+    assert admin.state("ann") == "stopped"
     with pytest.raises(Refused, match="switched"):
-        await desks.users.start("ann", NOTES)
-    assert await desks.users.enable("ann", NOTES, ANN) == NOTES
-    await desks.users.start("ann", NOTES)
-    await desks.users.uninstall("ann", NOTES)
-    assert desks.state("ann") == "stopped"
-    for attempt in (desks.users.uninstall("ann", NOTES), desks.users.start("ann", NOTES)):
+        await admin.users.start("ann", NOTES)
+    assert await admin.users.enable("ann", NOTES, ANN) == NOTES
+    await admin.users.start("ann", NOTES)
+    await admin.users.uninstall("ann", NOTES)
+    assert admin.state("ann") == "stopped"
+    for attempt in (admin.users.uninstall("ann", NOTES), admin.users.start("ann", NOTES)):
         with pytest.raises(Refused, match="not installed"):
             await attempt
 
 
-async def test_an_app_is_started_and_stopped_by_hand(desks: Desks) -> None:
-    await desks.add()
-    await desks.users.install("ann", NOTES, None)
+async def test_an_app_is_started_and_stopped_by_hand(admin: AdminSetup) -> None:
+    await admin.add()
+    await admin.users.install("ann", NOTES, None)
     with pytest.raises(Refused) as error:
-        await desks.users.start("ann", NOTES)
+        await admin.users.start("ann", NOTES)
     assert error.value.problem.code == "NO_SESSION"
-    await here(desks)
-    started = await desks.users.start("ann", NOTES)
+    await here(admin)
+    started = await admin.users.start("ann", NOTES)
     assert (started["state"], started["foreground"], started["activated"]) == ("running", True, False)
-    assert (await desks.users.stop("ann", NOTES))["stopped"] is True
-    assert (await desks.users.stop("ann", NOTES))["stopped"] is False
+    assert (await admin.users.stop("ann", NOTES))["stopped"] is True
+    assert (await admin.users.stop("ann", NOTES))["stopped"] is False
 
 
-async def test_an_app_the_device_cannot_run_does_not_start(desks: Desks) -> None:
-    await desks.add(CAMERA, CAMERA_APP)
-    await desks.users.install("ann", CAMERA, None)
-    await here(desks, "Even Realities G1")
+async def test_an_app_the_device_cannot_run_does_not_start(admin: AdminSetup) -> None:
+    await admin.add(CAMERA, CAMERA_APP)
+    await admin.users.install("ann", CAMERA, None)
+    await here(admin, "Even Realities G1")
     with pytest.raises(ToolcribError) as error:
-        await desks.users.start("ann", CAMERA)
+        await admin.users.start("ann", CAMERA)
     assert error.value.problem.stage == "hardware"
 
 
 @pytest.mark.requirement("D13")
-async def test_a_tool_is_switched_off_by_any_of_its_names(desks: Desks) -> None:
-    await desks.add()
-    await desks.users.install("ann", NOTES, None)
-    assert await desks.users.disable("ann", "add", ANN) == f"{NOTES}:add"
-    assert await desks.users.disable("ann", f"{NOTES}:add", ANN) == f"{NOTES}:add"
-    assert await desks.users.disable("ann", "step", ANN) == "local:step"
-    assert (await desks.users.get("ann"))["disabled"] == [f"{NOTES}:add", "local:step"]
-    assert await desks.users.enable("ann", "add", ANN) == f"{NOTES}:add"
-    await desks.apps.drop(NOTES, an_actor(key="dev", permissions=frozenset({"crib:apps"})))
-    assert (await desks.users.get("ann"))["disabled"] == ["local:step"]
+async def test_a_tool_is_switched_off_by_any_of_its_names(admin: AdminSetup) -> None:
+    await admin.add()
+    await admin.users.install("ann", NOTES, None)
+    assert await admin.users.disable("ann", "add", ANN) == f"{NOTES}:add"
+    assert await admin.users.disable("ann", f"{NOTES}:add", ANN) == f"{NOTES}:add"
+    assert await admin.users.disable("ann", "step", ANN) == "local:step"
+    assert (await admin.users.get("ann"))["disabled"] == [f"{NOTES}:add", "local:step"]
+    assert await admin.users.enable("ann", "add", ANN) == f"{NOTES}:add"
+    await admin.apps.drop(NOTES, an_actor(key="dev", permissions=frozenset({"crib:apps"})))
+    assert (await admin.users.get("ann"))["disabled"] == ["local:step"]
 
 
-async def test_what_one_cannot_see_cannot_be_switched_off_either(desks: Desks) -> None:
-    await desks.add()
+async def test_what_one_cannot_see_cannot_be_switched_off_either(admin: AdminSetup) -> None:
+    await admin.add()
     for name in ("secret", "local:secret", f"{NOTES}:add", "nothing"):
         with pytest.raises(Refused) as error:
-            await desks.users.disable("ann", name, ANN)
+            await admin.users.disable("ann", name, ANN)
         assert error.value.problem.code == "TOOL_NOT_FOUND"
 
 
-async def test_a_name_of_two_tools_means_the_first_one(desks: Desks) -> None:
-    await desks.add()
-    await desks.add(CAMERA, CAMERA_APP)
+async def test_a_name_of_two_tools_means_the_first_one(admin: AdminSetup) -> None:
+    await admin.add()
+    await admin.add(CAMERA, CAMERA_APP)
     for package in (NOTES, CAMERA):
-        await desks.users.install("ann", package, None)
-    assert await desks.users.disable("ann", "add", ANN) == f"{NOTES}:add"
-    await desks.users.uninstall("ann", NOTES)
-    assert await desks.users.disable("ann", "add", ANN) == f"{CAMERA}:add"
+        await admin.users.install("ann", package, None)
+    assert await admin.users.disable("ann", "add", ANN) == f"{NOTES}:add"
+    await admin.users.uninstall("ann", NOTES)
+    assert await admin.users.disable("ann", "add", ANN) == f"{CAMERA}:add"
 
 
 @pytest.mark.requirement("D16")
-async def test_a_session_keeps_its_id_until_it_ends(desks: Desks) -> None:
-    await desks.users.put("ann", language="de", time_zone="Europe/Berlin")
-    first = await here(desks)
+async def test_a_session_keeps_its_id_until_it_ends(admin: AdminSetup) -> None:
+    await admin.users.put("ann", language="de", time_zone="Europe/Berlin")
+    first = await here(admin)
     assert (first["language"], first["timeZone"], first["device"]) == ("de", "Europe/Berlin", None)
-    said = await desks.users.begin("ann", worn="Mentra Live", language="fr-CH", time_zone="UTC")
+    said = await admin.users.begin("ann", worn="Mentra Live", language="fr-CH", time_zone="UTC")
     assert (said["sessionId"], said["startedAt"]) == (first["sessionId"], first["startedAt"])
     assert (said["device"]["modelName"], said["language"]) == ("Mentra Live", "fr-CH")
-    assert await desks.users.session("ann") == said
-    assert await desks.users.end("ann") == first["sessionId"]
-    assert (await here(desks))["sessionId"] != first["sessionId"]
+    assert await admin.users.session("ann") == said
+    assert await admin.users.end("ann") == first["sessionId"]
+    assert (await here(admin))["sessionId"] != first["sessionId"]
 
 
-async def test_with_the_session_end_the_apps(desks: Desks) -> None:
-    await desks.add()
-    await desks.users.install("ann", NOTES, None)
-    await here(desks)
-    await desks.users.start("ann", NOTES)
-    await desks.users.end("ann")
-    assert desks.state("ann") == "stopped"
-    for attempt in (desks.users.session("ann"), desks.users.end("ann")):
+async def test_with_the_session_end_the_apps(admin: AdminSetup) -> None:
+    await admin.add()
+    await admin.users.install("ann", NOTES, None)
+    await here(admin)
+    await admin.users.start("ann", NOTES)
+    await admin.users.end("ann")
+    assert admin.state("ann") == "stopped"
+    for attempt in (admin.users.session("ann"), admin.users.end("ann")):
         with pytest.raises(Refused, match="no session"):
             await attempt
 
 
-async def test_a_user_who_is_removed_leaves_nothing(desks: Desks) -> None:
-    await desks.add()
-    await desks.users.install("ann", NOTES, None)
-    await here(desks)
-    await desks.users.start("ann", NOTES)
-    await desks.users.drop("ann")
-    assert desks.state("ann") == "stopped"
-    for attempt in (desks.users.get("ann"), desks.users.drop("ann"), desks.users.stop("ann", NOTES)):
+async def test_a_user_who_is_removed_leaves_nothing(admin: AdminSetup) -> None:
+    await admin.add()
+    await admin.users.install("ann", NOTES, None)
+    await here(admin)
+    await admin.users.start("ann", NOTES)
+    await admin.users.drop("ann")
+    assert admin.state("ann") == "stopped"
+    for attempt in (admin.users.get("ann"), admin.users.drop("ann"), admin.users.stop("ann", NOTES)):
         with pytest.raises(Refused, match="no user ann"):
             await attempt
 
 
-async def test_what_a_user_says_needs_a_session(desks: Desks) -> None:
-    await desks.users.put("ann", language=None, time_zone=None)
+async def test_what_a_user_says_needs_a_session(admin: AdminSetup) -> None:
+    await admin.users.put("ann", language=None, time_zone=None)
     with pytest.raises(Refused) as error:
-        await desks.users.transcribe("ann", "hello", final=True, language=None)
+        await admin.users.transcribe("ann", "hello", final=True, language=None)
     assert error.value.problem.code == "NO_SESSION"
-    await here(desks)
-    assert await desks.users.transcribe("ann", "hello", final=True, language=None) == 0
+    await here(admin)
+    assert await admin.users.transcribe("ann", "hello", final=True, language=None) == 0
 
 
 @pytest.mark.parametrize(
@@ -193,33 +193,33 @@ async def test_what_a_user_says_needs_a_session(desks: Desks) -> None:
         ("device.hasCamera", {"worn": {"hasCamera": "yes"}}),
     ],
 )
-async def test_sessions_that_cannot_be(desks: Desks, path: str, given: dict[str, Any]) -> None:
+async def test_sessions_that_cannot_be(admin: AdminSetup, path: str, given: dict[str, Any]) -> None:
     session: dict[str, Any] = {"worn": None, "language": None, "time_zone": None, **given}
     with pytest.raises(Refused) as error:
-        await desks.users.begin("ann", **session)
+        await admin.users.begin("ann", **session)
     assert (error.value.problem.code, error.value.problem.path) == ("INVALID_REQUEST", path)
-    assert await desks.store.users.get("ann") is None
+    assert await admin.store.users.get("ann") is None
 
 
 @pytest.mark.parametrize("user", ["", "a\nb", "x" * 201, "\x00", "\ud800"])
-async def test_users_that_cannot_be(desks: Desks, user: str) -> None:
+async def test_users_that_cannot_be(admin: AdminSetup, user: str) -> None:
     with pytest.raises(Refused, match="printable"):
-        await here(desks, user=user)
+        await here(admin, user=user)
 
 
-async def test_an_app_that_is_not_there_cannot_be_installed(desks: Desks) -> None:
+async def test_an_app_that_is_not_there_cannot_be_installed(admin: AdminSetup) -> None:
     with pytest.raises(Refused, match=f"no app {NOTES}"):
-        await desks.users.install("ann", NOTES, None)
+        await admin.users.install("ann", NOTES, None)
 
 
-async def test_nobody_has_apps_started_over_and_over(desks: Desks) -> None:
-    await desks.add()
+async def test_nobody_has_apps_started_over_and_over(admin: AdminSetup) -> None:
+    await admin.add()
     for user in ("ann", "bob"):
-        await desks.users.install(user, NOTES, None)
-        await desks.users.begin(user, worn=None, language=None, time_zone=None)
+        await admin.users.install(user, NOTES, None)
+        await admin.users.begin(user, worn=None, language=None, time_zone=None)
     for _ in range(STARTS[0]):
-        await desks.users.start("ann", NOTES)
+        await admin.users.start("ann", NOTES)
     with pytest.raises(Refused, match="too many apps") as error:
-        await desks.users.start("ann", NOTES)
+        await admin.users.start("ann", NOTES)
     assert error.value.problem.code == "RATE_LIMITED"
-    assert (await desks.users.start("bob", NOTES))["state"] == "running"
+    assert (await admin.users.start("bob", NOTES))["state"] == "running"

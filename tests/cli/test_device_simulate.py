@@ -14,7 +14,7 @@ from anyio.streams.buffered import BufferedByteReceiveStream
 
 from tests.cli.conftest import Shell
 from tests.cli.processes import COMMAND, environment
-from tests.demo.stage import Stage, stage
+from tests.demo.demo_gateway import DemoGateway, open_demo_gateway
 from tests.gateways import ADMIN
 from toolcrib.sessions import UserEvent
 
@@ -63,17 +63,20 @@ async def worn(url: str, *options: str, key: str = ADMIN) -> AsyncGenerator[Worn
                 process.kill()
 
 
-async def session_of(staged: Stage) -> object:
-    return (await staged.gateway.ask("GET", "/api/users/demo")).json["session"]
+async def session_of(demo_gateway: DemoGateway) -> object:
+    return (await demo_gateway.gateway.ask("GET", "/api/users/demo")).json["session"]
 
 
 @pytest.mark.slow
 @pytest.mark.requirement("D16")
 async def test_what_apps_show_and_say_is_printed_and_what_is_typed_is_heard() -> None:
-    async with stage(watched=False) as staged, worn(staged.url, "--model", "Even Realities G1") as glasses:
+    async with (
+        open_demo_gateway(watched=False) as demo_gateway,
+        worn(demo_gateway.url, "--model", "Even Realities G1") as glasses,
+    ):
         await glasses.printed("connection: open")
         assert glasses.lines[0] == "demo wears Even Realities G1: 5 lines of 40 characters, phone speaks"
-        await staged.data("reminder:add_reminder", text="Buy milk")
+        await demo_gateway.data("reminder:add_reminder", text="Buy milk")
         frame = await glasses.printed("┌─ main · com.toolcrib.reminder")
         await glasses.printed("└───")
         assert glasses.lines[frame + 1 :] == [
@@ -86,17 +89,20 @@ async def test_what_apps_show_and_say_is_printed_and_what_is_typed_is_heard() ->
         await glasses.type("remind me to call Ada\n")
         await glasses.printed("you: remind me to call Ada")
         await glasses.printed("phone speaks: Noted: call Ada.")
-        assert await session_of(staged) is not None
+        assert await session_of(demo_gateway) is not None
         await glasses.end_input()
         assert await glasses.ended() == 0
-        assert await session_of(staged) is None
+        assert await session_of(demo_gateway) is None
 
 
 @pytest.mark.slow
 async def test_as_json_every_line_is_an_event() -> None:
-    async with stage(watched=False) as staged, worn(staged.url, "--json", "--language", "de") as glasses:
+    async with (
+        open_demo_gateway(watched=False) as demo_gateway,
+        worn(demo_gateway.url, "--json", "--language", "de") as glasses,
+    ):
         await glasses.printed('"open"')
-        await staged.data("reminder:add_reminder", text="Milch")
+        await demo_gateway.data("reminder:add_reminder", text="Milch")
         await glasses.printed('"speak"')
         events = [json.loads(line) for line in glasses.lines]
         assert events[0]["event"] == "session"
@@ -109,22 +115,28 @@ async def test_as_json_every_line_is_an_event() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 async def test_a_signal_takes_them_off(number: signal.Signals) -> None:
-    async with stage(watched=False) as staged, worn(staged.url, "--model", "Mentra Live") as glasses:
+    async with (
+        open_demo_gateway(watched=False) as demo_gateway,
+        worn(demo_gateway.url, "--model", "Mentra Live") as glasses,
+    ):
         await glasses.printed("connection: open")
         glasses.process.send_signal(number)
         assert await glasses.ended() == 0
-        assert await session_of(staged) is None
+        assert await session_of(demo_gateway) is None
 
 
 @pytest.mark.slow
 async def test_what_is_shown_for_a_while_is_cleared() -> None:
-    async with stage(watched=False) as staged, worn(staged.url, "--model", "Mentra Display") as glasses:
+    async with (
+        open_demo_gateway(watched=False) as demo_gateway,
+        worn(demo_gateway.url, "--model", "Mentra Display") as glasses,
+    ):
         await glasses.printed("connection: open")
-        await staged.data("reminder:list_reminders")
+        await demo_gateway.data("reminder:list_reminders")
         await glasses.printed("Nothing to do.")
         layout = {"layoutType": "text_wall", "text": "soon gone"}
         event = UserEvent("display", {"view": "main", "layout": layout, "durationMs": 50})
-        staged.gateway.runtime.sessions.tell("demo", event)
+        demo_gateway.gateway.runtime.sessions.tell("demo", event)
         shown = await glasses.printed("soon gone")
         cleared = await glasses.printed("display main: clear")
         assert shown < cleared
@@ -132,24 +144,24 @@ async def test_what_is_shown_for_a_while_is_cleared() -> None:
 
 @pytest.mark.slow
 async def test_a_line_that_breaks_is_opened_again() -> None:
-    async with stage(watched=False) as staged, worn(staged.url) as glasses:
+    async with open_demo_gateway(watched=False) as demo_gateway, worn(demo_gateway.url) as glasses:
         await glasses.printed("connection: open")
         # As if the gateway had been started again and had forgotten everything.
-        await staged.gateway.ask("DELETE", "/api/users/demo/session")
-        staged.gateway.server.drain()
-        staged.gateway.server.draining = False
+        await demo_gateway.gateway.ask("DELETE", "/api/users/demo/session")
+        demo_gateway.gateway.server.drain()
+        demo_gateway.gateway.server.draining = False
         await glasses.printed("connection: lost")
         await glasses.printed("connection: open")
-        assert await session_of(staged) is not None
-        await staged.data("reminder:add_reminder", text="Buy milk")
+        assert await session_of(demo_gateway) is not None
+        await demo_gateway.data("reminder:add_reminder", text="Buy milk")
         await glasses.printed("│ 1. Buy milk")
 
 
 @pytest.mark.slow
 async def test_what_is_not_heard_is_said_so() -> None:
-    async with stage(watched=False) as staged, worn(staged.url) as glasses:
+    async with open_demo_gateway(watched=False) as demo_gateway, worn(demo_gateway.url) as glasses:
         await glasses.printed("connection: open")
-        await staged.gateway.ask("DELETE", "/api/users/demo/session")
+        await demo_gateway.gateway.ask("DELETE", "/api/users/demo/session")
         await glasses.type("hello\n")
         await glasses.printed("connection: not heard, demo has no session")
         await glasses.end_input()
@@ -158,29 +170,35 @@ async def test_what_is_not_heard_is_said_so() -> None:
 
 @pytest.mark.slow
 async def test_a_key_that_is_revoked_ends_them() -> None:
-    async with stage(watched=False) as staged:
-        key = await staged.gateway.key("glasses", permissions=["crib:users"])
-        async with worn(staged.url, key=key) as glasses:
+    async with open_demo_gateway(watched=False) as demo_gateway:
+        key = await demo_gateway.gateway.key("glasses", permissions=["crib:users"])
+        async with worn(demo_gateway.url, key=key) as glasses:
             await glasses.printed("connection: open")
-            assert (await staged.gateway.ask("DELETE", "/api/keys/glasses")).status == 200
+            assert (await demo_gateway.gateway.ask("DELETE", "/api/keys/glasses")).status == 200
             assert await glasses.ended() == 1
 
 
 @pytest.mark.slow
 async def test_they_stay_after_the_input_where_that_is_wished() -> None:
-    async with stage(watched=False) as staged, worn(staged.url, "--stay", "3600") as glasses:
+    async with (
+        open_demo_gateway(watched=False) as demo_gateway,
+        worn(demo_gateway.url, "--stay", "3600") as glasses,
+    ):
         await glasses.printed("connection: open")
         await glasses.type("last words")
         await glasses.end_input()
         await glasses.printed("you: last words")
-        await staged.data("reminder:add_reminder", text="Buy milk")
+        await demo_gateway.data("reminder:add_reminder", text="Buy milk")
         await glasses.printed("│ 1. Buy milk")
         assert glasses.process.returncode is None
 
 
 @pytest.mark.slow
 async def test_a_key_that_opens_nothing_is_said_so() -> None:
-    async with stage(watched=False) as staged, worn(staged.url, key="tc_wrong") as glasses:
+    async with (
+        open_demo_gateway(watched=False) as demo_gateway,
+        worn(demo_gateway.url, key="tc_wrong") as glasses,
+    ):
         assert await glasses.ended() == 1
         assert glasses.process.stderr is not None
         said = (await glasses.process.stderr.receive()).decode()

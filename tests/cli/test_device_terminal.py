@@ -13,7 +13,7 @@ import anyio
 import pytest
 
 from tests.cli.processes import COMMAND, environment
-from tests.demo.stage import Stage, stage
+from tests.demo.demo_gateway import DemoGateway, open_demo_gateway
 from tests.gateways import ADMIN
 
 pytestmark = [pytest.mark.anyio, pytest.mark.slow]
@@ -81,18 +81,18 @@ def terminal(url: str, *options: str) -> Generator[Terminal]:
 @pytest.mark.requirement("D16")
 @pytest.mark.parametrize("last", [INTERRUPT, END])
 async def test_the_glasses_are_drawn_and_keys_are_shown(last: bytes) -> None:
-    async with stage(watched=False) as staged:
-        with terminal(staged.url, "--model", "Even Realities G1") as seat:
-            await _tried(staged, seat)
+    async with open_demo_gateway(watched=False) as demo_gateway:
+        with terminal(demo_gateway.url, "--model", "Even Realities G1") as seat:
+            await _tried(demo_gateway, seat)
             seat.press(last)
             assert await seat.ended() == 0
-        assert (await staged.gateway.ask("GET", "/api/users/demo")).json["session"] is None
+        assert (await demo_gateway.gateway.ask("GET", "/api/users/demo")).json["session"] is None
 
 
-async def _tried(staged: Stage, seat: Terminal) -> None:
+async def _tried(demo_gateway: DemoGateway, seat: Terminal) -> None:
     await seat.shows("demo wears Even Realities G1: 5 lines of 40 characters, phone speaks")
     await seat.shows("connection: open")
-    await staged.data("reminder:add_reminder", text="Buy milk")
+    await demo_gateway.data("reminder:add_reminder", text="Buy milk")
     await seat.shows("│ 1. Buy milk                              │")
     await seat.shows("phone speaks: Noted: Buy milk.")
     seat.press(b"remind me to caal")
@@ -105,8 +105,8 @@ async def _tried(staged: Stage, seat: Terminal) -> None:
 
 
 async def test_the_terminal_is_left_as_it_was() -> None:
-    async with stage(watched=False) as staged:
-        with terminal(staged.url) as seat:
+    async with open_demo_gateway(watched=False) as demo_gateway:
+        with terminal(demo_gateway.url) as seat:
             await seat.shows("connection: open")
             assert not seat.echoes()
             seat.press(INTERRUPT)

@@ -12,7 +12,7 @@ from typing import Any
 import yaml
 
 from tests.parts import node
-from tests.parts.shelf import take
+from tests.parts.registry import take
 
 REVISIONS = ("2025-11-25", "2026-07-28")
 HERE = Path(__file__).resolve().parent

@@ -13,7 +13,7 @@ from anyio.streams.buffered import BufferedByteReceiveStream
 
 from tests.conformance import suite
 from tests.conformance.suite import REVISIONS, Report, Verdict
-from tests.served import Served, served
+from tests.gateway_process import GatewayProcess, gateway_process
 from tests.servers.client import client, until
 
 pytestmark = [pytest.mark.anyio, pytest.mark.slow, pytest.mark.needs("node", "conformance")]
@@ -43,14 +43,18 @@ async def fixture_url() -> AsyncGenerator[str]:
 
 
 @pytest.fixture(scope="module")
-async def gateway(fixture_url: str, tmp_path_factory: pytest.TempPathFactory) -> AsyncGenerator[Served]:
+async def gateway(
+    fixture_url: str, tmp_path_factory: pytest.TempPathFactory
+) -> AsyncGenerator[GatewayProcess]:
     """A gateway in front of the fixture, open to everybody, with names as they are."""
     settings = {
         "auth": {"anonymous": {"context": "open"}},
         "contexts": {"open": {"tools": ["*"], "style": "flat"}},
         "mcp": {"servers": {"fixture": {"transport": "http", "url": fixture_url}}},
     }
-    async with served(tmp_path_factory.mktemp("served"), json.dumps(settings), demo=False) as running:
+    async with gateway_process(
+        tmp_path_factory.mktemp("served"), json.dumps(settings), demo=False
+    ) as running:
         async with client(running) as caller:
             await until(caller.all_up)
         yield running
@@ -72,12 +76,12 @@ async def test_the_fixture_conforms(fixture_url: str, revision: str) -> None:
 
 @pytest.mark.parametrize("revision", REVISIONS)
 @pytest.mark.check(41)
-async def test_the_gateway_conforms(gateway: Served, revision: str) -> None:
+async def test_the_gateway_conforms(gateway: GatewayProcess, revision: str) -> None:
     assert verdict(await report(f"{gateway.url}/mcp", revision), revision) == CLEAN
 
 
 @pytest.mark.parametrize("revision", REVISIONS)
 @pytest.mark.check(41)
-async def test_the_gateway_loses_nothing(fixture_url: str, gateway: Served, revision: str) -> None:
+async def test_the_gateway_loses_nothing(fixture_url: str, gateway: GatewayProcess, revision: str) -> None:
     direct, through = await report(fixture_url, revision), await report(f"{gateway.url}/mcp", revision)
     assert suite.lost(direct, through) <= STREAMS

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from tests.contract.asking import FACES, Answer, asking
-from tests.eleven import ELEVEN
+from tests.hint_fields import HINT_FIELD_SET
 from toolcrib import BusinessRuleError, create_tool, hints
 
 pytestmark = [pytest.mark.anyio, pytest.mark.requirement("E11")]
@@ -57,14 +57,14 @@ WAYS: dict[int | str, tuple[str, str]] = {
 def told(answer: Answer) -> dict[str, Any]:
     """The error of an answer that is whole all the same."""
     assert answer.error is not None
-    assert answer.hints.keys() >= ELEVEN
+    assert answer.hints.keys() >= HINT_FIELD_SET
     assert answer.hints["suggestedNextActions"] or answer.hints["contextNeeded"], "it says what to do"
     assert answer.metadata["traceId"]
     return answer.error
 
 
 @pytest.mark.requirement("E6", "E9")
-async def test_every_error_is_structured_and_of_one_of_three_kinds_on_every_face() -> None:
+async def test_every_error_has_class_code_and_message_everywhere() -> None:
     async with asking(find_card) as asker:
         for face in FACES:
             for card, (code, kind) in WAYS.items():
@@ -74,7 +74,7 @@ async def test_every_error_is_structured_and_of_one_of_three_kinds_on_every_face
                 assert isinstance(error["retryable"], bool)
 
 
-async def test_what_a_tool_says_itself_is_passed_on_with_its_code() -> None:
+async def test_tool_error_is_passed_on_with_its_code() -> None:
     async with asking(find_card) as asker:
         for face in FACES:
             answer = await asker.ask(face, "find-card", {"card_id": 1})
@@ -86,7 +86,7 @@ async def test_what_a_tool_says_itself_is_passed_on_with_its_code() -> None:
             assert "integer" in wrong["message"]
 
 
-async def test_nothing_of_what_is_behind_an_error_is_shown_on_any_face() -> None:
+async def test_causes_of_errors_are_shown_on_no_frontend() -> None:
     async with asking(find_card) as asker:
         for face in FACES:
             for card in (2, 3, 4, 5):
@@ -94,7 +94,7 @@ async def test_nothing_of_what_is_behind_an_error_is_shown_on_any_face() -> None
                 assert [part for part in (*BEHIND, *SHOWN) if part in answer.raw] == [], (face, card)
 
 
-async def test_nothing_a_tool_does_is_raised_to_who_called_it() -> None:
+async def test_tool_exceptions_never_reach_the_caller() -> None:
     async with asking(find_card) as asker:
         assert asker.own is not None
         cards: tuple[Any, ...] = (1, 2, 3, 4, 5, "one", None, [], {})

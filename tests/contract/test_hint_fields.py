@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from tests.contract.asking import FACES, asking
-from tests.eleven import ELEVEN
+from tests.hint_fields import HINT_FIELD_SET
 from toolcrib import ToolResult, create_tool
 from toolcrib.hints import HintsError, faults, read
 
@@ -170,22 +170,22 @@ def wrong(hints: Any) -> str:
     return str(caught.value)
 
 
-def test_every_field_there_is_is_known_by_its_name() -> None:
+def test_every_hint_field_is_known() -> None:
     known = read(ALL)
     assert faults(known) == ()
     assert known.as_json() == ALL
-    assert ALL.keys() - ELEVEN == {"reasoning", "warnings", "alternatives", "constraints", "metadata"}
+    assert ALL.keys() - HINT_FIELD_SET == {"reasoning", "warnings", "alternatives", "constraints", "metadata"}
 
 
-def test_lists_may_be_empty_and_stand_there_all_the_same() -> None:
+def test_empty_lists_are_present() -> None:
     bare = read({"confidence": 0.5}).as_json()
-    assert bare.keys() == ELEVEN
-    assert all(bare[key] == [] for key in LISTS & ELEVEN)
+    assert bare.keys() == HINT_FIELD_SET
+    assert all(bare[key] == [] for key in LISTS & HINT_FIELD_SET)
     assert bare["estimatedImpact"].keys() == {"benefit", "effort", "roi"}
 
 
 @pytest.mark.parametrize("part", NEEDED)
-def test_what_a_part_must_have_may_not_be_missing_and_all_else_may(part: str) -> None:
+def test_required_fields_of_hint_parts(part: str) -> None:
     whole, _ = holder(ALL, f"{part}.")
     for name in whole:
         hints = deepcopy(ALL)
@@ -197,7 +197,7 @@ def test_what_a_part_must_have_may_not_be_missing_and_all_else_may(part: str) ->
 
 
 @pytest.mark.parametrize("path", WORDS)
-def test_a_word_is_one_of_its_list(path: str) -> None:
+def test_enum_words_of_hints(path: str) -> None:
     for word in WORDS[path]:
         part, name = holder(read(changed(path, word)).as_json(), path)
         assert part[name] == word
@@ -205,7 +205,7 @@ def test_a_word_is_one_of_its_list(path: str) -> None:
         assert path.rpartition(".")[2] in wrong(changed(path, other))
 
 
-def test_the_word_for_an_alignment_is_one_of_five_and_goes_with_its_score() -> None:
+def test_alignment_word_agrees_with_score() -> None:
     for word, score in SCORES.items():
         hints = changed("preferenceAlignment.alignment", word)
         hints["preferenceAlignment"][0]["score"] = score
@@ -215,7 +215,7 @@ def test_the_word_for_an_alignment_is_one_of_five_and_goes_with_its_score() -> N
 
 
 @pytest.mark.parametrize("path", RANGES)
-def test_a_number_keeps_to_its_range(path: str) -> None:
+def test_number_ranges_of_hints(path: str) -> None:
     least, most = RANGES[path]
     if path != "preferenceAlignment.score":
         for value in (least, (least + most) / 2, most):
@@ -225,7 +225,7 @@ def test_a_number_keeps_to_its_range(path: str) -> None:
 
 
 @pytest.mark.parametrize("path", ["quality", "freshness"])
-def test_quality_and_freshness_of_a_resource_are_a_word_or_a_number(path: str) -> None:
+def test_resource_quality_and_freshness_types(path: str) -> None:
     for value in ("unknown", 0, 0.5, 1):
         hints = deepcopy(ALL)
         hints["relatedResources"][0]["metadata"][path] = value
@@ -236,7 +236,7 @@ def test_quality_and_freshness_of_a_resource_are_a_word_or_a_number(path: str) -
         assert f"metadata.{path}" in wrong(hints)
 
 
-def test_the_return_is_benefit_by_effort_and_nothing_without_effort() -> None:
+def test_roi_is_benefit_by_effort_or_zero() -> None:
     for benefit, effort, roi in ((0.8, 0.2, 4.0), (0.5, 1, 0.5), (0.7, 0, 0)):
         hints = deepcopy(ALL)
         hints["estimatedImpact"] = {"benefit": benefit, "effort": effort, "roi": roi}
@@ -255,14 +255,14 @@ async def give_hints(lacking: str = "") -> ToolResult[int]:
 
 
 @pytest.mark.requirement("E6", "E10")
-async def test_what_a_tool_says_reaches_its_agent_whole_on_every_face() -> None:
+async def test_hints_reach_the_agent_on_every_frontend() -> None:
     async with asking(give_hints) as asker:
         for face in FACES:
             assert (await asker.ask(face, "give-hints")).hints == ALL, face
-            for lacking in LISTS & ELEVEN:
+            for lacking in LISTS & HINT_FIELD_SET:
                 assert (await asker.ask(face, "give-hints", {"lacking": lacking})).hints[lacking] == []
             broken = await asker.ask(face, "give-hints", {"lacking": "priority"})
             assert broken.error is not None
             assert broken.code == "CONTRACT_VIOLATION"
             assert "suggestedNextActions[0] has no priority" in broken.error["message"]
-            assert broken.hints.keys() >= ELEVEN
+            assert broken.hints.keys() >= HINT_FIELD_SET

@@ -8,11 +8,11 @@ from uuid import UUID
 import pytest
 
 from tests.contract.asking import FACES, SERVED, Answer, asking
-from tests.eleven import ELEVEN
-from tests.frontends.rest.bench import CONFIG
-from tests.frontends.rest.bench import TOOLS as BENCH
 from tests.frontends.rest.test_codes import PROVOKED
+from tests.frontends.rest.tools import CONFIG
+from tests.frontends.rest.tools import TOOLS as BENCH
 from tests.gateways import open_gateway
+from tests.hint_fields import HINT_FIELD_SET
 from toolcrib import BusinessRuleError, Crib, ToolContext, create_tool
 from toolcrib.formats.rest import as_json
 from toolcrib.version import VERSION
@@ -82,7 +82,7 @@ def whole(answer: Answer, *, version: str) -> None:
     assert told["cached"] is False
 
 
-async def test_metadata_is_whole_on_every_face_whatever_the_outcome() -> None:
+async def test_metadata_is_complete_on_every_frontend() -> None:
     async with asking(*TOOLS) as asker:
         for face in FACES:
             for name, code in OUTCOMES:
@@ -92,7 +92,7 @@ async def test_metadata_is_whole_on_every_face_whatever_the_outcome() -> None:
 
 
 @pytest.mark.requirement("E11")
-async def test_so_it_is_for_every_refusal_there_is() -> None:
+async def test_metadata_is_complete_for_every_refusal() -> None:
     # One makes a key that another makes too, and after one nothing is answered any more.
     apart = ("SCOPE_DENIED", "OVERLOADED")
     for codes in (sorted(PROVOKED.keys() - set(apart)), apart):
@@ -102,10 +102,10 @@ async def test_so_it_is_for_every_refusal_there_is() -> None:
                 assert reply["error"]["code"] == code
                 answer = Answer("", None, reply["agentHints"], reply["metadata"], reply["error"])
                 whole(answer, version=reply["metadata"]["toolVersion"])
-                assert answer.hints.keys() >= ELEVEN
+                assert answer.hints.keys() >= HINT_FIELD_SET
 
 
-async def test_time_is_in_milliseconds_and_counts_every_try(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_execution_time_is_in_ms_and_covers_retries(monkeypatch: pytest.MonkeyPatch) -> None:
     now, tries = 100.0, 0
 
     @create_tool(category="query")
@@ -125,7 +125,7 @@ async def test_time_is_in_milliseconds_and_counts_every_try(monkeypatch: pytest.
 
 
 @pytest.mark.requirement("E5", "E14")
-async def test_a_trace_and_a_correlation_come_from_the_request_and_reach_handler_and_answer() -> None:
+async def test_trace_and_correlation_reach_handler_and_answer() -> None:
     wanted = str(UUID(TRACE))
     async with asking(*TOOLS) as asker:
         for face in SERVED:
@@ -137,7 +137,7 @@ async def test_a_trace_and_a_correlation_come_from_the_request_and_reach_handler
 
 
 @pytest.mark.requirement("E5")
-async def test_a_handler_is_told_who_calls_on_every_face() -> None:
+async def test_handler_knows_the_caller_on_every_frontend() -> None:
     async with asking(*TOOLS) as asker:
         for face in FACES:
             told = (await asker.ask(face, "tell-context")).data

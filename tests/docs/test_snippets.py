@@ -11,7 +11,7 @@ import pytest
 from tests.docs.pages import README, Fence, fences, name_of, pages
 from tests.docs.snippets import BIN, FRAGMENT, Reader, is_typed, needs_gateway, served, surroundings
 from tests.parts.ports import free_port
-from tests.parts.shelf import may_skip
+from tests.parts.registry import may_skip
 from toolcrib.config import ConfigError, parse
 
 ENVIRONMENT = {

@@ -3,7 +3,7 @@
 import re
 
 from tests.docs.pages import section, text_of
-from tests.eras.place import ERAS
+from tests.eras.era_gateway import ERAS
 from tests.eras.walks import WALKS
 from toolcrib.config import default_document
 from toolcrib.frontends.mcp.client_requests import ANSWER_SECONDS

@@ -4,14 +4,14 @@ from collections.abc import AsyncGenerator
 
 import pytest
 
-from tests.eras.place import ERAS, QUESTIONS, Era, Person, Place, gateway, over_pipes
+from tests.eras.era_gateway import ERAS, QUESTIONS, Era, EraGateway, User, gateway, over_pipes
 from tests.eras.walks import WALKS, Cell
 
 pytestmark = [pytest.mark.anyio, pytest.mark.slow, pytest.mark.requirement("B2", "D14")]
 
 
 @pytest.fixture(scope="module")
-async def place(tmp_path_factory: pytest.TempPathFactory) -> AsyncGenerator[Place]:
+async def era_gateway(tmp_path_factory: pytest.TempPathFactory) -> AsyncGenerator[EraGateway]:
     folder = tmp_path_factory.mktemp("notes")
     async with gateway(over_pipes(folder), folder) as opened:
         yield opened
@@ -19,12 +19,12 @@ async def place(tmp_path_factory: pytest.TempPathFactory) -> AsyncGenerator[Plac
 
 @pytest.mark.parametrize("client", ERAS, ids="{} client".format)
 @pytest.mark.parametrize("server", ERAS, ids="{} server".format)
-async def test_a_program_is_cancelled_and_asks(place: Place, client: Era, server: Era) -> None:
-    person = Person()
+async def test_a_program_is_cancelled_and_asks(era_gateway: EraGateway, client: Era, server: Era) -> None:
+    user = User()
     # One that can be asked has a connection of its own to the server, any other shares one.
-    async with person.client(place.url, client) as connected:
-        await WALKS["cancel"](Cell(connected, person, (client, server), place.folder))
-    async with person.client(place.url, client, *QUESTIONS) as connected:
+    async with user.client(era_gateway.url, client) as connected:
+        await WALKS["cancel"](Cell(connected, user, (client, server), era_gateway.folder))
+    async with user.client(era_gateway.url, client, *QUESTIONS) as connected:
         for what in ("elicit", "sample", "cancel"):
-            await WALKS[what](Cell(connected, person, (client, server), place.folder))
-    assert place.parked == 0
+            await WALKS[what](Cell(connected, user, (client, server), era_gateway.folder))
+    assert era_gateway.parked == 0

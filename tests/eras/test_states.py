@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from tests.eras.place import ERAS, Era, Place, gateway, over_http
-from tests.frontends.mcp.wire import ENVELOPE, message, modern_headers
+from tests.eras.era_gateway import ERAS, Era, EraGateway, gateway, over_http
+from tests.frontends.mcp.messages import ENVELOPE, message, modern_headers
 from tests.servers.settings import LIMITS
 from tests.waiting import until
 from toolcrib.gateway import StateSigner
@@ -35,7 +35,7 @@ async def servers(folder: Path) -> AsyncGenerator[dict[str, Any]]:
 
 
 @pytest.fixture(scope="module")
-async def place(servers: dict[str, Any], folder: Path) -> AsyncGenerator[Place]:
+async def era_gateway(servers: dict[str, Any], folder: Path) -> AsyncGenerator[EraGateway]:
     async with gateway(servers, folder, contexts=CONTEXTS) as opened:
         yield opened
 
@@ -43,8 +43,10 @@ async def place(servers: dict[str, Any], folder: Path) -> AsyncGenerator[Place]:
 class Caller:
     """A client without a session that writes its requests by hand."""
 
-    def __init__(self, place: Place, server: Era, key: str | None = None, path: str = "/mcp") -> None:
-        self._client, self._server, self._key, self._path = place.client, server, key, path
+    def __init__(
+        self, era_gateway: EraGateway, server: Era, key: str | None = None, path: str = "/mcp"
+    ) -> None:
+        self._client, self._server, self._key, self._path = era_gateway.client, server, key, path
 
     async def send(self, text: str, tool: str = "elicit", **params: Any) -> dict[str, Any]:
         """Call a tool; the answer is the whole message."""
@@ -76,48 +78,50 @@ def greeted(answer: dict[str, Any]) -> bool:
 
 
 @pytest.mark.parametrize("server", ERAS, ids="{} server".format)
-async def test_a_state_is_good_for_its_own_call_alone(place: Place, server: Era) -> None:
-    one, two = await place.client.key(f"one-{server}"), await place.client.key(f"two-{server}")
-    caller = Caller(place, server, one)
+async def test_a_state_is_good_for_its_own_call_alone(era_gateway: EraGateway, server: Era) -> None:
+    one, two = await era_gateway.client.key(f"one-{server}"), await era_gateway.client.key(f"two-{server}")
+    caller = Caller(era_gateway, server, one)
     name, state = await caller.asked("Who?")
     changed = state[:-1] + ("A" if state[-1] != "A" else "B")
     for wrong in (changed, f"{state}-TAMPERED", state[:20], state.swapcase(), "x"):
         assert refused(await caller.answer("Who?", name, wrong)), wrong
     assert refused(await caller.answer("Who else?", name, state)), "other arguments"
     assert refused(await caller.answer("Who?", name, state, tool="echo")), "another tool"
-    assert refused(await Caller(place, server, two).answer("Who?", name, state)), "another principal"
-    assert refused(await Caller(place, server).answer("Who?", name, state)), "nobody in particular"
-    elsewhere = Caller(place, server, one, "/contexts/other/mcp")
+    assert refused(await Caller(era_gateway, server, two).answer("Who?", name, state)), "another principal"
+    assert refused(await Caller(era_gateway, server).answer("Who?", name, state)), "nobody in particular"
+    elsewhere = Caller(era_gateway, server, one, "/contexts/other/mcp")
     assert refused(await elsewhere.answer("Who?", name, state)), "another context"
     other: Era = "modern" if server == "legacy" else "legacy"
-    assert refused(await Caller(place, other, one).answer("Who?", name, state)), "another server's tool"
+    assert refused(await Caller(era_gateway, other, one).answer("Who?", name, state)), "another server's tool"
     assert greeted(await caller.answer("Who?", name, state)), "and nothing of this spoilt it"
-    assert place.parked == 0
+    assert era_gateway.parked == 0
 
 
-async def test_a_parked_call_is_resumed_once(place: Place) -> None:
-    caller = Caller(place, "legacy")
+async def test_a_parked_call_is_resumed_once(era_gateway: EraGateway) -> None:
+    caller = Caller(era_gateway, "legacy")
     name, state = await caller.asked("Once?")
-    assert place.parked == 1
+    assert era_gateway.parked == 1
     assert greeted(await caller.answer("Once?", name, state))
     assert refused(await caller.answer("Once?", name, state))
 
 
-async def test_who_answers_something_else_is_asked_again(place: Place) -> None:
-    caller = Caller(place, "legacy")
+async def test_who_answers_something_else_is_asked_again(era_gateway: EraGateway) -> None:
+    caller = Caller(era_gateway, "legacy")
     name, state = await caller.asked("Again?")
     again = (await caller.answer("Again?", "something else", state))["result"]
     assert list(again["inputRequests"]) == [name]
     assert greeted(await caller.answer("Again?", name, again["requestState"]))
-    assert place.parked == 0
+    assert era_gateway.parked == 0
 
 
 @pytest.mark.parametrize("server", ERAS, ids="{} server".format)
-async def test_a_state_grows_old(place: Place, server: Era, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_state_grows_old(
+    era_gateway: EraGateway, server: Era, monkeypatch: pytest.MonkeyPatch
+) -> None:
     later = [0.0]
     seal = StateSigner(lambda: b"k" * 32, lambda: time() + later[0])
-    monkeypatch.setattr(place.client.runtime.conversations, "seal", seal)
-    caller = Caller(place, server)
+    monkeypatch.setattr(era_gateway.client.runtime.conversations, "seal", seal)
+    caller = Caller(era_gateway, server)
     name, state = await caller.asked("Late?")
     later[0] = 24 * 3600 + 1.0
     assert refused(await caller.answer("Late?", name, state))
@@ -126,16 +130,18 @@ async def test_a_state_grows_old(place: Place, server: Era, monkeypatch: pytest.
 
 
 async def test_a_parked_call_that_nobody_comes_back_to_ends(servers: dict[str, Any], folder: Path) -> None:
-    async with gateway(servers, folder, limits={**LIMITS, "parked_ms": 200}) as place:
-        caller = Caller(place, "legacy")
+    async with gateway(servers, folder, limits={**LIMITS, "parked_ms": 200}) as era_gateway:
+        caller = Caller(era_gateway, "legacy")
         name, state = await caller.asked("Nobody?")
-        await until(lambda: place.noted("Nobody? over") and place.parked == 0)
+        await until(lambda: era_gateway.noted("Nobody? over") and era_gateway.parked == 0)
         assert refused(await caller.answer("Nobody?", name, state))
 
 
 async def test_a_caller_may_leave_so_many_calls_parked(servers: dict[str, Any], folder: Path) -> None:
-    async with gateway(servers, folder, limits={**LIMITS, "parked": 3, "parked_per_user": 2}) as place:
-        one, two, three = [Caller(place, "legacy", await place.client.key(each)) for each in "abc"]
+    async with gateway(servers, folder, limits={**LIMITS, "parked": 3, "parked_per_user": 2}) as era_gateway:
+        one, two, three = [
+            Caller(era_gateway, "legacy", await era_gateway.client.key(each)) for each in "abc"
+        ]
         first, _ = await one.asked("1"), await one.asked("2")
         refusal = (await one.send("3"))["error"]
         assert "2 calls of this caller" in refusal["message"]

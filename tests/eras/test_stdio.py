@@ -8,7 +8,7 @@ import anyio
 import pytest
 from mcp import StdioServerParameters
 
-from tests.eras.place import ERAS, QUESTIONS, Era, Person, over_http
+from tests.eras.era_gateway import ERAS, QUESTIONS, Era, User, over_http
 from tests.eras.walks import WALKS, Cell
 from tests.servers.client import until
 from tests.servers.settings import config
@@ -26,10 +26,10 @@ async def test_the_same_over_our_own_pipes(client: Era, tmp_path: Path) -> None:
             args=["-m", "toolcrib", "stdio", "-c", str(file)],
             env={**os.environ, "TOOLCRIB_HOME": str(tmp_path)},
         )
-        person = Person()
-        async with person.client(command, client, *QUESTIONS) as connected:
+        user = User()
+        async with user.client(command, client, *QUESTIONS) as connected:
             for server in ERAS:
-                cell = Cell(connected, person, (client, server), tmp_path)
+                cell = Cell(connected, user, (client, server), tmp_path)
                 await until(cell.listed)
                 for what in ("call", "progress", "elicit", "cancel"):
                     await WALKS[what](cell)

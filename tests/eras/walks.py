@@ -13,7 +13,7 @@ import pytest
 from mcp import Client, MCPError
 from mcp.shared.subscriptions import ToolsListChanged
 
-from tests.eras.place import PATIENCE, REVISIONS, Era, Person
+from tests.eras.era_gateway import PATIENCE, REVISIONS, Era, User
 from tests.eras.server import BLOCKS, FAULT, LIST, PROMPT, WHO
 from tests.waiting import until
 
@@ -23,7 +23,7 @@ class Cell:
     """A client of one era that wants something of a server of another, or of the same."""
 
     client: Client
-    person: Person
+    user: User
     eras: tuple[Era, Era]
     """The client's and the server's."""
     folder: Path
@@ -85,22 +85,22 @@ async def elicit(cell: Cell) -> None:
     """The question arrives as it was asked, the answer as it was given, once or twice in a call."""
     answer = await cell.call("elicit", "Who is there?")
     assert text_of(answer) == "Hello, Ada."
-    [asked] = cell.person.asked
+    [asked] = cell.user.asked
     assert (asked.message, asked.requested_schema) == ("Who is there?", WHO)
-    cell.person.asked.clear()
+    cell.user.asked.clear()
     assert text_of(await cell.call("introduce")) == "Ada and Grace"
-    assert [each.message for each in cell.person.asked] == ["Who are you?", "Who else?"]
-    cell.person.asked.clear()
+    assert [each.message for each in cell.user.asked] == ["Who are you?", "Who else?"]
+    cell.user.asked.clear()
 
 
 async def sample(cell: Cell) -> None:
     """The server has the client's model say something."""
     answer = await cell.call("sample")
     assert text_of(answer) == "a person: A hammer."
-    [asked] = cell.person.asked
+    [asked] = cell.user.asked
     assert asked.max_tokens == 50
     assert [message.content.text for message in asked.messages] == [PROMPT]
-    cell.person.asked.clear()
+    cell.user.asked.clear()
 
 
 async def list_change(cell: Cell) -> None:
@@ -116,7 +116,7 @@ async def list_change(cell: Cell) -> None:
             for turn in count():
                 await cell.call("grow", f"{name}_{turn}" if turn else name)
                 with anyio.move_on_after(1):
-                    await cell.person.told.wait()
+                    await cell.user.told.wait()
                     break
     assert await cell.listed(name)
     assert text_of(await cell.call(name, "new")) == "new"

@@ -16,11 +16,11 @@ from mcp_types import Tool as McpTool
 from tests.contracts.dialogues import DIALOGUES, Said
 from tests.contracts.drawn import IDS, NAMES, OBJECTS, results, tools
 from tests.contracts.rules import faults
+from tests.gateway_process import gateway_process
 from tests.parts import require
-from tests.served import served
 from tests.servers.client import Client, client, until
 from tests.servers.settings import config
-from tests.servers.twelve import TWELVE, known
+from tests.servers.third_party import TWELVE, known
 from toolcrib.formats import PROVIDERS
 from toolcrib.interfaces import ProviderResult
 from toolcrib.model import Result, Tool
@@ -117,8 +117,8 @@ def named(lines: Iterable[Line], name: str) -> set[str]:
     return {apart(one)["name"] for format_, kind, one in lines if (format_, kind) == (name, "tool")}
 
 
-async def test_our_own_tools_are_what_the_sdks_take(tmp_path: Path, judges: Judges) -> None:
-    async with served(tmp_path) as gateway, client(gateway) as crib:
+async def test_builtin_tools_fit_the_sdk_types(tmp_path: Path, judges: Judges) -> None:
+    async with gateway_process(tmp_path) as gateway, client(gateway) as crib:
         lines = [line for name in PROVIDERS for line in await listed(crib, name)]
     names = named(lines, "mcp")
     assert {"get_datetime", "control_volume", "search_web", "mcp_add_server"} <= names
@@ -126,13 +126,13 @@ async def test_our_own_tools_are_what_the_sdks_take(tmp_path: Path, judges: Judg
 
 
 @pytest.mark.needs(*SERVERS)
-async def test_the_tools_of_real_servers_are_what_the_sdks_take(
+async def test_tools_of_real_servers_fit_the_sdk_types(
     tmp_path: Path, judges: Judges, capsys: pytest.CaptureFixture[str]
 ) -> None:
     page = "data:text/html,<title>A page of the test</title>"
     servers = {name: known(name, tmp_path, page).settings() for name in TWELVE}
     async with (
-        served(tmp_path, config(servers, functions=[]), demo=False) as gateway,
+        gateway_process(tmp_path, config(servers, functions=[]), demo=False) as gateway,
         client(gateway) as crib,
     ):
 
@@ -171,7 +171,7 @@ def _report(originals: Sequence[Mapping[str, Any]]) -> str:
 
 
 @pytest.mark.no_cover
-def test_whatever_a_tool_takes_its_declaration_is_what_the_sdks_take(judges: Judges) -> None:
+def test_any_declaration_fits_the_sdk_types(judges: Judges) -> None:
     lines: list[Line] = []
 
     @given(tool=tools(), safe=NAMES)
@@ -185,7 +185,7 @@ def test_whatever_a_tool_takes_its_declaration_is_what_the_sdks_take(judges: Jud
     assert judges.agree(lines) >= 100 * len(PROVIDERS)
 
 
-def test_calls_cancellations_and_results_are_what_the_sdks_say_and_take(judges: Judges) -> None:
+def test_calls_and_results_fit_the_sdk_types(judges: Judges) -> None:
     lines: list[Line] = []
 
     @given(call_id=IDS, safe=NAMES, arguments=OBJECTS, outcome=results(most=5_000), many=st.integers(1, 3))
@@ -204,7 +204,7 @@ def test_calls_cancellations_and_results_are_what_the_sdks_say_and_take(judges: 
     assert judges.agree(lines) >= 100 * len(PROVIDERS)
 
 
-def test_the_judges_can_say_no(judges: Judges) -> None:
+def test_sdk_types_reject_invalid_values(judges: Judges) -> None:
     wrong: list[Line] = [
         ("openai_chat", "tool", {"type": "function", "name": "x", "parameters": {}}),
         ("openai_responses", "tool", {"type": "function", "name": "x", "parameters": {}}),

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
+from tests.frontends.mcp.messages import ENVELOPE, modern_headers
 from tests.frontends.mcp.test_stdio import command, pipe
-from tests.frontends.mcp.wire import ENVELOPE, modern_headers
-from tests.frontends.rest.bench import add
+from tests.frontends.rest.tools import add
 from tests.gateways import InProcessGateway, open_gateway
 
 pytestmark = [pytest.mark.anyio, pytest.mark.requirement("I5")]

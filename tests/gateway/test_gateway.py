@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tests.eleven import ELEVEN
+from tests.hint_fields import HINT_FIELD_SET
 from toolcrib.catalog import Catalog
 from toolcrib.errors import Refused
 from toolcrib.gateway import Completion, Gateway
@@ -57,7 +57,7 @@ async def test_a_call_is_answered_and_completed() -> None:
     result = await House(a_tool("x:a", version="2.1.0")).gateway.call("x:a", {"k": 1}, a_caller())
     assert result.data == {"k": 1}
     assert result.hints is not None
-    assert set(result.hints.as_json()) >= ELEVEN
+    assert set(result.hints.as_json()) >= HINT_FIELD_SET
     assert result.metadata is not None
     assert result.metadata.tool_version == "2.1.0"
     assert result.metadata.timestamp.endswith("Z")
@@ -66,18 +66,18 @@ async def test_a_call_is_answered_and_completed() -> None:
     assert result.message
 
 
-async def test_no_arguments_are_no_arguments() -> None:
+async def test_missing_arguments_are_an_empty_object() -> None:
     assert (await House(a_tool("x:a")).gateway.call("x:a", None, a_caller())).data == {}
 
 
 @pytest.mark.requirement("A5")
 @pytest.mark.parametrize("name", [":x", "x:", ":"])
-async def test_an_empty_half_is_no_tool_name(name: str) -> None:
+async def test_empty_half_of_a_name_is_refused(name: str) -> None:
     assert await House(a_tool("x:a")).code(name) == "INVALID_TOOL_NAME"
 
 
 @pytest.mark.requirement("A5")
-async def test_an_unknown_tool_comes_with_near_ones_the_caller_may_see() -> None:
+async def test_unknown_tool_suggests_visible_similar_names() -> None:
     house = House(a_tool("x:find-card"), a_tool("x:find-cord", hidden=True))
     result = await house.gateway.call("find-crd", {}, a_caller())
     assert result.problem is not None
@@ -92,7 +92,7 @@ async def test_an_unknown_tool_comes_with_near_ones_the_caller_may_see() -> None
 
 
 @pytest.mark.requirement("D5")
-async def test_each_refusal_at_the_door_has_its_code() -> None:
+async def test_each_refusal_has_its_code() -> None:
     gone = Deprecation(since="1", replacement="x:new", removal_date="2029-01-01")
     house = House(
         a_tool("x:open"),
@@ -120,7 +120,7 @@ async def test_a_denied_call_is_recorded_with_its_tool() -> None:
 
 
 @pytest.mark.requirement("F4")
-async def test_what_is_not_listed_cannot_be_called() -> None:
+async def test_unlisted_tools_cannot_be_called() -> None:
     house = House(a_tool("x:a"), a_tool("x:b"), contexts={"narrow": Context(tools=("x:a",))})
     caller = a_caller(context="narrow")
     assert [tool.name for tool in house.gateway.tools(caller)] == ["x:a"]
@@ -140,7 +140,7 @@ async def test_a_caller_enters_only_contexts_of_its_scope() -> None:
 
 
 @pytest.mark.requirement("A2")
-async def test_a_tool_is_named_in_each_style_and_a_flat_name_leads_back() -> None:
+async def test_tool_names_per_style_resolve() -> None:
     reading = a_tool("files:readFile", family="mcp")
     alone = House(reading)
     (tool,) = alone.gateway.tools(a_caller())
@@ -153,7 +153,7 @@ async def test_a_tool_is_named_in_each_style_and_a_flat_name_leads_back() -> Non
 
 
 @pytest.mark.requirement("A4", "A5")
-async def test_a_flat_name_belongs_to_its_first_owner_in_scope() -> None:
+async def test_flat_name_belongs_to_first_owner_in_scope() -> None:
     first = a_tool("a:read", family="mcp", permissions=frozenset({"a:use"}))
     house = House(
         first,
@@ -207,7 +207,7 @@ async def test_a_list_is_rendered_once_per_version_and_audience() -> None:
     assert house.gateway.prepared(a_caller(), "names", render) == b"x:z"
 
 
-async def test_listeners_hear_of_a_changed_catalog() -> None:
+async def test_listeners_are_notified_of_catalog_changes() -> None:
     house, heard = House(a_tool("x:a")), list[int]()
     house.gateway.listen(lambda: heard.append(house.gateway.version))
     house.offer("x")

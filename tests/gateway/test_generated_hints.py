@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.eleven import ELEVEN
+from tests.hint_fields import HINT_FIELD_SET
 from toolcrib.errors import CODES, problem
 from toolcrib.gateway.generated_hints import CallOutcome, ToolRecord, for_outcome, with_record
 from toolcrib.gateway.related_tools import RelatedTool
@@ -37,11 +37,11 @@ outcomes = st.builds(
 
 @pytest.mark.requirement("E7", "E9")
 @given(pasts, outcomes)
-def test_hints_are_complete_and_faultless_for_every_outcome(past: ToolRecord, seen: CallOutcome) -> None:
+def test_hints_are_complete_and_valid_for_every_outcome(past: ToolRecord, seen: CallOutcome) -> None:
     hints = for_outcome(a_tool(category="query"), past, seen)
     spelled = json.loads(hints.encoded)
     assert spelled == json.loads(json.dumps(hints.as_json()))
-    assert spelled.keys() >= ELEVEN
+    assert spelled.keys() >= HINT_FIELD_SET
     assert faults(hints) == ()
     assert bool(spelled["suggestedNextActions"]) is (seen.problem is not None or seen.asks)
 
@@ -56,7 +56,7 @@ def test_a_better_record_never_lowers_confidence(a: float, b: float, calls: int,
 
 
 @pytest.mark.requirement("E8")
-def test_failure_age_gaps_and_a_doubtful_source_lower_confidence() -> None:
+def test_factors_that_lower_confidence() -> None:
     tool, past = a_tool(family="mcp"), ToolRecord(1.0, 0.0, 100)
     good = for_outcome(tool, past, CallOutcome()).confidence
     worse = [
@@ -78,12 +78,12 @@ def test_failure_age_gaps_and_a_doubtful_source_lower_confidence() -> None:
     "ttl, word",
     [(None, "immediate"), (60.0, "immediate"), (300.0, "short"), (3600.0, "medium"), (1e6, "long")],
 )
-def test_validity_follows_how_long_an_answer_may_be_kept(ttl: float | None, word: str) -> None:
+def test_validity_follows_the_cache_ttl(ttl: float | None, word: str) -> None:
     assert for_outcome(a_tool(cache_ttl=ttl), ToolRecord(), CallOutcome()).validity_period == word
 
 
 @pytest.mark.requirement("E9", "E12")
-def test_a_shaky_or_slow_record_is_a_risk_and_a_broken_promise_a_warning() -> None:
+def test_bad_records_add_risks_and_warnings() -> None:
     shaky = for_outcome(a_tool(response_time="fast"), ToolRecord(0.4, 3.0, 50), CallOutcome())
     assert [risk.type for risk in shaky.risk_factors] == ["accuracy", "performance"]
     assert [each.type for each in shaky.warnings] == ["performance"]
@@ -108,7 +108,7 @@ def test_a_deprecated_tool_warns_and_names_its_replacement() -> None:
 
 
 @pytest.mark.requirement("E8")
-def test_what_an_author_knows_is_joined_by_the_tools_record() -> None:
+def test_author_evidence_is_combined_with_the_record() -> None:
     own = Hints(confidence=0.9, evidence=Evidence(quality=0.98, completeness=0.5))
     good, bad = (with_record(own, a_tool(), ToolRecord(rate, 0.0, 100)) for rate in (1.0, 0.2))
     assert bad.confidence < good.confidence
@@ -119,7 +119,7 @@ def test_what_an_author_knows_is_joined_by_the_tools_record() -> None:
     assert said.confidence == 0.42, "without evidence it is the author's own figure"
 
 
-def test_the_part_of_a_request_that_is_wrong_is_named() -> None:
+def test_context_needed_names_the_invalid_path() -> None:
     tool = a_tool(examples=())
     wrong: Problem = problem("INVALID_ARGUMENTS", "…", path="arguments.when")
     hints = for_outcome(tool, ToolRecord(), CallOutcome(problem=wrong))
@@ -152,7 +152,7 @@ def evidence(tool: Tool | None, seen: CallOutcome, past: ToolRecord = NEW) -> Ev
     return made
 
 
-def test_what_goes_with_a_tool_is_suggested_only_after_a_settled_call() -> None:
+def test_related_tools_are_suggested_only_after_success() -> None:
     near = (OTHER,)
     done = for_outcome(GET, NEW, CallOutcome(), near)
     assert [each.action for each in done.suggested_next_actions] == ["find"]
@@ -172,7 +172,7 @@ def test_what_goes_with_a_tool_is_suggested_only_after_a_settled_call() -> None:
         (CallOutcome(problem=problem("TIMEOUT", "…")), "immediate"),
     ],
 )
-def test_only_a_settled_answer_stays_valid(seen: CallOutcome, word: str) -> None:
+def test_only_successful_answers_stay_valid(seen: CallOutcome, word: str) -> None:
     assert for_outcome(a_tool(cache_ttl=3600.0), NEW, seen).validity_period == word
 
 
@@ -191,7 +191,7 @@ def test_only_a_settled_answer_stays_valid(seen: CallOutcome, word: str) -> None
         (a_tool(family="mcp", degraded=True), "low"),
     ],
 )
-def test_the_quality_of_a_source_is_put_into_a_word(tool: Tool | None, word: str) -> None:
+def test_source_quality_word(tool: Tool | None, word: str) -> None:
     assert for_outcome(tool, NEW, CallOutcome()).source_quality == word
 
 
@@ -207,13 +207,13 @@ def test_the_quality_of_a_source_is_put_into_a_word(tool: Tool | None, word: str
         ("mcp", False, 0.85),
     ],
 )
-def test_how_closely_an_answer_was_looked_at_counts(family: Family, has_schema: bool, share: float) -> None:
+def test_validation_share_by_family_and_schema(family: Family, has_schema: bool, share: float) -> None:
     tool = a_tool(family=family, output_schema={"type": "object"} if has_schema else None)
     assert evidence(tool, CallOutcome()).validation == share
 
 
 @pytest.mark.requirement("E8")
-def test_what_counts_is_what_was_seen_and_of_a_failure_how_well_it_is_explained() -> None:
+def test_evidence_of_results_and_failures() -> None:
     assert evidence(None, CallOutcome()).validation == 1.0
     seen = evidence(FAR, CallOutcome(freshness=0.4, completeness=0.3))
     assert (seen.freshness, seen.completeness) == (0.4, 0.3)
@@ -224,7 +224,7 @@ def test_what_counts_is_what_was_seen_and_of_a_failure_how_well_it_is_explained(
 
 
 @pytest.mark.requirement("E8")
-def test_a_tools_own_hints_are_reckoned_again_with_its_record_and_their_age() -> None:
+def test_own_evidence_gets_record_and_age() -> None:
     said = Evidence(quality=1.0, freshness=0.8)
     own = Hints(confidence=1.0, evidence=said)
     for age, counted in ((1.0, 0.8), (0.5, 0.5)):
@@ -237,7 +237,7 @@ def test_a_tools_own_hints_are_reckoned_again_with_its_record_and_their_age() ->
 
 
 @pytest.mark.requirement("E8")
-def test_what_a_server_says_of_itself_is_trusted_no_more_than_we_would_trust_it() -> None:
+def test_confidence_of_mcp_hints_is_capped() -> None:
     ours = for_outcome(FAR, TRIED, CallOutcome()).confidence
     old = for_outcome(FAR, TRIED, CallOutcome(freshness=0.5)).confidence
     assert old < ours < 1.0
@@ -247,7 +247,7 @@ def test_what_a_server_says_of_itself_is_trusted_no_more_than_we_would_trust_it(
     assert with_record(Hints(confidence=1.0), GET, TRIED).confidence == 1.0
 
 
-def test_a_warning_the_tool_gave_itself_is_not_given_twice() -> None:
+def test_existing_deprecation_warning_is_not_duplicated() -> None:
     tool = a_tool(deprecated=Deprecation(since="1.0.0"))
     own = Caution(type="deprecation", severity="high", message="Soon gone.")
     assert with_record(Hints(confidence=0.5, warnings=(own,)), tool, NEW).warnings == (own,)
@@ -265,7 +265,7 @@ def risks(past: ToolRecord) -> tuple[Risk, ...]:
     "success, severity, told, failing",
     [(0.493, "high", "51%", 0.51), (0.5, "medium", "50%", 0.5), (0.875, "medium", "12%", 0.12)],
 )
-def test_a_record_of_failures_is_a_risk_that_is_told_in_figures(
+def test_failure_rate_is_a_risk_with_numbers(
     success: float, severity: Any, told: str, failing: float
 ) -> None:
     assert risks(ToolRecord(success, 0.0, 50)) == (
@@ -283,12 +283,12 @@ def test_a_record_of_failures_is_a_risk_that_is_told_in_figures(
 @pytest.mark.parametrize(
     "past, count", [(ToolRecord(0.5, 0.0, 4), 0), (ToolRecord(0.5, 0.0, 5), 1), (ToolRecord(0.9, 0.0, 50), 0)]
 )
-def test_few_failures_and_few_calls_are_no_risk(past: ToolRecord, count: int) -> None:
+def test_few_failures_or_calls_add_no_risk(past: ToolRecord, count: int) -> None:
     assert len(risks(past)) == count
 
 
 @pytest.mark.requirement("E9", "E12")
-def test_a_broken_promise_is_a_small_risk_and_a_warning() -> None:
+def test_slow_record_adds_small_risk_and_warning() -> None:
     hints = for_outcome(a_tool("cards:get", response_time="fast"), ToolRecord(1.0, 0.2, 5), CallOutcome())
     said = "It lately takes longer than the 0.1 s it promises."
     assert hints.risk_factors == (
@@ -301,7 +301,7 @@ def test_a_broken_promise_is_a_small_risk_and_a_warning() -> None:
 @pytest.mark.parametrize(
     "past", [ToolRecord(1.0, 0.1, 50), ToolRecord(1.0, 9.0, 4)], ids=["just in time", "too few to say"]
 )
-def test_a_promise_that_is_kept_or_hardly_tested_is_not_spoken_of(past: ToolRecord) -> None:
+def test_kept_or_untested_promise_adds_nothing(past: ToolRecord) -> None:
     hints = for_outcome(a_tool(response_time="fast"), past, CallOutcome())
     assert (hints.risk_factors, hints.warnings) == ((), ())
 
@@ -325,7 +325,7 @@ def test_a_promise_that_is_kept_or_hardly_tested_is_not_spoken_of(past: ToolReco
         ),
     ],
 )
-def test_a_tool_on_its_way_out_is_warned_of_in_a_sentence(gone: Deprecation, caution: Caution) -> None:
+def test_deprecation_warning_text(gone: Deprecation, caution: Caution) -> None:
     assert for_outcome(a_tool("cards:old", deprecated=gone), NEW, CallOutcome()).warnings == (caution,)
 
 
@@ -346,9 +346,7 @@ def test_a_tool_on_its_way_out_is_warned_of_in_a_sentence(gone: Deprecation, cau
         (a_tool(response_time="fast"), ToolRecord(1.0, 1.01, 5), 0.6),
     ],
 )
-def test_effort_is_the_time_it_takes_by_its_record_or_else_its_promise(
-    tool: Tool | None, past: ToolRecord, effort: float
-) -> None:
+def test_effort_follows_record_or_promised_time(tool: Tool | None, past: ToolRecord, effort: float) -> None:
     hints = for_outcome(tool, past, CallOutcome())
     trust = hints.confidence
     assert hints.estimated_impact == Impact(benefit=trust, effort=effort, roi=round(trust / effort, 2))
@@ -369,13 +367,11 @@ def test_effort_is_the_time_it_takes_by_its_record_or_else_its_promise(
         (NEW, CallOutcome(asks=True), "The call waits for an answer; there are no earlier calls to go by."),
     ],
 )
-def test_the_reasoning_says_what_happened_and_what_there_is_to_go_by(
-    past: ToolRecord, seen: CallOutcome, told: str
-) -> None:
+def test_reasoning_states_outcome_and_record(past: ToolRecord, seen: CallOutcome, told: str) -> None:
     assert for_outcome(GET, past, seen).reasoning == told
 
 
-def test_what_is_missing_and_what_is_assumed_is_said() -> None:
+def test_context_needed_and_assumptions() -> None:
     asks = for_outcome(GET, NEW, CallOutcome(asks=True))
     assert (asks.context_needed, asks.assumptions) == (("the answers to the questions",), ())
     assert for_outcome(GET, NEW, CallOutcome(problem=problem("TIMEOUT", "…"))).context_needed == ()

@@ -5,7 +5,7 @@ import json
 import pytest
 from hypothesis import given
 
-from tests.eleven import ELEVEN
+from tests.hint_fields import HINT_FIELD_SET
 from tests.hints.values import sound_hints
 from toolcrib.hints.schema import schema
 from toolcrib.hints.value_types import (
@@ -26,12 +26,12 @@ WHOLE = compile_schema(schema())
 
 @pytest.mark.requirement("E7")
 @given(sound_hints)
-def test_hints_without_a_fault_fit_their_description(hints: Hints) -> None:
+def test_valid_hints_fit_the_schema(hints: Hints) -> None:
     assert WHOLE.faults(json.loads(json.dumps(hints.as_json()))) == ()
 
 
-@pytest.mark.parametrize("field", sorted(ELEVEN))
-def test_none_of_the_eleven_may_be_missing(field: str) -> None:
+@pytest.mark.parametrize("field", sorted(HINT_FIELD_SET))
+def test_schema_requires_all_eleven_fields(field: str) -> None:
     whole = Hints(confidence=0.5).as_json()
     assert WHOLE.ok(whole)
     assert not WHOLE.ok({key: value for key, value in whole.items() if key != field})
@@ -51,11 +51,11 @@ def test_none_of_the_eleven_may_be_missing(field: str) -> None:
         ("riskFactors", "none"),
     ],
 )
-def test_what_agents_are_told_is_described_closely(field: str, value: object) -> None:
+def test_schema_rejects_invalid_fields(field: str, value: object) -> None:
     assert not WHOLE.ok({**Hints(confidence=0.5).as_json(), field: value})
 
 
-def test_hints_are_described_part_by_part() -> None:
+def test_schema_of_each_part() -> None:
     assert schema(Dependency) == {
         "type": "object",
         "properties": {

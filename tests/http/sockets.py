@@ -45,7 +45,7 @@ def frame(data: bytes, opcode: int = TEXT, *, fin: bool = True, length: int | No
     return head + mask + bytes(byte ^ mask[at % 4] for at, byte in enumerate(data))
 
 
-class Porter:
+class WebSocketApp:
     """Hands every request that asks for it a socket; answers any other by saying that it did not."""
 
     def __init__(self, use: Run, heartbeat: float) -> None:
@@ -82,7 +82,7 @@ class Porter:
         pass
 
 
-class Place:
+class SocketServer:
     """Where the application listens, and how to make it stop."""
 
     def __init__(self, url: str, stopping: anyio.CancelScope, stopped: anyio.Event) -> None:
@@ -102,9 +102,11 @@ class Place:
 
 
 @asynccontextmanager
-async def sockets(use: Run, *, heartbeat: float = 10.0, route: Route | None = None) -> AsyncGenerator[Place]:
+async def sockets(
+    use: Run, *, heartbeat: float = 10.0, route: Route | None = None
+) -> AsyncGenerator[SocketServer]:
     """Listen until the block ends."""
-    porter = Porter(use, heartbeat)
+    porter = WebSocketApp(use, heartbeat)
     porter.route = route
     send, receive = anyio.create_memory_object_stream[str](1)
     with send, receive, listen("127.0.0.1", 0) as listening:
@@ -117,7 +119,7 @@ async def sockets(use: Run, *, heartbeat: float = 10.0, route: Route | None = No
                 stopped.set()
 
             tasks.start_soon(serve)
-            yield Place(await receive.receive(), stopping, stopped)
+            yield SocketServer(await receive.receive(), stopping, stopped)
             stopping.cancel()
 
 

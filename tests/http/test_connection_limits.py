@@ -10,7 +10,7 @@ import anyio
 import pytest
 from anyio.abc import SocketStream
 
-from tests.frontends.rest.bench import add
+from tests.frontends.rest.tools import add
 from tests.gateways import ADMIN, InProcessGateway, listening, open_gateway
 from tests.http.requests import request
 from tests.http.test_protocol import everything
@@ -29,7 +29,7 @@ PROXIED = "server: {trusted_proxies: [127.0.0.1]}\n"
 CALL = json.dumps({"name": "add", "arguments": {"a": 1, "b": 2}}).encode()
 
 
-class Wire:
+class LimitedGateway:
     """A gateway with small limits, and connections to it."""
 
     def __init__(self, crib: InProcessGateway, url: str, stack: AsyncExitStack) -> None:
@@ -58,13 +58,13 @@ def head(method: str, path: str, key: str | None, **more: str) -> bytes:
 
 
 @asynccontextmanager
-async def wire(config: str = LIMITS) -> AsyncGenerator[Wire]:
+async def limited_gateway(config: str = LIMITS) -> AsyncGenerator[LimitedGateway]:
     async with (
         open_gateway(config, tools=[add]) as crib,
         listening(crib.server) as url,
         AsyncExitStack() as stack,
     ):
-        yield Wire(crib, url, stack)
+        yield LimitedGateway(crib, url, stack)
 
 
 ADDRESS = "address 127.0.0.1"
@@ -72,7 +72,7 @@ ADDRESS = "address 127.0.0.1"
 
 @pytest.mark.slow
 async def test_idle_connections_of_one_address_leave_the_rest() -> None:
-    async with wire() as gateway:
+    async with limited_gateway() as gateway:
         key = await gateway.crib.key("k")
         for _ in range(8):
             await gateway.connect()
@@ -89,7 +89,7 @@ async def test_idle_connections_of_one_address_leave_the_rest() -> None:
 
 @pytest.mark.slow
 async def test_connections_of_one_key_are_bounded_by_its_share() -> None:
-    async with wire() as gateway:
+    async with limited_gateway() as gateway:
         keys = [await gateway.crib.key(name) for name in ("one", "two")]
         statuses = [await gateway.ask(await gateway.connect(), keys[0]) for _ in range(8)]
         assert statuses == [200] * 6 + [503] * 2
@@ -100,7 +100,7 @@ async def test_connections_of_one_key_are_bounded_by_its_share() -> None:
 
 @pytest.mark.slow
 async def test_connection_follows_the_credential_and_is_given_back() -> None:
-    async with wire() as gateway:
+    async with limited_gateway() as gateway:
         keys = [await gateway.crib.key(name) for name in ("one", "two")]
         stream = await gateway.connect()
         await until(lambda: gateway.held(ADDRESS) == 1)
@@ -118,7 +118,7 @@ async def test_connection_follows_the_credential_and_is_given_back() -> None:
 @pytest.mark.slow
 async def test_surplus_connections_are_closed_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(connection_limits, "SURPLUS_SECONDS", 0.05)
-    async with wire() as gateway:
+    async with limited_gateway() as gateway:
         for _ in range(6):
             await gateway.connect()
         await until(lambda: gateway.held(ADDRESS) == 6)
@@ -128,7 +128,7 @@ async def test_surplus_connections_are_closed_in_time(monkeypatch: pytest.Monkey
 @pytest.mark.slow
 async def test_oldest_surplus_connection_makes_way(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(connection_limits, "MAX_SURPLUS", 2)
-    async with wire() as gateway:
+    async with limited_gateway() as gateway:
         for _ in range(6):
             await gateway.connect()
         await until(lambda: gateway.held(ADDRESS) == 6)
@@ -140,7 +140,7 @@ async def test_oldest_surplus_connection_makes_way(monkeypatch: pytest.MonkeyPat
 
 @pytest.mark.slow
 async def test_connections_of_a_trusted_proxy_count_for_its_clients() -> None:
-    async with wire(LIMITS + PROXIED) as gateway:
+    async with limited_gateway(LIMITS + PROXIED) as gateway:
         streams = [await gateway.connect() for _ in range(9)]
         forwarded = {"X-Forwarded-For": "192.0.2.7"}
         statuses = [await gateway.ask(each, None, "/health", **forwarded) for each in streams[:7]]
@@ -153,7 +153,7 @@ async def test_connections_of_a_trusted_proxy_count_for_its_clients() -> None:
         assert gateway.held("address 192.0.2.8") == 2
 
 
-async def unfinished(gateway: Wire, key: str, body: bytes = b"{") -> SocketStream:
+async def unfinished(gateway: LimitedGateway, key: str, body: bytes = b"{") -> SocketStream:
     stream = await gateway.connect()
     more = {"Content-Length": "1000000", "Expect": "100-continue"}
     await stream.send(head("POST", "/api/tools/execute", key, **more) + b"\r\n")
@@ -164,7 +164,7 @@ async def unfinished(gateway: Wire, key: str, body: bytes = b"{") -> SocketStrea
 
 @pytest.mark.slow
 async def test_unfinished_bodies_of_one_key_leave_the_rest() -> None:
-    async with wire() as gateway:
+    async with limited_gateway() as gateway:
         keys = [await gateway.crib.key(name) for name in ("one", "two")]
         first = await unfinished(gateway, keys[0])
         for _ in range(2):
@@ -185,7 +185,7 @@ async def test_unfinished_bodies_of_one_key_leave_the_rest() -> None:
 
 @pytest.mark.slow
 async def test_bytes_of_unfinished_bodies_are_shared() -> None:
-    async with wire() as gateway:
+    async with limited_gateway() as gateway:
         key = await gateway.crib.key("one")
         stream = await unfinished(gateway, key, b" " * (BLOCK_BYTES * 3))
         blocks = gateway.crib.server.intake.blocks

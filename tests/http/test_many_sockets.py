@@ -23,11 +23,11 @@ async def test_two_hundred_at_once() -> None:
             await socket.send(heard.upper())
         open_now -= 1
 
-    async with sockets(shout) as place:
+    async with sockets(shout) as server:
         all_open, answered = anyio.Event(), [0] * MANY
 
         async def client(number: int) -> None:
-            async with connect(place.socket_url) as app:
+            async with connect(server.socket_url) as app:
                 await app.send(f"app {number}")
                 assert await app.recv() == f"APP {number}"
                 answered[number] = 1

@@ -8,7 +8,7 @@ import anyio
 import pytest
 from anyio.abc import SocketStream
 
-from tests.frontends.rest.bench import Waiting, add
+from tests.frontends.rest.tools import WaitingTool, add
 from tests.gateways import ADMIN, InProcessGateway, listening, open_gateway
 from tests.waiting import until
 from toolcrib import create_tool
@@ -20,7 +20,7 @@ Place = tuple[InProcessGateway, str, int]
 
 
 @pytest.fixture
-async def place() -> AsyncGenerator[Place]:
+async def server() -> AsyncGenerator[Place]:
     async with open_gateway(tools=[add]) as gateway, listening(gateway.server) as url:
         host, port = url.removeprefix("http://").split(":")
         yield gateway, host, int(port)
@@ -37,8 +37,8 @@ async def everything(stream: SocketStream) -> bytes:
             return read
 
 
-async def say(place: Place, words: bytes) -> bytes:
-    _, host, port = place
+async def say(server: Place, words: bytes) -> bytes:
+    _, host, port = server
     async with await anyio.connect_tcp(host, port) as stream:
         await stream.send(words)
         return await everything(stream)
@@ -73,10 +73,10 @@ GOOD = b"GET /health HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n"
         b"CONNECT example.org:443 HTTP/1.1\r\nHost: x\r\n\r\n",
     ],
 )
-async def test_what_is_no_request_gets_the_shape_of_all_errors(place: Place, words: bytes) -> None:
-    status, error = refusal(await say(place, words))
+async def test_what_is_no_request_gets_the_shape_of_all_errors(server: Place, words: bytes) -> None:
+    status, error = refusal(await say(server, words))
     assert (status, error["code"]) == (400, "INVALID_REQUEST")
-    assert (await say(place, GOOD)).startswith(b"HTTP/1.1 200 OK\r\n")
+    assert (await say(server, GOOD)).startswith(b"HTTP/1.1 200 OK\r\n")
 
 
 @pytest.mark.parametrize(
@@ -96,17 +96,17 @@ async def test_what_is_no_request_gets_the_shape_of_all_errors(place: Place, wor
     ],
 )
 @pytest.mark.check(10)
-async def test_hostile_heads(place: Place, lines: bytes, status: int, code: str) -> None:
+async def test_hostile_heads(server: Place, lines: bytes, status: int, code: str) -> None:
     for path in (b"/health", b"/api/tools", b"/mcp", b"/"):
-        answer = await say(place, b"GET " + path + b" HTTP/1.1\r\n" + lines + CLOSE + b"\r\n")
+        answer = await say(server, b"GET " + path + b" HTTP/1.1\r\n" + lines + CLOSE + b"\r\n")
         told, error = refusal(answer)
         assert (told, error["code"]) == (status, code)
 
 
 @pytest.mark.parametrize("target", [b"http://localhost/api/tools", b"HTTP://LOCALHOST:80/api/tools?"])
-async def test_absolute_target_agreeing_with_host_is_routed(place: Place, target: bytes) -> None:
+async def test_absolute_target_agreeing_with_host_is_routed(server: Place, target: bytes) -> None:
     words = b"GET " + target + b" HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
-    assert refusal(await say(place, words))[1]["code"] == "UNAUTHENTICATED"
+    assert refusal(await say(server, words))[1]["code"] == "UNAUTHENTICATED"
 
 
 @pytest.mark.requirement("I5")
@@ -123,24 +123,24 @@ async def test_absolute_target_agreeing_with_host_is_routed(place: Place, target
         b"/api/tools#part",
     ],
 )
-async def test_other_targets_are_refused(place: Place, target: bytes) -> None:
+async def test_other_targets_are_refused(server: Place, target: bytes) -> None:
     words = b"GET " + target + b" HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
-    status, error = refusal(await say(place, words))
+    status, error = refusal(await say(server, words))
     assert (status, error["code"]) == (400, "INVALID_REQUEST")
 
 
-async def test_a_head_that_never_ends(place: Place) -> None:
+async def test_a_head_that_never_ends(server: Place) -> None:
     words = b"GET / HTTP/1.1\r\nHost: localhost\r\nX-A: " + b"a" * 300_000
-    status, error = refusal(await say(place, words))
+    status, error = refusal(await say(server, words))
     assert (status, error["code"]) == (400, "INVALID_REQUEST")
     assert "headers" in error["message"]
 
 
-async def test_a_head_that_is_whole_but_large(place: Place) -> None:
+async def test_a_head_that_is_whole_but_large(server: Place) -> None:
     words = (
         b"GET /health HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nX-A: " + b"a" * 40_000 + b"\r\n\r\n"
     )
-    assert refusal(await say(place, words))[0] == 400
+    assert refusal(await say(server, words))[0] == 400
 
 
 @pytest.mark.parametrize(
@@ -155,19 +155,19 @@ async def test_a_head_that_is_whole_but_large(place: Place) -> None:
     ],
 )
 async def test_a_request_that_never_arrives_is_not_waited_for(
-    place: Place, words: bytes, monkeypatch: pytest.MonkeyPatch
+    server: Place, words: bytes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(protocol, "ARRIVAL_SECONDS", 0.05)
-    _, host, port = place
+    _, host, port = server
     async with await anyio.connect_tcp(host, port) as stream:
         if words:
             await stream.send(words)
         assert await everything(stream) == b""
-    assert place[0].server.active == 0
+    assert server[0].server.active == 0
 
 
-async def test_a_later_request_has_its_own_time(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
-    _, host, port = place
+async def test_a_later_request_has_its_own_time(server: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    _, host, port = server
     async with await anyio.connect_tcp(host, port) as stream:
         await stream.send(GOOD.replace(CLOSE, b""))
         assert b"200 OK" in await stream.receive()
@@ -191,8 +191,8 @@ async def test_a_request_behind_a_long_call_is_not_late(monkeypatch: pytest.Monk
             assert b'"total":3' in await everything(stream)
 
 
-async def test_a_request_in_pieces_arrives(place: Place) -> None:
-    _, host, port = place
+async def test_a_request_in_pieces_arrives(server: Place) -> None:
+    _, host, port = server
     body = b'{"name": "add", "arguments": {"a": 1}}'
     words = calling(body, "Connection: close")
     async with await anyio.connect_tcp(host, port) as stream:
@@ -202,18 +202,18 @@ async def test_a_request_in_pieces_arrives(place: Place) -> None:
         assert b'"total":2' in await everything(stream)
 
 
-async def test_requests_one_behind_the_other(place: Place) -> None:
+async def test_requests_one_behind_the_other(server: Place) -> None:
     keep = GOOD.replace(CLOSE, b"")
-    answer = await say(place, keep + keep + GOOD)
+    answer = await say(server, keep + keep + GOOD)
     assert answer.count(b"HTTP/1.1 200 OK") == 3
 
 
-async def test_another_protocol_is_not_spoken(place: Place) -> None:
+async def test_another_protocol_is_not_spoken(server: Place) -> None:
     words = (
         b"GET /health HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"
         b"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n\r\n"
     )
-    _, host, port = place
+    _, host, port = server
     async with await anyio.connect_tcp(host, port) as stream:
         await stream.send(words)
         with anyio.fail_after(10):
@@ -245,7 +245,7 @@ async def test_an_answer_that_nobody_reads_is_not_kept(
 
 @pytest.mark.parametrize("accept", ["application/json", "text/event-stream"])
 async def test_a_client_that_leaves_takes_its_call_with_it(accept: str) -> None:
-    waiting = Waiting()
+    waiting = WaitingTool()
     async with open_gateway(tools=[waiting.tool()]) as gateway, listening(gateway.server) as url:
         host, port = url.removeprefix("http://").split(":")
         async with await anyio.connect_tcp(host, int(port)) as stream:

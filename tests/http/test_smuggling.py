@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from anyio import to_thread
 
-from tests.frontends.rest.bench import add
+from tests.frontends.rest.tools import add
 from tests.gateways import ADMIN, InProcessGateway, listening, open_gateway
 from tests.http.smuggling import FORMS
 from tests.parts import require

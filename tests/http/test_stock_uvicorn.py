@@ -11,8 +11,8 @@ import httpx2
 import pytest
 import uvicorn
 
-from tests.frontends.mcp.wire import ENVELOPE, message, modern_headers
-from tests.frontends.rest.bench import add
+from tests.frontends.mcp.messages import ENVELOPE, message, modern_headers
+from tests.frontends.rest.tools import add
 from tests.gateways import ADMIN, open_gateway
 from toolcrib.http.listen import address_of, listen
 from toolcrib.server import GatewayApp

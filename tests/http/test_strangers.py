@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from tests.http.requests import request
-from tests.http.test_connection_limits import ADDRESS, Transport, wire
+from tests.http.test_connection_limits import ADDRESS, Transport, limited_gateway
 from tests.http.test_protocol import everything
 from tests.waiting import until
 from toolcrib.errors import Refused
@@ -111,7 +111,7 @@ async def test_request_that_outlives_its_connection_takes_no_place() -> None:
 
 @pytest.mark.slow
 async def test_key_is_served_while_two_addresses_hold_all() -> None:
-    async with wire() as gateway:
+    async with limited_gateway() as gateway:
         key = await gateway.crib.key("k")
         streams = [await gateway.connect() for _ in range(6)]
         await until(lambda: gateway.held(ADDRESS) == 6)

@@ -4,7 +4,7 @@ import anyio
 import pytest
 
 from tests.gateways import ADMIN
-from tests.http.test_connection_limits import CALL, Wire, head, wire
+from tests.http.test_connection_limits import CALL, LimitedGateway, head, limited_gateway
 from tests.http.test_protocol import refusal
 from tests.http.test_request_cycle import App, connected, settle
 from toolcrib.errors import Refused
@@ -18,7 +18,7 @@ SIZE = 20_000
 HEAD = b"POST /there HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n"
 
 
-async def call(gateway: Wire, key: str) -> bytes:
+async def call(gateway: LimitedGateway, key: str) -> bytes:
     """Make a call on a connection of its own, all in one piece; return the answer."""
     body = CALL.ljust(SIZE)
     more = {"Content-Length": str(SIZE), "Connection": "close"}
@@ -30,7 +30,7 @@ async def call(gateway: Wire, key: str) -> bytes:
 
 @pytest.mark.slow
 async def test_operator_is_served_though_nothing_may_wait() -> None:
-    async with wire("limits: {memory_mb: 0}\n") as gateway:
+    async with limited_gateway("limits: {memory_mb: 0}\n") as gateway:
         shared, key = gateway.crib.server.intake, await gateway.crib.key("k")
         shared.memory.is_high = True
         assert b'"total":3' in await call(gateway, ADMIN)
@@ -41,7 +41,7 @@ async def test_operator_is_served_though_nothing_may_wait() -> None:
         assert b'"total":3' in await call(gateway, ADMIN)
 
 
-class Held:
+class PausedConnection:
     """One connection in memory, where nothing may wait, and an application that waits before it reads."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -68,7 +68,7 @@ class Held:
 
 
 async def test_body_of_a_stranger_is_kept_for_one_turn(monkeypatch: pytest.MonkeyPatch) -> None:
-    held = Held(monkeypatch)
+    held = PausedConnection(monkeypatch)
     held.protocol.data_received(HEAD % (2 * SIZE) + b"x" * SIZE)
     assert (held.body, held.intake.undecided, held.line.paused) == (SIZE, 1, True)
     await anyio.wait_all_tasks_blocked()
@@ -81,7 +81,7 @@ async def test_body_of_a_stranger_is_kept_for_one_turn(monkeypatch: pytest.Monke
 
 
 async def test_whole_body_that_is_dropped_is_no_empty_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    held = Held(monkeypatch)
+    held = PausedConnection(monkeypatch)
     held.protocol.data_received(HEAD % SIZE + b"x" * SIZE)
     await anyio.wait_all_tasks_blocked()
     held.read.set()
@@ -91,7 +91,7 @@ async def test_whole_body_that_is_dropped_is_no_empty_one(monkeypatch: pytest.Mo
 
 
 async def test_whole_body_that_is_read_at_once_does_not_wait(monkeypatch: pytest.MonkeyPatch) -> None:
-    held = Held(monkeypatch)
+    held = PausedConnection(monkeypatch)
     held.read.set()
     held.protocol.data_received(HEAD % SIZE + b"x" * SIZE)
     await settle(held.state)
@@ -102,7 +102,7 @@ async def test_whole_body_that_is_read_at_once_does_not_wait(monkeypatch: pytest
 
 async def test_only_so_many_bodies_are_kept_for_a_turn(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(connection_limits, "MAX_UNDECIDED", 0)
-    held = Held(monkeypatch)
+    held = PausedConnection(monkeypatch)
     held.protocol.data_received(HEAD % SIZE + b"x" * SIZE)
     assert (held.body, held.intake.undecided) == (0, 0)
     held.read.set()
@@ -112,7 +112,7 @@ async def test_only_so_many_bodies_are_kept_for_a_turn(monkeypatch: pytest.Monke
 
 
 async def test_body_behind_another_request_is_dropped_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    held = Held(monkeypatch)
+    held = PausedConnection(monkeypatch)
     one = HEAD % SIZE + b"x" * SIZE
     held.protocol.data_received(one + one)
     assert (held.body, held.intake.undecided) == (0, 1)
@@ -123,7 +123,7 @@ async def test_body_behind_another_request_is_dropped_at_once(monkeypatch: pytes
 
 
 async def test_client_that_leaves_before_the_decision_holds_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    held = Held(monkeypatch)
+    held = PausedConnection(monkeypatch)
     held.protocol.data_received(HEAD % SIZE + b"x" * SIZE)
     held.protocol.connection_lost(None)
     held.intake.waiting_blocks.total = 8

@@ -42,7 +42,7 @@ async def listen(socket: OpenWebSocket) -> None:
 
 
 async def test_a_client_is_heard_and_answered() -> None:
-    async with sockets(echo) as place, connect(place.socket_url) as client:
+    async with sockets(echo) as server, connect(server.socket_url) as client:
         for message, answer in (
             ("grüezi", "grüezi"),
             (b"\x00\x01", "2 bytes"),
@@ -62,7 +62,7 @@ async def test_a_client_is_heard_and_answered() -> None:
 async def test_what_comes_close_behind_the_handshake_is_heard(pieces: int) -> None:
     words = handshake() + frame(b"early") + frame(b"bird")
     size = -(-len(words) // pieces)
-    async with sockets(echo) as place, await place.connect() as stream:
+    async with sockets(echo) as server, await server.connect() as stream:
         for at in range(0, len(words), size):
             await stream.send(words[at : at + size])
         head, rest = await head_of(stream)
@@ -77,7 +77,7 @@ async def test_a_socket_behind_other_requests_outlives_the_rest_of_a_connection(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(runner, "_KEEP_ALIVE_SECONDS", 0.5)
-    async with sockets(echo) as place, await place.connect() as stream, await place.connect() as other:
+    async with sockets(echo) as server, await server.connect() as stream, await server.connect() as other:
         await stream.send(GOOD)
         assert (await head_of(stream))[0].startswith(b"HTTP/1.1 200")
         await stream.send(GOOD + handshake())
@@ -104,9 +104,9 @@ NO_HANDSHAKES = (
 
 
 async def test_what_is_no_handshake_is_refused() -> None:
-    async with sockets(echo) as place:
+    async with sockets(echo) as server:
         for words, said in NO_HANDSHAKES:
-            async with await place.connect() as stream:
+            async with await server.connect() as stream:
                 await stream.send(words)
                 head, rest = await head_of(stream)
                 assert head.startswith(b"HTTP/1.1 400"), words
@@ -124,9 +124,9 @@ async def test_elsewhere_it_is_as_if_nobody_had_asked() -> None:
         handshake(without="Upgrade"),
         handshake(without="Connection"),
     )
-    async with sockets(echo) as place:
+    async with sockets(echo) as server:
         for words in others:
-            async with await place.connect() as stream:
+            async with await server.connect() as stream:
                 await stream.send(words)
                 head, rest = await head_of(stream)
                 assert head.startswith(b"HTTP/1.1 200"), words
@@ -139,7 +139,7 @@ async def test_a_handshake_that_never_ends_is_not_waited_for(
     monkeypatch: pytest.MonkeyPatch, size: int
 ) -> None:
     monkeypatch.setattr(protocol, "ARRIVAL_SECONDS", 0.05)
-    async with sockets(echo) as place, await place.connect() as stream:
+    async with sockets(echo) as server, await server.connect() as stream:
         if size:
             await stream.send(handshake()[:size])
         assert await everything(stream) == b""
@@ -173,9 +173,9 @@ async def test_garbage_ends_the_socket_and_nothing_else() -> None:
             heard.append(message)
         heard.append(None)
 
-    async with sockets(note) as place:
+    async with sockets(note) as server:
         for words, code in GARBAGE:
-            async with await place.connect() as stream:
+            async with await server.connect() as stream:
                 await stream.send(handshake() + words + frame(b"more"))
                 head, rest = await head_of(stream)
                 assert head.startswith(b"HTTP/1.1 101 ")
@@ -183,7 +183,7 @@ async def test_garbage_ends_the_socket_and_nothing_else() -> None:
             await until(lambda: bool(heard))
             assert heard == [None], words
             heard.clear()
-        async with await place.connect() as other:
+        async with await server.connect() as other:
             await other.send(GOOD)
             assert b"200 OK" in (await head_of(other))[0]
 
@@ -199,8 +199,8 @@ async def test_what_was_said_before_the_end_is_heard() -> None:
         await socket.send("into the void")
         await socket.close(1000)
 
-    async with sockets(late) as place:
-        async with await place.connect() as stream:
+    async with sockets(late) as server:
+        async with await server.connect() as stream:
             await stream.send(handshake() + frame(b"one") + frame(b"\x02", BYTES) + frame(b"\x03\xe8", CLOSE))
             assert code_of(await everything(stream)) == 1000
         go.set()
@@ -217,7 +217,7 @@ async def test_the_heartbeat_finds_who_is_gone(*, answers: bool) -> None:
         await listen(socket)
         ended.set()
 
-    async with sockets(note, heartbeat=0.3) as place, await place.connect() as stream:
+    async with sockets(note, heartbeat=0.3) as server, await server.connect() as stream:
         await stream.send(handshake())
         _, read = await head_of(stream)
         beats = 0
@@ -243,7 +243,7 @@ async def test_a_client_that_does_not_read_is_hung_up_on() -> None:
         assert await socket.receive() is None
         said.append(-1)
 
-    async with sockets(talk) as place, await place.connect() as stream:
+    async with sockets(talk) as server, await server.connect() as stream:
         await stream.send(handshake())
         await until(lambda: -1 in said)
         assert len(await everything(stream)) < 64 * MIB
@@ -251,7 +251,7 @@ async def test_a_client_that_does_not_read_is_hung_up_on() -> None:
 
 @pytest.mark.slow
 async def test_pings_that_nobody_waits_for_are_not_answered_without_end() -> None:
-    async with sockets(listen) as place, await place.connect() as stream:
+    async with sockets(listen) as server, await server.connect() as stream:
         await stream.send(handshake())
         pings = frame(b"x" * 125, PING) * 4000
 
@@ -280,8 +280,8 @@ async def test_what_nobody_takes_is_not_read_on() -> None:
         return max((each.waiting for each in seen if isinstance(each, websocket.WebSocket)), default=0)
 
     async with (
-        sockets(late) as place,
-        connect(place.socket_url) as client,
+        sockets(late) as server,
+        connect(server.socket_url) as client,
         anyio.create_task_group() as tasks,
     ):
 
@@ -318,7 +318,7 @@ async def refuse(socket: OpenWebSocket) -> None:
 async def test_how_a_socket_ends(
     use: Callable[[OpenWebSocket], Awaitable[None]], code: int, reason: str
 ) -> None:
-    async with sockets(use) as place, connect(place.socket_url) as client:
+    async with sockets(use) as server, connect(server.socket_url) as client:
         await client.send("go")
         with pytest.raises(ConnectionClosed) as closed:
             await client.recv()
@@ -333,7 +333,7 @@ async def test_a_goodbye_is_not_waited_for_without_end(
 ) -> None:
     if not answers:
         monkeypatch.setattr(websocket, "GOODBYE_SECONDS", 0.05)
-    async with sockets(leave) as place, await place.connect() as stream:
+    async with sockets(leave) as server, await server.connect() as stream:
         await stream.send(handshake() + frame(b"go"))
         _, read = await head_of(stream)
         while len(read) < 4:
@@ -345,10 +345,14 @@ async def test_a_goodbye_is_not_waited_for_without_end(
 
 @pytest.mark.slow
 async def test_a_stopping_server_says_goodbye_and_waits_for_nobody() -> None:
-    async with sockets(listen) as place, connect(place.socket_url) as client, await place.connect() as deaf:
+    async with (
+        sockets(listen) as server,
+        connect(server.socket_url) as client,
+        await server.connect() as deaf,
+    ):
         await deaf.send(handshake())
         await head_of(deaf)
-        await place.stop()
+        await server.stop()
         with pytest.raises(ConnectionClosed) as closed:
             await client.recv()
         assert closed.value.rcvd is not None

@@ -5,17 +5,17 @@ from dataclasses import FrozenInstanceError, fields
 import pytest
 from hypothesis import given, settings
 
-from tests.eleven import IN_ORDER
+from tests.hint_fields import HINT_FIELDS
 from tests.hints.values import RICH, sound_hints
 from toolcrib.model import Evidence, Hints
 from toolcrib.model.hints import REQUIRED, Dependency, Impact, NextAction, json_name
 
-ELEVEN = list(IN_ORDER)
+HINT_FIELD_SET = list(HINT_FIELDS)
 OPTIONAL = ["reasoning", "warnings", "alternatives", "constraints", "metadata"]
 
 
 @pytest.mark.requirement("E7")
-def test_the_least_there_is_has_the_eleven_fields() -> None:
+def test_minimal_hints_have_eleven_fields() -> None:
     assert Hints(confidence=0.5).as_json() == {
         "suggestedNextActions": [],
         "relatedResources": [],
@@ -29,13 +29,13 @@ def test_the_least_there_is_has_the_eleven_fields() -> None:
         "estimatedImpact": {"benefit": 0.0, "effort": 0.0, "roi": 0.0},
         "preferenceAlignment": [],
     }
-    assert [json_name(name) for name in REQUIRED] == ELEVEN
+    assert [json_name(name) for name in REQUIRED] == HINT_FIELD_SET
 
 
 @pytest.mark.requirement("E7")
-def test_the_most_there_is_has_every_field_by_its_name() -> None:
+def test_full_hints_have_every_field() -> None:
     spelled = RICH.as_json()
-    assert list(spelled) == ELEVEN + OPTIONAL
+    assert list(spelled) == HINT_FIELD_SET + OPTIONAL
     assert spelled["suggestedNextActions"][0] == {
         "action": "review-next-card",
         "priority": "high",
@@ -57,20 +57,20 @@ def test_the_most_there_is_has_every_field_by_its_name() -> None:
 @pytest.mark.requirement("E7")
 @settings(max_examples=30)
 @given(sound_hints)
-def test_eleven_fields_are_always_there_and_others_only_where_they_say_something(hints: Hints) -> None:
+def test_eleven_fields_are_always_present(hints: Hints) -> None:
     spelled = hints.as_json()
-    assert [key for key in spelled if key in ELEVEN] == ELEVEN
+    assert [key for key in spelled if key in HINT_FIELD_SET] == HINT_FIELD_SET
     rest = {json_name(each.name): getattr(hints, each.name) for each in fields(hints)}
-    assert [key for key in spelled if key not in ELEVEN] == [key for key in OPTIONAL if rest[key]]
+    assert [key for key in spelled if key not in HINT_FIELD_SET] == [key for key in OPTIONAL if rest[key]]
 
 
-def test_what_is_kept_beside_them_is_not_spelled_and_does_not_tell_them_apart() -> None:
+def test_internal_fields_are_neither_encoded_nor_compared() -> None:
     known = Hints(confidence=0.5, evidence=Evidence(), encoded=b"{}")
     assert known == Hints(confidence=0.5)
     assert known.as_json() == Hints(confidence=0.5).as_json()
 
 
-def test_an_empty_part_is_spelled_by_what_it_must_have() -> None:
+def test_empty_part_has_required_fields() -> None:
     assert Impact().as_json() == {"benefit": 0.0, "effort": 0.0, "roi": 0.0}
     assert Dependency(action="a", depends_on=()).as_json() == {
         "action": "a",
@@ -87,7 +87,7 @@ def test_an_empty_part_is_spelled_by_what_it_must_have() -> None:
     }
 
 
-def test_hints_do_not_change_but_others_can_be_made_of_them() -> None:
+def test_hints_are_immutable_and_replaceable() -> None:
     with pytest.raises(FrozenInstanceError):
         RICH.confidence = 0.1  # pyright: ignore[reportAttributeAccessIssue]
     known = Hints(confidence=0.5, encoded=b"{}", evidence=Evidence())

@@ -12,8 +12,8 @@ from pathlib import Path
 from tests.mutation.imported import try_again
 from tests.mutation.report import Accepted, Mutant, accepted, mutants, unlisted
 from tests.parts import Missing
-from tests.parts.place import ROOT
-from tests.parts.shelf import take
+from tests.parts.install import ROOT
+from tests.parts.registry import take
 
 HERE = Path(__file__).resolve().parent
 TREE = ROOT / "mutants"

@@ -7,7 +7,7 @@ import pytest
 
 from tests.mutation.__main__ import verdict
 from tests.mutation.report import Accepted, Mutant, accepted, mutants
-from tests.parts.place import ROOT
+from tests.parts.install import ROOT
 
 MUTATED = '''
 class Purse:
@@ -59,23 +59,23 @@ def _book(tree: Path, codes: dict[str, int | None]) -> None:
     (tree / "steps/purse.py.meta").write_text(json.dumps({"exit_code_by_key": codes}))
 
 
-def test_each_mutant_is_told_by_its_place_its_change_and_its_fate(tmp_path: Path) -> None:
+def test_mutant_has_place_change_and_status(tmp_path: Path) -> None:
     _book(tmp_path, {**CODES})
     assert list(mutants(tmp_path)) == [SPENT, DEFAULT, COUNTED]
 
 
-def test_a_change_that_only_a_type_checker_sees_is_told_as_none(tmp_path: Path) -> None:
+def test_change_only_in_types_is_reported_as_none(tmp_path: Path) -> None:
     _book(tmp_path, {"toolcrib.steps.purse.x__count__mutmut_2": 0})
     assert [mutant.change for mutant in mutants(tmp_path)] == [" => "]
 
 
 @pytest.mark.parametrize("code", [0, 5, 33, 34, 35, 2, -11])
-def test_what_no_test_failed_for_survived_whatever_the_reason(code: int, tmp_path: Path) -> None:
+def test_mutant_without_failing_test_survived(code: int, tmp_path: Path) -> None:
     _book(tmp_path, {"toolcrib.steps.purse.x__count__mutmut_1": code})
     assert [mutant.killed for mutant in mutants(tmp_path)] == [False]
 
 
-def test_what_was_not_tried_is_not_counted(tmp_path: Path) -> None:
+def test_untested_mutants_are_not_counted(tmp_path: Path) -> None:
     _book(tmp_path, {**CODES, "toolcrib.steps.purse.x__count__mutmut_1": None})
     assert list(mutants(tmp_path)) == [SPENT, DEFAULT]
 
@@ -89,7 +89,7 @@ def test_what_was_not_tried_is_not_counted(tmp_path: Path) -> None:
         (Accepted("steps.*", ("def (self, much=.): => def (self, much=2):",), "…"), False),
     ],
 )
-def test_an_entry_covers_what_it_names_and_a_star_is_any_text(entry: Accepted, covered: bool) -> None:
+def test_accepted_entry_matches_with_wildcards(entry: Accepted, covered: bool) -> None:
     assert entry.covers(DEFAULT) is covered
 
 
@@ -100,31 +100,31 @@ def _many(killed: int, survived: int) -> list[Mutant]:
 KNOWN = (Accepted("steps.purse.*", ("* => def (self, much=2):",), "nobody asks for the default"),)
 
 
-def test_enough_killed_and_the_rest_accepted_is_well() -> None:
+def test_score_passes_if_survivors_are_accepted() -> None:
     lines, content = verdict(_many(17, 3), KNOWN)
     assert content
     assert lines == ["  85.0 %     20  steps.purse", "  85.0 %     20  of all, and 3 survived"]
 
 
-def test_too_few_killed_is_not_well_though_all_are_accepted() -> None:
+def test_low_score_fails_despite_acceptance() -> None:
     lines, content = verdict(_many(16, 3), KNOWN)
     assert not content
     assert lines[-1] == "too few are killed in steps.purse: 85 % must be"
 
 
-def test_a_survivor_nobody_accepted_is_named_and_is_not_well() -> None:
+def test_unaccepted_survivor_fails() -> None:
     lines, content = verdict(_many(99, 1), ())
     assert not content
     assert lines[-1] == f"not in the list: steps.purse.Purse.take: {DEFAULT.change}"
 
 
-def test_an_entry_for_nothing_is_named_and_does_no_harm() -> None:
+def test_unused_entry_is_reported() -> None:
     lines, content = verdict(_many(9, 0), KNOWN)
     assert content
     assert lines[-1] == "in the list, and not among these survivors: * => def (self, much=2):"
 
 
-def test_no_mutants_at_all_is_not_well() -> None:
+def test_no_mutants_fails() -> None:
     assert not verdict((), ())[1]
 
 

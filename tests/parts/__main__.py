@@ -5,7 +5,7 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 
 from tests.parts import conformance, mentra, node, others, proxies
-from tests.parts.shelf import PARTS, Missing, take
+from tests.parts.registry import PARTS, Missing, take
 
 AT_ONCE = 4
 """Fetching is mostly waiting for somebody else's machine."""

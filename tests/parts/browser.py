@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from tests.parts.place import Missing, apt, on_path
+from tests.parts.install import Missing, apt, on_path
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 KNOWN = (Path("/usr/bin/chromium"), Path("/usr/lib/chromium/chromium"), Path("/snap/bin/chromium"))

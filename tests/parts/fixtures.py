@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from tests.parts import node, ports, postgres
-from tests.parts.place import Missing
-from tests.parts.shelf import may_skip, require
+from tests.parts.install import Missing
+from tests.parts.registry import may_skip, require
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from tests.parts.place import Missing, apt, on_path
+from tests.parts.install import Missing, apt, on_path
 
 
 def find() -> Path | None:

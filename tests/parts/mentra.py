@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from tests.parts import node
-from tests.parts.place import HERE, KEPT
+from tests.parts.install import HERE, KEPT
 
 RECIPE = HERE / "mentra"
 FOLDER = KEPT / "mentra"

@@ -9,7 +9,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from tests.parts.place import HERE, KEPT, Missing, digest, run, stamp, stamped
+from tests.parts.install import HERE, KEPT, Missing, digest, run, stamp, stamped
 
 RECIPE = HERE / "node"
 FOLDER = KEPT / "node"

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from tests.parts import node
-from tests.parts.place import HERE, KEPT, digest, pip_environment, stamped_python
+from tests.parts.install import HERE, KEPT, digest, pip_environment, stamped_python
 
 RECIPE = HERE / "servers"
 FOLDER = KEPT / "servers"

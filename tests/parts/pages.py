@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.parts.browser import SWITCHES
-from tests.parts.shelf import require
+from tests.parts.registry import require
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page

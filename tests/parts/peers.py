@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from tests.parts.place import HERE, KEPT, digest, pip_environment, stamped_python
+from tests.parts.install import HERE, KEPT, digest, pip_environment, stamped_python
 
 RECIPES = HERE / "peers"
 

@@ -9,7 +9,7 @@ import uuid
 from importlib.util import find_spec
 from pathlib import Path
 
-from tests.parts.place import Missing, on_path
+from tests.parts.install import Missing, on_path
 from tests.parts.ports import free_port
 
 SPEED = (

@@ -8,7 +8,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from tests.parts.place import Missing, apt, on_path
+from tests.parts.install import Missing, apt, on_path
 
 _SECONDS = 15.0
 _PULSE = ("pulseaudio", "pactl", "amixer")

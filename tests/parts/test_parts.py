@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 import asyncpg
 import pytest
 
-from tests.parts import Missing, require, shelf
-from tests.servers.raw import raw
-from tests.servers.twelve import TWELVE, known
+from tests.parts import Missing, registry, require
+from tests.servers.raw_client import raw
+from tests.servers.third_party import TWELVE, known
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page
@@ -72,7 +72,7 @@ def no_wrk(monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(name: str) -> Path:
         raise Missing("there is none today")
 
-    monkeypatch.setattr(shelf, "take", refuse)
+    monkeypatch.setattr(registry, "take", refuse)
 
 
 @pytest.mark.usefixtures("no_wrk")

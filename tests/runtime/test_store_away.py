@@ -15,9 +15,9 @@ import pytest
 from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 
+from tests.gateway_process import gateway_process
 from tests.gateways import ADMIN, InProcessGateway, Reply, listening, open_gateway
-from tests.served import served
-from tests.store.sql.wire import Wire, wire_to
+from tests.store.sql.tcp_proxy import TcpProxy, proxy_to
 from tests.waiting import until
 from toolcrib import Crib
 from toolcrib.config import parse
@@ -51,7 +51,7 @@ async def look() -> int:
 TOOLS: list[AnyTool] = [pay, poke, look]
 
 
-class Rival:
+class LockHolder:
     """Another process that holds SQLite's write lock, as far as SQLite can tell."""
 
     def __init__(self, path: Path) -> None:
@@ -73,11 +73,11 @@ def path(tmp_path: Path) -> Path:
 
 
 @asynccontextmanager
-async def locked(path: Path) -> AsyncGenerator[tuple[InProcessGateway, Rival]]:
+async def locked(path: Path) -> AsyncGenerator[tuple[InProcessGateway, LockHolder]]:
     async with open_gateway(tools=TOOLS, store=f"sqlite:///{path}") as gateway:
-        with closing(Rival(path)) as rival:
-            rival.lock()
-            yield gateway, rival
+        with closing(LockHolder(path)) as lock_holder:
+            lock_holder.lock()
+            yield gateway, lock_holder
 
 
 async def keyed(gateway: InProcessGateway, key: str, **headers: str) -> Reply:
@@ -110,7 +110,7 @@ async def eventually(ask: Callable[[], Awaitable[int]], expected: int) -> None:
 @pytest.mark.check(28)
 async def test_locked_store_answers_rest_within_the_deadline(path: Path) -> None:
     found: list[tuple[int, str, bool]] = []
-    async with locked(path) as (gateway, rival):
+    async with locked(path) as (gateway, lock_holder):
 
         async def ask() -> None:
             reply = await keyed(gateway, f"key-{len(found)}", prefer=f"wait={DEADLINE_SECONDS:.0f}")
@@ -120,7 +120,7 @@ async def test_locked_store_answers_rest_within_the_deadline(path: Path) -> None
         print(f"{AT_ONCE} REST calls with a deadline of {DEADLINE_SECONDS} s: {took:.2f} s")
         assert took < DEADLINE_SECONDS
         assert found == [(503, "OVERLOADED", True)] * AT_ONCE
-        rival.release()
+        lock_holder.release()
         await until(lambda: not gateway.runtime.console.store.refused)
         assert (await keyed(gateway, "key-0")).status == 200
 
@@ -128,8 +128,8 @@ async def test_locked_store_answers_rest_within_the_deadline(path: Path) -> None
 async def test_locked_store_answers_the_library_within_the_deadline(path: Path) -> None:
     document = parse(f"store: sqlite:///{path}", "toolcrib.yaml", {})
     async with Crib(document=document, tools=TOOLS) as crib:
-        with closing(Rival(path)) as rival:
-            rival.lock()
+        with closing(LockHolder(path)) as lock_holder:
+            lock_holder.lock()
             codes: list[str] = []
 
             async def ask() -> None:
@@ -140,13 +140,13 @@ async def test_locked_store_answers_the_library_within_the_deadline(path: Path) 
             print(f"{AT_ONCE} library calls with a deadline of {DEADLINE_SECONDS} s: {took:.2f} s")
             assert took < DEADLINE_SECONDS
             assert codes == ["OVERLOADED"] * AT_ONCE
-            rival.release()
+            lock_holder.release()
 
 
 async def test_locked_store_answers_mcp_within_its_own_limit(path: Path) -> None:
     headers = {"authorization": f"Bearer {ADMIN}"}
     async with (
-        locked(path) as (gateway, rival),
+        locked(path) as (gateway, lock_holder),
         listening(gateway.server) as url,
         httpx2.AsyncClient(headers=headers, timeout=60) as http,
         Client(streamable_http_client(f"{url}/mcp", http_client=http)) as client,
@@ -157,11 +157,11 @@ async def test_locked_store_answers_mcp_within_its_own_limit(path: Path) -> None
         print(f"an MCP call, which has no deadline: {took:.2f} s")
         assert result.is_error
         assert took < 6.0
-        rival.release()
+        lock_holder.release()
 
 
 async def test_locked_store_bounds_operators_and_readiness(path: Path) -> None:
-    async with locked(path) as (gateway, rival):
+    async with locked(path) as (gateway, lock_holder):
         began = anyio.current_time()
         reply = await gateway.ask("POST", "/api/keys", body={"name": "new"})
         print(f"creating a key: {anyio.current_time() - began:.2f} s")
@@ -172,7 +172,7 @@ async def test_locked_store_bounds_operators_and_readiness(path: Path) -> None:
         assert (ready.status, "locked" in ready.json["error"]["message"]) == (503, True)
         assert (await gateway.ask("GET", "/health", key=None)).status == 200
         assert (await gateway.ask("GET", "/api/keys")).status == 200
-        rival.release()
+        lock_holder.release()
         await until(lambda: not gateway.runtime.console.store.refused)
         assert (await gateway.ask("GET", "/ready", key=None)).status == 200
         assert (await gateway.ask("POST", "/api/keys", body={"name": "new"})).status == 201
@@ -182,8 +182,8 @@ async def test_locked_store_bounds_operators_and_readiness(path: Path) -> None:
 async def test_only_what_needs_the_store_is_refused_while_it_is_away(path: Path) -> None:
     override = 'overrides: {"*:poke": {category: mutation}}'
     async with open_gateway(tools=TOOLS, store=f"sqlite:///{path}") as gateway:
-        with closing(Rival(path)) as rival:
-            rival.lock()
+        with closing(LockHolder(path)) as lock_holder:
+            lock_holder.lock()
             await known_to_be_away(gateway)
             refused = await gateway.call("pay")
             assert (refused.status, refused.json["error"]["code"]) == (503, "OVERLOADED")
@@ -192,13 +192,13 @@ async def test_only_what_needs_the_store_is_refused_while_it_is_away(path: Path)
             assert (await gateway.call("look")).status == 200
             assert (await gateway.call("look", headers={"idempotency-key": "k"})).status == 200
             assert (await gateway.call("poke", headers={"idempotency-key": "k"})).status == 503
-            rival.release()
+            lock_holder.release()
     async with open_gateway(override, tools=TOOLS, store=f"sqlite:///{path}") as gateway:
-        with closing(Rival(path)) as rival:
-            rival.lock()
+        with closing(LockHolder(path)) as lock_holder:
+            lock_holder.lock()
             await known_to_be_away(gateway)
             assert (await gateway.call("poke")).status == 503
-            rival.release()
+            lock_holder.release()
 
 
 # --- a store that refuses writes for other reasons ---
@@ -206,7 +206,10 @@ async def test_only_what_needs_the_store_is_refused_while_it_is_away(path: Path)
 
 @pytest.mark.check(28)
 async def test_ready_says_when_the_disk_is_full(tmp_path: Path) -> None:
-    async with served(tmp_path) as gateway, httpx2.AsyncClient(base_url=gateway.url, timeout=30) as http:
+    async with (
+        gateway_process(tmp_path) as gateway,
+        httpx2.AsyncClient(base_url=gateway.url, timeout=30) as http,
+    ):
 
         async def status(path: str) -> int:
             return (await http.get(path)).status_code
@@ -232,14 +235,14 @@ async def postgres(fresh_database: str) -> AsyncGenerator[Any]:
 
 
 @asynccontextmanager
-async def wired(url: str) -> AsyncGenerator[tuple[InProcessGateway, Wire]]:
+async def wired(url: str) -> AsyncGenerator[tuple[InProcessGateway, TcpProxy]]:
     """A gateway whose Postgres is behind a connection that a test can cut or silence."""
-    async with wire_to(urlsplit(url).port or 0) as wire:
-        store = f"postgresql://postgres@127.0.0.1:{wire.port}{urlsplit(url).path}"
+    async with proxy_to(urlsplit(url).port or 0) as proxy:
+        store = f"postgresql://postgres@127.0.0.1:{proxy.port}{urlsplit(url).path}"
         async with open_gateway(tools=TOOLS, store=store) as gateway:
-            yield gateway, wire
-            wire.mend()
-            wire.flow.set()
+            yield gateway, proxy
+            proxy.restore()
+            proxy.flow.set()
 
 
 @pytest.mark.check(27)
@@ -258,9 +261,9 @@ async def test_locked_postgres_answers_within_the_deadline(fresh_database: str, 
 
 @pytest.mark.check(27)
 async def test_silent_postgres_answers_within_the_deadline(fresh_database: str) -> None:
-    async with wired(fresh_database) as (gateway, wire):
+    async with wired(fresh_database) as (gateway, proxy):
         assert (await keyed(gateway, "before")).status == 200
-        wire.mute()
+        proxy.mute()
         codes: list[str | None] = []
 
         async def ask() -> None:
@@ -296,12 +299,12 @@ async def test_ready_says_when_postgres_is_read_only(fresh_database: str, postgr
 async def test_keys_are_refused_when_the_store_is_away_too_long(
     fresh_database: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async with wired(fresh_database) as (gateway, wire):
+    async with wired(fresh_database) as (gateway, proxy):
         key = await gateway.key("worker")
         now = 0.0
         monkeypatch.setattr(gateway.runtime.identity.ring, "_clock", lambda: now)
         gateway.runtime.identity.ring.load(await gateway.runtime.console.store.keys.all())
-        wire.cut()
+        proxy.cut()
         await known_to_be_away(gateway)
         now = MAX_UNCHECKED_SECONDS - 1
         gateway.runtime.identity.ring.expire()
@@ -312,7 +315,7 @@ async def test_keys_are_refused_when_the_store_is_away_too_long(
         assert (refused.status, refused.code) == (503, "SOURCE_DOWN")
         assert "retry-after" in refused.headers
         assert (await gateway.call("look")).status == 200  # the admin key is not kept in the store
-        wire.mend()
+        proxy.restore()
 
         async def status() -> int:
             return (await gateway.call("look", key=key)).status

@@ -8,7 +8,7 @@ from typing import Any
 import aiohttp
 import anyio
 
-from tests.served import Served
+from tests.gateway_process import GatewayProcess
 
 PATIENCE = 60.0
 PAUSE = 0.05
@@ -76,7 +76,7 @@ class Client:
 
 
 @asynccontextmanager
-async def client(gateway: Served) -> AsyncGenerator[Client]:
+async def client(gateway: GatewayProcess) -> AsyncGenerator[Client]:
     """Open a caller with as many connections as it needs."""
     timeout = aiohttp.ClientTimeout(total=PATIENCE * 2)
     connector = aiohttp.TCPConnector(limit=0)

@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 
 import anyio
 
-from tests.served import Served
+from tests.gateway_process import GatewayProcess
 from tests.servers.settings import config, ledger
 from tests.soak.callers import HELLO, LEGACY, Caller, Tally, caller, modern_message
 from tests.walks.app_host import TOOL
@@ -26,10 +26,10 @@ BAD_BODIES = (b"{", b"[]", b'{"name": 1}', b'{"name": "demo:add-numbers", "argum
 
 
 @dataclass(frozen=True)
-class Place:
+class LoadTarget:
     """Where the load is put: the gateway, what stands behind it, and the tally."""
 
-    gateway: Served
+    gateway: GatewayProcess
     folder: Path
     web_url: str
     fake_app: FakeApp
@@ -41,7 +41,7 @@ class Place:
         return f"{what}-{next(self.numbers)}"
 
 
-Round = Callable[[Place, Caller], Awaitable[None]]
+Round = Callable[[LoadTarget, Caller], Awaitable[None]]
 
 
 def settings(folder: Path, *, more: bool = False) -> str:
@@ -55,24 +55,24 @@ def settings(folder: Path, *, more: bool = False) -> str:
     return config(servers, contexts=contexts, idempotency=IDEMPOTENCY)
 
 
-async def rest_call(place: Place, operator: Caller) -> None:
+async def rest_call(target: LoadTarget, operator: Caller) -> None:
     await operator.call("demo:add-numbers", SUM)
 
 
-async def rest_stream(place: Place, operator: Caller) -> None:
+async def rest_stream(target: LoadTarget, operator: Caller) -> None:
     body = {"name": "demo:add-numbers", "arguments": SUM}
     await operator.ask("POST", "/api/tools/execute", body, headers=EVENT_STREAM)
 
 
-async def keyed_mutation(place: Place, operator: Caller) -> None:
+async def keyed_mutation(target: LoadTarget, operator: Caller) -> None:
     """Make a change twice under one key: it is made once, and the answer is the same."""
-    operation = place.next("operation")
+    operation = target.next("operation")
     both = [await operator.call("books:append", {"op_id": operation}, idempotencyKey=operation) for _ in "ab"]
     if both[0].get("data") != both[1].get("data"):
-        place.tally.error(f"{operation}: two answers for one key: {both}")
+        target.tally.error(f"{operation}: two answers for one key: {both}")
 
 
-async def legacy_session(place: Place, operator: Caller) -> None:
+async def legacy_session(target: LoadTarget, operator: Caller) -> None:
     """Begin a session, list, call, hear its stream for a moment, end it."""
     first = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": HELLO}
     _, headers = await operator.ask("POST", "/mcp", first)
@@ -84,46 +84,46 @@ async def legacy_session(place: Place, operator: Caller) -> None:
     call = {"name": "add_numbers", "arguments": SUM}
     message = {"jsonrpc": "2.0", "id": 3, "method": "tools/call", "params": call}
     answer, _ = await operator.ask("POST", "/mcp", message, headers=session)
-    _went_well(place, answer)
+    _went_well(target, answer)
     async with operator.stream("GET", "/mcp", headers=session):
         await anyio.sleep(OPENED_SECONDS)
     await operator.ask("DELETE", "/mcp", headers=session, expect=(200, 204))
 
 
-async def abandoned_session(place: Place, operator: Caller) -> None:
+async def abandoned_session(target: LoadTarget, operator: Caller) -> None:
     """Begin a session that nobody ends."""
     first = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": HELLO}
     await operator.ask("POST", "/mcp", first)
 
 
-async def modern_calls(place: Place, operator: Caller) -> None:
+async def modern_calls(target: LoadTarget, operator: Caller) -> None:
     """List and call without a session, and listen for a moment."""
     await operator.modern("tools/list", {})
-    _went_well(place, await operator.modern("tools/call", {"name": "add_numbers", "arguments": SUM}))
+    _went_well(target, await operator.modern("tools/call", {"name": "add_numbers", "arguments": SUM}))
     wanted = {"notifications": {"toolsListChanged": True}}
     message, headers = modern_message("subscriptions/listen", wanted)
     async with operator.stream("POST", "/mcp", message, headers):
         await anyio.sleep(OPENED_SECONDS)
 
 
-def _went_well(place: Place, answer: Any) -> None:
+def _went_well(target: LoadTarget, answer: Any) -> None:
     if "result" not in answer or answer["result"].get("isError"):
-        place.tally.error(f"tools/call: {answer}")
+        target.tally.error(f"tools/call: {answer}")
 
 
-async def key_life(place: Place, operator: Caller) -> None:
+async def key_life(target: LoadTarget, operator: Caller) -> None:
     """Make a key, use it, end it, and see it refused."""
-    name = place.next("key")
+    name = target.next("key")
     made, _ = await operator.ask("POST", "/api/keys", {"name": name}, expect=(201,))
-    async with caller(place.gateway, place.tally, made["key"]) as owner:
+    async with caller(target.gateway, target.tally, made["key"]) as owner:
         await owner.call("demo:add-numbers", SUM)
         await operator.ask("DELETE", f"/api/keys/{name}")
         await owner.call("demo:add-numbers", SUM, expect=(401, 429))
 
 
-async def user_life(place: Place, operator: Caller) -> None:
+async def user_life(target: LoadTarget, operator: Caller) -> None:
     """Begin a user's session, act for them, hear their events for a moment, remove them."""
-    user = place.next("user")
+    user = target.next("user")
     await operator.ask("PUT", f"/api/users/{user}/session", {"device": "Even Realities G1"})
     await operator.call("demo:add-numbers", SUM, user=user)
     async with operator.stream("GET", f"/api/users/{user}/events"):
@@ -132,9 +132,9 @@ async def user_life(place: Place, operator: Caller) -> None:
     await operator.ask("DELETE", f"/api/users/{user}")
 
 
-async def app_life(place: Place, operator: Caller) -> None:
+async def app_life(target: LoadTarget, operator: Caller) -> None:
     """Register an app, install it, call it for a user, remove it and the user."""
-    package, user, fake_app = place.fake_app.package, place.next("wearer"), place.fake_app
+    package, user, fake_app = target.fake_app.package, target.next("wearer"), target.fake_app
     body = {"name": package, "publicUrl": fake_app.address, "appType": "background"}
     made, _ = await operator.ask("PUT", f"/api/apps/{package}", body, expect=(201,))
     fake_app.key = made["apiKey"]
@@ -151,48 +151,48 @@ async def app_life(place: Place, operator: Caller) -> None:
         await fake_app.sockets.pop().close()
 
 
-async def server_life(place: Place, operator: Caller) -> None:
+async def server_life(target: LoadTarget, operator: Caller) -> None:
     """Add a server, test it, call it, remove it."""
-    server = place.next("web")
-    await operator.call("crib:mcp_add_server", {"server_id": server, "url": place.web_url})
+    server = target.next("web")
+    await operator.call("crib:mcp_add_server", {"server_id": server, "url": target.web_url})
     await operator.ask("POST", f"/mcp/test/{server}")
     await operator.call(f"{server}:echo", {"text": "x"})
     await operator.ask("DELETE", f"/mcp/servers/{server}")
 
 
-async def reloads(place: Place, operator: Caller) -> None:
+async def reloads(target: LoadTarget, operator: Caller) -> None:
     """Bring a server by the config file, and take it away again."""
     for more in (True, False):
-        path = anyio.Path(place.folder / "toolcrib.yaml")
-        await path.write_text(settings(place.folder, more=more))
+        path = anyio.Path(target.folder / "toolcrib.yaml")
+        await path.write_text(settings(target.folder, more=more))
         await operator.ask("POST", "/reload")
         await anyio.sleep(0.3)
 
 
-async def crash(place: Place, operator: Caller) -> None:
+async def crash(target: LoadTarget, operator: Caller) -> None:
     """Have a server end in the middle of a call."""
     await operator.call("crashing:crash", {}, expect=(502, 503, 504))
 
 
-async def wrong_key(place: Place, operator: Caller) -> None:
-    async with caller(place.gateway, place.tally, place.next("wrong")) as stranger:
+async def wrong_key(target: LoadTarget, operator: Caller) -> None:
+    async with caller(target.gateway, target.tally, target.next("wrong")) as stranger:
         await stranger.call("demo:add-numbers", SUM, expect=(401, 429))
 
 
-async def bad_requests(place: Place, operator: Caller) -> None:
+async def bad_requests(target: LoadTarget, operator: Caller) -> None:
     """Send what is no request, on REST and on MCP, and half a request."""
     for body in BAD_BODIES:
         await operator.ask("POST", "/api/tools/execute", body, expect=(400, 422))
     await operator.ask("POST", "/mcp", b"{", expect=(400,))
-    await operator.call(place.next("nothing"), {}, expect=(404,))
-    place_url = urlsplit(place.gateway.url)
+    await operator.call(target.next("nothing"), {}, expect=(404,))
+    place_url = urlsplit(target.gateway.url)
     async with await anyio.connect_tcp(str(place_url.hostname), place_url.port or 0) as stream:
         await stream.send(
             b"POST /api/tools/execute HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 90\r\n\r\n{"
         )
 
 
-async def looks(place: Place, operator: Caller) -> None:
+async def looks(target: LoadTarget, operator: Caller) -> None:
     """Read what operators read."""
     for path in ("/api/tools", "/api/status", "/mcp/status", "/api/usage", "/api/audit", "/api/calls"):
         await operator.ask("GET", path)

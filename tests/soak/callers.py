@@ -10,7 +10,7 @@ from typing import Any
 import aiohttp
 import anyio
 
-from tests.served import Served
+from tests.gateway_process import GatewayProcess
 
 MODERN, LEGACY = "2026-07-28", "2025-06-18"
 MOST_KEPT = 50
@@ -49,7 +49,7 @@ class Tally:
 class Caller:
     """Sends requests over connections that are kept, as one credential."""
 
-    def __init__(self, gateway: Served, session: aiohttp.ClientSession, tally: Tally) -> None:
+    def __init__(self, gateway: GatewayProcess, session: aiohttp.ClientSession, tally: Tally) -> None:
         self.gateway, self.session, self.tally = gateway, session, tally
 
     async def ask(
@@ -132,7 +132,7 @@ def _read(text: str) -> Any:
 
 
 @asynccontextmanager
-async def caller(gateway: Served, tally: Tally, key: str | None = None) -> AsyncGenerator[Caller]:
+async def caller(gateway: GatewayProcess, tally: Tally, key: str | None = None) -> AsyncGenerator[Caller]:
     """Open a caller, as the operator unless a key is given."""
     headers = gateway.admin if key is None else {"Authorization": f"Bearer {key}"}
     timeout = aiohttp.ClientTimeout(total=60)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import aiohttp
 
-from tests.served import Served
+from tests.gateway_process import GatewayProcess
 from tests.servers import alive
 
 MIB = 1024 * 1024
@@ -67,7 +67,7 @@ def slope(samples: Sequence[Sample]) -> float:
     return 60 * together / spread if spread else 0.0
 
 
-async def loop_state(gateway: Served) -> LoopState:
+async def loop_state(gateway: GatewayProcess) -> LoopState:
     """Read the metrics of the event loop, over a connection that is not kept."""
     async with (
         aiohttp.ClientSession(headers=gateway.admin) as session,

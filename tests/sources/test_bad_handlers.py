@@ -12,8 +12,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tests.eleven import ELEVEN
 from tests.gateways import InProcessGateway, open_gateway
+from tests.hint_fields import HINT_FIELD_SET
 from toolcrib.errors import CODES, BusinessRuleError
 from toolcrib.model import Hints
 from toolcrib.model.hints import Dependency
@@ -130,7 +130,7 @@ RAISED: tuple[BaseException, ...] = (
 )
 
 
-class Rig:
+class HandlersGateway:
     """A house with one handler of each kind, which do as they are told, and what its log is told."""
 
     def __init__(self, gateway: InProcessGateway) -> None:
@@ -145,7 +145,7 @@ class Rig:
         reply = await self.gateway.call(kind, arguments)
         assert arguments == {"given": {"nested": {"list": [CANARY]}}}
         answer = reply.json
-        assert answer["agentHints"].keys() >= ELEVEN
+        assert answer["agentHints"].keys() >= HINT_FIELD_SET
         assert answer["message"]
         assert {"traceId", "toolVersion", "timestamp", "executionTime"} <= answer["metadata"].keys()
         if not answer["success"]:
@@ -167,7 +167,7 @@ class Rig:
         return error["message"]
 
 
-class _Ear(logging.Handler):
+class _RecordingChannel(logging.Handler):
     def __init__(self, heard: list[logging.LogRecord]) -> None:
         super().__init__(logging.WARNING)
         self._heard = heard
@@ -178,7 +178,7 @@ class _Ear(logging.Handler):
 
 
 @pytest.fixture
-async def rig() -> AsyncGenerator[Rig]:
+async def handlers() -> AsyncGenerator[HandlersGateway]:
     @create_tool(name="later", category="query")
     async def on_the_loop(given: dict[str, Any]) -> Any:
         return made.deed(given)
@@ -194,8 +194,8 @@ async def rig() -> AsyncGenerator[Rig]:
     async with open_gateway(
         "limits: {result_bytes: 2000}", tools=[on_the_loop, in_a_thread, brief]
     ) as gateway:
-        made = Rig(gateway)
-        ear = _Ear(made.logged)
+        made = HandlersGateway(gateway)
+        ear = _RecordingChannel(made.logged)
         logging.getLogger("toolcrib").addHandler(ear)
         try:
             yield made
@@ -203,42 +203,42 @@ async def rig() -> AsyncGenerator[Rig]:
             logging.getLogger("toolcrib").removeHandler(ear)
 
 
-async def test_every_broken_rule_is_named(rig: Rig) -> None:
+async def test_every_broken_rule_is_named(handlers: HandlersGateway) -> None:
     for name, (deed, rule) in BROKEN.items():
-        rig.deed = deed
-        answer = await rig.call("later")
+        handlers.deed = deed
+        answer = await handlers.call("later")
         assert answer["error"]["code"] == "CONTRACT_VIOLATION", name
-        assert rule in rig.breach(answer), name
+        assert rule in handlers.breach(answer), name
 
 
-async def test_so_it_is_in_a_thread(rig: Rig) -> None:
+async def test_so_it_is_in_a_thread(handlers: HandlersGateway) -> None:
     # What a plain function returns is awaited where it can be, so that one is no fault there.
     for name in BROKEN.keys() - {"not awaited"}:
-        rig.deed, rule = BROKEN[name]
-        answer = await rig.call("threaded")
+        handlers.deed, rule = BROKEN[name]
+        answer = await handlers.call("threaded")
         assert answer["error"]["code"] == "CONTRACT_VIOLATION", name
-        assert rule in rig.breach(answer), name
+        assert rule in handlers.breach(answer), name
 
 
-async def test_what_is_raised_is_a_handlers_error(rig: Rig) -> None:
+async def test_what_is_raised_is_a_handlers_error(handlers: HandlersGateway) -> None:
     for kind in ("later", "threaded"):
         for error in RAISED:
-            rig.deed = fail(error)
-            answer = await rig.call(kind)
+            handlers.deed = fail(error)
+            answer = await handlers.call(kind)
             assert answer["error"]["code"] == "HANDLER_ERROR", (kind, error)
-            rig.breach(answer)
+            handlers.breach(answer)
 
 
-async def test_what_hangs_runs_out_of_time(rig: Rig) -> None:
-    reply = await rig.gateway.call("brief")
+async def test_what_hangs_runs_out_of_time(handlers: HandlersGateway) -> None:
+    reply = await handlers.gateway.call("brief")
     assert (reply.status, reply.code, reply.json["error"]["class"]) == (504, "TIMEOUT", "system")
 
 
-async def test_what_is_huge_is_refused_by_its_size(rig: Rig) -> None:
-    rig.deed = give(["x" * 100] * 100)
-    answer = await rig.call("later")
+async def test_what_is_huge_is_refused_by_its_size(handlers: HandlersGateway) -> None:
+    handlers.deed = give(["x" * 100] * 100)
+    answer = await handlers.call("later")
     assert answer["error"]["code"] == "RESULT_TOO_LARGE"
-    assert "2000" in rig.breach(answer)
+    assert "2000" in handlers.breach(answer)
 
 
 def _wrapped(deed: Deed, way: str) -> Deed:
@@ -271,23 +271,23 @@ deeds = st.tuples(
 @settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 @given(st.lists(st.tuples(st.sampled_from(["later", "threaded"]), deeds), min_size=1, max_size=4))
 async def test_nothing_of_a_bad_handler_is_shown_and_the_gateway_goes_on(
-    rig: Rig, some: list[tuple[str, Deed]]
+    handlers: HandlersGateway, some: list[tuple[str, Deed]]
 ) -> None:
     for kind, deed in some:
-        rig.deed = deed
-        answer = await rig.call(kind)
+        handlers.deed = deed
+        answer = await handlers.call(kind)
         if answer["success"]:  # a promise that was kept, in a thread
             assert (kind, answer["data"]) == ("threaded", CANARY)
         else:
-            rig.breach(answer)
-    rig.deed = give({"fine": True})
-    assert (await rig.call("later"))["data"] == {"fine": True}
+            handlers.breach(answer)
+    handlers.deed = give({"fine": True})
+    assert (await handlers.call("later"))["data"] == {"fine": True}
 
 
 @pytest.mark.requirement("E12")
 @pytest.mark.parametrize("kind, tries", [("later", 3), ("threaded", 1)])
 async def test_a_way_that_is_closed_for_a_moment_is_tried_again_by_what_only_reads(
-    rig: Rig, kind: str, tries: int
+    handlers: HandlersGateway, kind: str, tries: int
 ) -> None:
     tried = list[int]()
 
@@ -297,15 +297,15 @@ async def test_a_way_that_is_closed_for_a_moment_is_tried_again_by_what_only_rea
             raise ConnectionRefusedError(CANARY)
         return "through"
 
-    rig.deed = open_in_the_end
-    answer = await rig.call(kind)
+    handlers.deed = open_in_the_end
+    answer = await handlers.call(kind)
     assert len(tried) == tries
     assert answer["success"] is (tries == 3)
     if tries == 1:
         assert answer["error"]["retryable"] is False
 
 
-async def test_many_bad_calls_at_once_disturb_no_good_one(rig: Rig) -> None:
+async def test_many_bad_calls_at_once_disturb_no_good_one(handlers: HandlersGateway) -> None:
     turns = iter(range(60))
 
     def by_turns(_: dict[str, Any]) -> Any:
@@ -313,11 +313,11 @@ async def test_many_bad_calls_at_once_disturb_no_good_one(rig: Rig) -> None:
             raise KeyboardInterrupt(CANARY)
         return "fine"
 
-    rig.deed = by_turns
+    handlers.deed = by_turns
     codes: list[str | None] = []
 
     async def once() -> None:
-        codes.append((await rig.gateway.call("later", {"given": {}})).code)
+        codes.append((await handlers.gateway.call("later", {"given": {}})).code)
 
     async with anyio.create_task_group() as tasks:
         for _ in range(60):

@@ -10,9 +10,9 @@ from typing import Any
 import aiohttp
 import pytest
 
-from tests.eleven import ELEVEN
+from tests.gateway_process import GatewayProcess, gateway_process
+from tests.hint_fields import HINT_FIELD_SET
 from tests.parts import node, others, require
-from tests.served import Served, served
 
 pytestmark = [
     pytest.mark.slow,
@@ -39,7 +39,7 @@ def said_by(*words: str | Path) -> str:
 
 def complete(answer: dict[str, Any]) -> None:
     """Every field of the hints, the metadata and a sentence, whatever became of the call."""
-    assert set(answer["agentHints"]) >= ELEVEN
+    assert set(answer["agentHints"]) >= HINT_FIELD_SET
     assert {"toolVersion", "timestamp", "executionTime", "traceId", "cached"} <= set(answer["metadata"])
     assert answer["message"]
 
@@ -176,15 +176,15 @@ def test_the_example_prints_what_it_promises() -> None:
 
 
 @pytest.fixture(scope="module")
-async def gateway(tmp_path_factory: pytest.TempPathFactory) -> AsyncGenerator[Served]:
+async def gateway(tmp_path_factory: pytest.TempPathFactory) -> AsyncGenerator[GatewayProcess]:
     """The example, served from a config as any module of tools is."""
     home = tmp_path_factory.mktemp("served")
     config, python = "functions: [langchain_tools]\n", require("langchain")
-    async with served(home, config, env=SURROUNDINGS, demo=False, python=python) as running:
+    async with gateway_process(home, config, env=SURROUNDINGS, demo=False, python=python) as running:
         yield running
 
 
-async def test_over_http_they_are_like_any_other(gateway: Served) -> None:
+async def test_over_http_they_are_like_any_other(gateway: GatewayProcess) -> None:
     async with aiohttp.ClientSession(gateway.url, headers=gateway.admin) as session:
         async with session.get("/api/tools") as listed:
             tools = {each["name"]: each for each in (await listed.json())["tools"]}

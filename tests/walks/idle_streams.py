@@ -14,7 +14,15 @@ from time import perf_counter
 import anyio
 
 from tests.contract.asking import MODERN
-from tests.walks.pressing import CONFIG, Pressed, Wire, head, many, pressed, raw
+from tests.walks.pressure import (
+    CONFIG,
+    GatewayUnderPressure,
+    RawConnection,
+    gateway_under_pressure,
+    head,
+    many,
+    raw,
+)
 
 STREAMS, KEYS = 1000, 4
 CALLS_PER_SECOND = 200
@@ -76,7 +84,7 @@ async def idle_streams(
     """Open streams, make calls beside them for so many seconds, then change the list for all."""
     with tempfile.TemporaryDirectory() as temporary:
         place = home or Path(temporary)
-        async with pressed(place) as gateway, many(gateway, streams) as wires:
+        async with gateway_under_pressure(place) as gateway, many(gateway, streams) as wires:
             keys = await gateway.keys(KEYS)
             alone = await _calls(gateway, keys[0], seconds, rate)
             for start in range(0, streams, OPENED_AT_ONCE):
@@ -89,7 +97,7 @@ async def idle_streams(
         return Figures(_p99(alone), _p99(beside), len(beside), streams, told, within, resident)
 
 
-async def _listen(wire: Wire, key: str) -> None:
+async def _listen(wire: RawConnection, key: str) -> None:
     more = b"Accept: application/json, text/event-stream\r\nMcp-Protocol-Version: %b\r\n" % MODERN.encode()
     more += b"Mcp-Method: subscriptions/listen\r\n\r\n"
     await wire.send(head("POST", "/mcp", key, LISTEN)[:-2] + more + LISTEN)
@@ -97,14 +105,16 @@ async def _listen(wire: Wire, key: str) -> None:
         await wire.reader.readuntil(HEARD)
 
 
-async def _change(gateway: Pressed, home: Path, wires: Sequence[Wire]) -> tuple[int, float]:
+async def _change(
+    gateway: GatewayUnderPressure, home: Path, wires: Sequence[RawConnection]
+) -> tuple[int, float]:
     """Take a tool off every list; return who heard of it, and how long the last took."""
     config = f"{CONFIG}limits: {{per_user: null}}\noverrides: {{'pressed:large': {{hidden: true}}}}\n"
     await anyio.Path(home / "toolcrib.yaml").write_text(config)
     times: list[float] = []
     began = perf_counter()
 
-    async def hear(wire: Wire) -> None:
+    async def hear(wire: RawConnection) -> None:
         await wire.reader.readuntil(CHANGED)
         times.append(perf_counter() - began)
 
@@ -117,7 +127,7 @@ async def _change(gateway: Pressed, home: Path, wires: Sequence[Wire]) -> tuple[
     return len(times), max(times, default=0.0)
 
 
-async def _calls(gateway: Pressed, key: str, seconds: float, rate: int) -> list[float]:
+async def _calls(gateway: GatewayUnderPressure, key: str, seconds: float, rate: int) -> list[float]:
     """Call at a steady rate on one connection after another; return how long each took."""
     took: list[float] = []
     request = head("POST", "/api/tools/execute", key, CALL) + CALL

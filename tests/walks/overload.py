@@ -15,7 +15,7 @@ from time import perf_counter
 import anyio
 
 from tests.soak.sampler import LoopState, loop_state
-from tests.walks.pressing import Pressed, Wire, head, pressed, raw
+from tests.walks.pressure import GatewayUnderPressure, RawConnection, gateway_under_pressure, head, raw
 
 TIMES = 5
 """How many times as many calls come as can run."""
@@ -141,7 +141,7 @@ async def overload(seconds: float, work: Work, *, home: Path | None = None, time
     """Find what a gateway can take, send `times` as much for so many seconds, and look what comes after."""
     limits = f"concurrency: {work.concurrency}, waiting: {work.concurrency}, share: 1"
     with tempfile.TemporaryDirectory() as place:
-        async with pressed(home or Path(place), limits) as gateway:
+        async with gateway_under_pressure(home or Path(place), limits) as gateway:
             keys = await gateway.keys(KEYS)
             peak = await _load(gateway, work, keys, clients=work.concurrency, seconds=max(1.0, seconds / 5))
             most, heavy, health = [gateway.resident], Load(), list[float]()
@@ -167,13 +167,13 @@ def _percentile(seconds: list[float], part: float) -> float:
     return sorted(seconds)[max(0, int(len(seconds) * part) - 1)] if seconds else 0.0
 
 
-async def _watch(gateway: Pressed, most: list[int]) -> None:
+async def _watch(gateway: GatewayUnderPressure, most: list[int]) -> None:
     while True:
         most.append(gateway.resident)
         await anyio.sleep(0.1)
 
 
-async def _check_health(gateway: Pressed, seconds: list[float]) -> None:
+async def _check_health(gateway: GatewayUnderPressure, seconds: list[float]) -> None:
     """Note how long `/health` takes, on a connection of its own."""
     async with raw(gateway) as wire:
         while True:
@@ -185,7 +185,9 @@ async def _check_health(gateway: Pressed, seconds: list[float]) -> None:
             await anyio.sleep(HEALTH_SECONDS)
 
 
-async def _load(gateway: Pressed, work: Work, keys: list[str], *, clients: int, seconds: float) -> Load:
+async def _load(
+    gateway: GatewayUnderPressure, work: Work, keys: list[str], *, clients: int, seconds: float
+) -> Load:
     """Call on so many connections at once, on each again and again."""
     load = Load()
     least, most = work.retry
@@ -200,7 +202,7 @@ async def _load(gateway: Pressed, work: Work, keys: list[str], *, clients: int, 
 
 
 async def _call_until(
-    gateway: Pressed, request: bytes, *, end: float, first: float, retry: float, load: Load
+    gateway: GatewayUnderPressure, request: bytes, *, end: float, first: float, retry: float, load: Load
 ) -> None:
     async with raw(gateway) as wire:
         await anyio.sleep(first)
@@ -209,7 +211,7 @@ async def _call_until(
                 await anyio.sleep(retry)
 
 
-async def _call(wire: Wire, request: bytes, load: Load) -> int:
+async def _call(wire: RawConnection, request: bytes, load: Load) -> int:
     began = perf_counter()
     await wire.send(request)
     answer = await wire.answer()

@@ -5,7 +5,7 @@ from collections.abc import AsyncGenerator
 import anyio
 import pytest
 
-from tests.demo.stage import DEMO_USER
+from tests.demo.demo_gateway import DEMO_USER
 from tests.egress.corpus import LOOPBACK, MALFORMED, NEVER, PRIVATE, PUBLIC
 from tests.gateways import open_gateway
 from tests.walks.address_givers import BINDS, OPERATORS, OTHERS, Callers, Canary, callers, canary, names

@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.contract.asking import SERVED, Asker
-from tests.eleven import ELEVEN
+from tests.hint_fields import HINT_FIELD_SET
 from tests.walks.app_host import QUICK, AppHost, host_with_apps
 from tests.walks.fake_app import FakeApp
 from toolcrib.hints import read
@@ -143,6 +143,6 @@ async def test_every_answer_has_all_of_its_hints(cards: Cards, answer: Any, face
     keys = await cards.runtime.made("GET", "/api/keys")
     name = f"key{len(keys['keys'])}"
     said = await cards.ask(face, "open", {"count": 1}, await cards.key(name))
-    assert said.hints.keys() >= ELEVEN
+    assert said.hints.keys() >= HINT_FIELD_SET
     assert read(said.hints) is not None
     assert said.metadata["traceId"]

@@ -10,19 +10,19 @@ import anyio
 import httpx2
 import pytest
 
+from tests.gateway_process import GatewayProcess, gateway_process
 from tests.parts.ports import free_port
-from tests.served import Served, served
-from tests.servers.jotter import PACKAGE, jotter, make
+from tests.servers.notes_app import PACKAGE, make, notes_app
 from tests.waiting import until
 
 pytestmark = [pytest.mark.anyio, pytest.mark.slow]
 CONFIG = "apps: {activation_ms: 5000, grace_ms: 300}\n"
 
 
-class Desk:
+class OperatorClient:
     """A gateway as a process, asked for one user by its operator."""
 
-    def __init__(self, gateway: Served, http: httpx2.AsyncClient) -> None:
+    def __init__(self, gateway: GatewayProcess, http: httpx2.AsyncClient) -> None:
         self.gateway, self.http = gateway, http
 
     async def ask(self, method: str, path: str, body: Any = None) -> Any:
@@ -63,25 +63,25 @@ class Desk:
 
 
 @asynccontextmanager
-async def desk(home: Path, config: str = CONFIG) -> AsyncGenerator[Desk]:
+async def operator(home: Path, config: str = CONFIG) -> AsyncGenerator[OperatorClient]:
     async with (
-        served(home, config, demo=False) as gateway,
+        gateway_process(home, config, demo=False) as gateway,
         httpx2.AsyncClient(base_url=gateway.url, headers=gateway.admin, timeout=30) as http,
     ):
-        yield Desk(gateway, http)
+        yield OperatorClient(gateway, http)
 
 
 @pytest.mark.requirement("D5", "D9")
 async def test_an_app_killed_in_the_middle_of_a_call_comes_back_in_time_or_later(tmp_path: Path) -> None:
     port = free_port()
-    async with desk(tmp_path) as gateway:
+    async with operator(tmp_path) as gateway:
         key = await gateway.publish(port)
         errors: list[Any] = []
 
         async def long(page: Path) -> None:
             errors.append(await gateway.call(seconds=60, page=str(page)))
 
-        async with jotter(key, port) as app, anyio.create_task_group() as calls:
+        async with notes_app(key, port) as app, anyio.create_task_group() as calls:
             assert (await gateway.call())["activated"] is True
             pages = [tmp_path / f"page{number}" for number in range(3)]
             for page in pages:
@@ -92,11 +92,11 @@ async def test_an_app_killed_in_the_middle_of_a_call_comes_back_in_time_or_later
         await gateway.comes_to("stopped")
         gone = await gateway.call()
         assert (gone["code"], gone["stage"], gone["retryable"]) == ("APP_NOT_AVAILABLE", "webhook", True)
-        async with jotter(key, port) as app:
+        async with notes_app(key, port) as app:
             first = await gateway.call()
             assert (first["activated"], first["session"]) == (True, True)
             await app.kill()
-        async with jotter(key, port):
+        async with notes_app(key, port):
             assert (await gateway.call())["session"] is True
             assert await gateway.state() == "running"
 
@@ -104,20 +104,20 @@ async def test_an_app_killed_in_the_middle_of_a_call_comes_back_in_time_or_later
 @pytest.mark.requirement("D7", "D9")
 async def test_an_app_killed_while_it_begins_a_session_leaves_nothing_half_started(tmp_path: Path) -> None:
     port = free_port()
-    async with desk(tmp_path) as gateway:
+    async with operator(tmp_path) as gateway:
         key = await gateway.publish(port)
         errors: list[Any] = []
 
         async def call() -> None:
             errors.append(await gateway.call())
 
-        async with jotter(key, port, begins=60) as app, anyio.create_task_group() as calls:
+        async with notes_app(key, port, begins=60) as app, anyio.create_task_group() as calls:
             calls.start_soon(call)
             await gateway.comes_to("running")
             await app.kill()
         assert errors[0]["code"] == "OUTCOME_UNKNOWN", "it was connected, so the call was under way"
         await gateway.comes_to("stopped")
-        async with jotter(key, port) as app:
+        async with notes_app(key, port) as app:
             assert (await gateway.call())["activated"] is True
             await app.leave()
             assert await gateway.state() == "stopped", "one that ends in order says so"
@@ -126,14 +126,14 @@ async def test_an_app_killed_while_it_begins_a_session_leaves_nothing_half_start
 @pytest.mark.requirement("D1", "D9")
 async def test_a_gateway_that_is_killed_finds_its_users_and_their_apps_again(tmp_path: Path) -> None:
     port = free_port()
-    async with desk(tmp_path) as gateway:
+    async with operator(tmp_path) as gateway:
         key = await gateway.publish(port)
         before = await gateway.ask("GET", "/api/users/ann/session")
-        async with jotter(key, port) as app:
+        async with notes_app(key, port) as app:
             assert (await gateway.call())["activated"] is True
             await gateway.gateway.kill()
             same = f"{CONFIG}server: {{port: {gateway.gateway.url.rpartition(':')[2]}}}\n"
-            async with desk(tmp_path, same) as again:
+            async with operator(tmp_path, same) as again:
                 assert await again.ask("GET", "/api/users/ann/session") == before
                 assert await again.state() == "stopped"
                 assert (await again.call())["activated"] is True
@@ -148,9 +148,9 @@ async def test_a_gateway_that_is_killed_finds_its_users_and_their_apps_again(tmp
 @pytest.mark.requirement("D6")
 async def test_an_app_whose_clock_is_wrong_says_that_it_is_the_clocks(tmp_path: Path) -> None:
     port = free_port()
-    async with desk(tmp_path) as gateway:
+    async with operator(tmp_path) as gateway:
         key = await gateway.publish(port)
-        async with jotter(key, port, off=120.0):
+        async with notes_app(key, port, off=120.0):
             error = await gateway.call()
             assert (error["code"], error["stage"]) == ("APP_NOT_AVAILABLE", "webhook")
             assert "compare the clocks" in error["message"]
@@ -159,9 +159,9 @@ async def test_an_app_whose_clock_is_wrong_says_that_it_is_the_clocks(tmp_path: 
 @pytest.mark.requirement("D14")
 async def test_what_an_app_reports_reaches_the_caller_on_either_face(tmp_path: Path) -> None:
     port = free_port()
-    async with desk(tmp_path) as gateway:
+    async with operator(tmp_path) as gateway:
         key = await gateway.publish(port)
-        async with jotter(key, port):
+        async with notes_app(key, port):
             user, stream = {"X-User-Id": "ann"}, {"Accept": "text/event-stream"}
             body = {"name": f"{PACKAGE}:jot", "arguments": {"steps": 3}}
             told = await gateway.http.post("/api/tools/execute", json=body, headers=user | stream)
@@ -184,7 +184,7 @@ def _events(text: str) -> list[tuple[str, Any]]:
     return found
 
 
-async def _reported_by_mcp(gateway: Desk) -> list[str]:
+async def _reported_by_mcp(gateway: OperatorClient) -> list[str]:
     accept = {"Accept": "application/json, text/event-stream", "X-User-Id": "ann"}
     client = {"name": "walk", "version": "1"}
     hello = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": client}

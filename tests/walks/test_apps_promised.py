@@ -11,7 +11,7 @@ from aiohttp import web
 from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 
-from tests.frontends.mcp.served import ERAS
+from tests.frontends.mcp.mcp_gateway import ERAS
 from tests.waiting import until
 from tests.walks.app_host import QUICK, app_host, host_with_apps
 from tests.walks.fake_app import FakeApp
@@ -111,7 +111,7 @@ def _all_of(folder: Path) -> bytes:
     return b"".join(file.read_bytes() for file in folder.iterdir())
 
 
-class Telling:
+class ProgressTool:
     """A tool that says twice how far it is, and answers only once both were heard."""
 
     def __init__(self) -> None:
@@ -137,7 +137,7 @@ STEPS = [(1.0, 2.0, "step 1"), (2.0, 2.0, "step 2")]
 @pytest.mark.requirement("D14")
 @pytest.mark.parametrize("era", ERAS)
 async def test_progress_of_an_app_reaches_a_client_of_mcp_while_it_works(era: str) -> None:
-    telling = Telling()
+    telling = ProgressTool()
     async with host_with_apps(PACKAGE) as (host, (fake_app,)):
         fake_app.tool = telling
         headers = {"authorization": f"Bearer {await host.gateway.key('anns', user='ann')}"}
@@ -154,7 +154,7 @@ async def test_progress_of_an_app_reaches_a_client_of_mcp_while_it_works(era: st
 
 @pytest.mark.requirement("D14")
 async def test_progress_of_an_app_reaches_a_caller_over_rest_while_it_works() -> None:
-    telling = Telling()
+    telling = ProgressTool()
     async with host_with_apps(PACKAGE) as (host, (fake_app,)):
         fake_app.tool = telling
         key = await host.gateway.key("anns", user="ann")

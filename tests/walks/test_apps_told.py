@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from tests.walks.app_host import TOOL, AppHost, host_with_apps
-from tests.walks.ears import Ear, ears
+from tests.walks.list_listeners import ListListener, list_listeners
 
 pytestmark = [pytest.mark.anyio, pytest.mark.slow, pytest.mark.requirement("D3")]
 PACKAGE = "com.example.notes"
@@ -13,7 +13,7 @@ NOTE, OTHER = "com_example_notes_note", "com_example_notes_other"
 CAMERA = [{"type": "CAMERA", "level": "REQUIRED"}]
 
 
-async def _hear(host: AppHost, hers: list[Ear], names: set[str]) -> None:
+async def _hear(host: AppHost, hers: list[ListListener], names: set[str]) -> None:
     """All of hers are told, and find the same on every face."""
     for ear in hers:
         await ear.changed()
@@ -33,7 +33,7 @@ async def test_every_change_for_a_user_is_told_to_that_users_clients_alone() -> 
         mine, foreign = await host.gateway.key("anns", user="ann"), await host.gateway.key("bobs", user="bob")
         app, tools = f"/api/users/ann/apps/{PACKAGE}", f"/api/users/ann/tools/{PACKAGE}"
         more = {"tools": [TOOL, TOOL | {"name": "other"}]}
-        async with ears(host.url, mine) as hers, ears(host.url, foreign) as his:
+        async with list_listeners(host.url, mine) as hers, list_listeners(host.url, foreign) as his:
             steps: list[tuple[str, str, Any, set[str]]] = [
                 ("DELETE", app, None, set()),
                 ("PUT", app, None, {NOTE}),
@@ -57,7 +57,7 @@ async def test_every_change_for_a_user_is_told_to_that_users_clients_alone() -> 
 async def test_what_changes_nothing_is_not_told() -> None:
     async with host_with_apps(PACKAGE) as (host, _):
         mine = await host.gateway.key("anns", user="ann")
-        async with ears(host.url, mine) as hers:
+        async with list_listeners(host.url, mine) as hers:
             await host.session("ann")
             await host.install("ann", PACKAGE)
             await host.made("PUT", "/api/users/ann", {"timeZone": "Europe/Berlin"})

@@ -8,7 +8,7 @@ import anyio
 import pytest
 from aiohttp import web
 
-from tests.frontends.mcp.wire import ENVELOPE, modern_headers
+from tests.frontends.mcp.messages import ENVELOPE, modern_headers
 from tests.gateways import InProcessGateway, open_gateway
 from tests.servers.echo import ECHO
 from tests.servers.settings import PYTHON, config, stdio

@@ -10,9 +10,9 @@ import anyio
 import pytest
 from anyio import to_thread
 
+from tests.gateway_process import ADMIN_KEY
 from tests.gateways import InProcessGateway, open_gateway
-from tests.served import ADMIN_KEY
-from tests.walks.pressing import Pressed, head, pressed, raw
+from tests.walks.pressure import GatewayUnderPressure, gateway_under_pressure, head, raw
 from tests.walks.test_audit import records
 from toolcrib.model import JsonObject
 
@@ -54,7 +54,7 @@ async def test_client_that_leaves_does_not_change_what_is_recorded(tmp_path: Pat
     with socket.create_server(("127.0.0.1", 0)) as tested, socket.create_server(("127.0.0.1", 0)) as added:
         more = f"mcp: {{servers: {{tested: {{transport: http, url: '{_url(tested)}', start: lazy}}}}}}\n"
         arguments = {"server_id": "added", "url": _url(added)}
-        async with pressed(tmp_path, more=more) as gateway:
+        async with gateway_under_pressure(tmp_path, more=more) as gateway:
             async with _left(gateway, added, "/api/tools/execute", {"name": ADD, "arguments": arguments}):
                 (add,) = await _audited(gateway, "servers.add")
             async with _left(gateway, tested, "/mcp/test/tested", {}):
@@ -69,7 +69,9 @@ def _url(server: socket.socket) -> str:
 
 
 @asynccontextmanager
-async def _left(gateway: Pressed, silent: socket.socket, path: str, body: JsonObject) -> AsyncGenerator[None]:
+async def _left(
+    gateway: GatewayUnderPressure, silent: socket.socket, path: str, body: JsonObject
+) -> AsyncGenerator[None]:
     """Ask, and leave once a server that never answers has been connected to; it hangs up at the end."""
     sent = json.dumps(body).encode()
     silent.settimeout(30)
@@ -80,7 +82,7 @@ async def _left(gateway: Pressed, silent: socket.socket, path: str, body: JsonOb
         yield
 
 
-async def _audited(gateway: Pressed, action: str) -> list[JsonObject]:
+async def _audited(gateway: GatewayUnderPressure, action: str) -> list[JsonObject]:
     """Wait for the records of an action."""
     with anyio.fail_after(60):
         while True:

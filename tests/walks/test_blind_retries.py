@@ -9,8 +9,8 @@ import pytest
 from aiohttp import web
 
 from tests import figures
+from tests.gateway_process import gateway_process
 from tests.parts.ports import free_port
-from tests.served import served
 from tests.servers.client import Client, until
 from tests.servers.client import client as operator_of
 from tests.servers.settings import config
@@ -89,7 +89,7 @@ async def test_a_reset_after_the_effect_is_not_retried(
     text = config({"web": {"transport": "http", "url": f"http://127.0.0.1:{server.port}/mcp"}})
     try:
         async with (
-            served(tmp_path, text, demo=False, log=tmp_path / "log") as gateway,
+            gateway_process(tmp_path, text, demo=False, log=tmp_path / "log") as gateway,
             operator_of(gateway) as operator,
         ):
             await operator.answering("web:pay", {"op": "good-first"})
@@ -117,7 +117,7 @@ async def test_what_was_not_sent_is_sent_once_later(tmp_path: Path, record_prope
     text = config({"web": {"transport": "http", "url": f"http://127.0.0.1:{server.port}/mcp"}})
     try:
         async with (
-            served(tmp_path, text, demo=False, log=tmp_path / "log") as gateway,
+            gateway_process(tmp_path, text, demo=False, log=tmp_path / "log") as gateway,
             operator_of(gateway) as operator,
         ):
             await operator.answering("web:pay", {"op": "good-first"})

@@ -12,8 +12,8 @@ import pytest
 from anyio.abc import ByteReceiveStream, ByteSendStream, SocketAttribute, SocketStream
 
 from tests import figures
+from tests.gateway_process import ADMIN_KEY, GatewayProcess, gateway_process
 from tests.parts.ports import free_port
-from tests.served import ADMIN_KEY, Served, served
 from tests.servers.client import client as operator_of
 from tests.servers.settings import PYTHON, ROOT, config, stdio
 from tests.soak.activities import TOOL
@@ -87,7 +87,9 @@ def said_to(file: Path) -> bytes:
     return file.read_bytes() + Path(f"{file}.env").read_bytes()
 
 
-async def call(gateway: Served, session: aiohttp.ClientSession, name: str, arguments: Any, turn: int) -> None:
+async def call(
+    gateway: GatewayProcess, session: aiohttp.ClientSession, name: str, arguments: Any, turn: int
+) -> None:
     """Call by REST and by MCP in turns, with a canary in every header."""
     headers = {**CANARIES, **({"X-User-Id": "ann"} if name.startswith(PACKAGE) else {})}
     if turn % 2 and not name.startswith(PACKAGE):
@@ -101,7 +103,7 @@ async def call(gateway: Served, session: aiohttp.ClientSession, name: str, argum
         assert "error" not in await answer.json()
 
 
-async def admit(gateway: Served, fake_app: FakeApp) -> None:
+async def admit(gateway: GatewayProcess, fake_app: FakeApp) -> None:
     """Register an app for a user who is there."""
     steps: list[tuple[str, str, Any]] = [
         ("POST", f"/api/apps/{PACKAGE}/tools", {"tools": [TOOL]}),
@@ -126,7 +128,9 @@ async def test_headers_of_callers_reach_no_server(tmp_path: Path, record_propert
         servers = {kind: await stack.enter_async_context(web_server(kind, heard[kind])) for kind in heard}
         servers["program"] = listening_program(program)
         fake_app = await stack.enter_async_context(FakeApp(PACKAGE).running())
-        gateway = await stack.enter_async_context(served(tmp_path, config(servers), log=tmp_path / "log"))
+        gateway = await stack.enter_async_context(
+            gateway_process(tmp_path, config(servers), log=tmp_path / "log")
+        )
         operator = await stack.enter_async_context(operator_of(gateway))
         tools: dict[str, Any] = {
             "http:echo": {"text": "x"},

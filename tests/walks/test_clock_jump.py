@@ -7,7 +7,7 @@ from typing import Any
 import aiohttp
 import pytest
 
-from tests.served import Served, served
+from tests.gateway_process import GatewayProcess, gateway_process
 
 pytestmark = [pytest.mark.slow, pytest.mark.no_cover, pytest.mark.requirement("E12")]
 
@@ -57,7 +57,7 @@ PING = {"jsonrpc": "2.0", "id": 2, "method": "ping"}
 ACCEPT = {"Accept": "application/json, text/event-stream"}
 
 
-class Walk:
+class RestartedGateway:
     """A client over two starts of one gateway."""
 
     def __init__(self, folder: Path) -> None:
@@ -83,7 +83,7 @@ class Walk:
 class Client:
     """Requests to one start of the gateway."""
 
-    def __init__(self, gateway: Served, http: aiohttp.ClientSession) -> None:
+    def __init__(self, gateway: GatewayProcess, http: aiohttp.ClientSession) -> None:
         self._url, self._http = gateway.url, http
 
     async def pay(self, key: str = "k") -> Any:
@@ -117,11 +117,11 @@ class Client:
 async def test_a_clock_25_hours_ahead_repeats_nothing(
     tmp_path: Path, store: str, request: pytest.FixtureRequest
 ) -> None:
-    walk = Walk(tmp_path)
+    walk = RestartedGateway(tmp_path)
     config = "functions: [till]\n"
     if store == "postgres":
         config += f"store: {request.getfixturevalue('fresh_database')}\n"
-    async with served(tmp_path, config, demo=False, python=walk.python) as gateway:
+    async with gateway_process(tmp_path, config, demo=False, python=walk.python) as gateway:
         async with aiohttp.ClientSession(headers=gateway.admin) as http:
             client = Client(gateway, http)
             assert await client.pay() == (200, None)
@@ -133,7 +133,7 @@ async def test_a_clock_25_hours_ahead_repeats_nothing(
         await gateway.kill()
     walk.jump(8 * JUMP)
     async with (
-        served(tmp_path, config, demo=False, python=walk.python) as gateway,
+        gateway_process(tmp_path, config, demo=False, python=walk.python) as gateway,
         aiohttp.ClientSession(headers=gateway.admin) as http,
     ):
         client = Client(gateway, http)

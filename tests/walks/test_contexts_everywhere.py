@@ -51,8 +51,8 @@ class Thing:
 
 
 def things() -> Iterator[Thing]:
-    for place, local in enumerate(f"{verb}-{noun}" for verb in WORDS[0] for noun in WORDS[1]):
-        yield Thing(local, TAGS[place % 3], CATEGORIES[place % 4], f"old-{place}")
+    for gateway, local in enumerate(f"{verb}-{noun}" for verb in WORDS[0] for noun in WORDS[1]):
+        yield Thing(local, TAGS[gateway % 3], CATEGORIES[gateway % 4], f"old-{gateway}")
 
 
 THINGS = tuple(things())
@@ -80,14 +80,14 @@ def entry(random: Random) -> tuple[str, set[str]]:
 def contexts(random: Random, number: int) -> dict[str, tuple[list[str], set[str]]]:
     """So many contexts: their entries, and what is in them."""
     found: dict[str, tuple[list[str], set[str]]] = {}
-    for place in range(number):
+    for gateway in range(number):
         entries = [entry(random) for _ in range(random.choice((0, 1, 1, 2, 3)))]
         means = set[str]().union(*(each for _, each in entries))
-        found[f"c{place}"] = [text for text, _ in entries], means
+        found[f"c{gateway}"] = [text for text, _ in entries], means
     return found
 
 
-class Place:
+class ContextGateway:
     """A house with these contexts, its faces, and a note of every tool that was really run."""
 
     def __init__(self, crib: Crib, client: InProcessGateway, ran: list[str]) -> None:
@@ -153,7 +153,7 @@ def made(thing: Thing, ran: list[str]) -> AnyTool:
 
 
 @asynccontextmanager
-async def place(chosen: dict[str, tuple[list[str], set[str]]]) -> AsyncGenerator[Place]:
+async def gateway(chosen: dict[str, tuple[list[str], set[str]]]) -> AsyncGenerator[ContextGateway]:
     aliases = {f"tools:{each.local}": {"aliases": [each.alias]} for each in THINGS}
     config = {
         "contexts": {name: {"tools": entries} for name, (entries, _) in chosen.items()},
@@ -167,13 +167,13 @@ async def place(chosen: dict[str, tuple[list[str], set[str]]]) -> AsyncGenerator
     async with Crib(tools, document=document, env=env) as crib:
         server = GatewayApp(crib.house)
         async with server.running():
-            yield Place(crib, InProcessGateway(crib.house, server), ran)
+            yield ContextGateway(crib, InProcessGateway(crib.house, server), ran)
 
 
 async def walk(number: int, seed: int) -> None:
     random = Random(seed)  # noqa: S311 - the same contexts in every run
     chosen = contexts(random, number)
-    async with place(chosen) as runtime:
+    async with gateway(chosen) as runtime:
         for context, (entries, means) in chosen.items():
             there = [each for each in THINGS if each.local in means]
             elsewhere = [each for each in THINGS if each.local not in means]

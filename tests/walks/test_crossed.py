@@ -12,7 +12,7 @@ import anyio
 import orjson
 import pytest
 
-from tests.served import Served, served
+from tests.gateway_process import GatewayProcess, gateway_process
 from tests.servers.client import client as operator_of
 from tests.servers.settings import PYTHON, config, stdio
 from toolcrib.frontends.mcp.revisions import LEGACY, MODERN
@@ -66,7 +66,7 @@ class Line:
 
 
 @asynccontextmanager
-async def line(gateway: Served, key: str, more: str = "") -> AsyncGenerator[Line]:
+async def line(gateway: GatewayProcess, key: str, more: str = "") -> AsyncGenerator[Line]:
     place = urlsplit(gateway.url)
     head = f"POST /mcp HTTP/1.1\r\nHost: {place.netloc}\r\nAuthorization: Bearer {key}\r\n"
     kinds = "Content-Type: application/json\r\nAccept: application/json, text/event-stream\r\n"
@@ -120,7 +120,9 @@ async def test_no_answer_goes_to_another(tmp_path: Path) -> None:
                 await call(own, number, turn, heard)
 
     async with (
-        served(tmp_path, config(servers, limits=LIMITS), demo=False, log=tmp_path / "log") as gateway,
+        gateway_process(
+            tmp_path, config(servers, limits=LIMITS), demo=False, log=tmp_path / "log"
+        ) as gateway,
         operator_of(gateway) as operator,
     ):
         await operator.answering("mixed:keep", {"secret": "first"})

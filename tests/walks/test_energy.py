@@ -10,7 +10,7 @@ from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.subscriptions import ToolsListChanged
 from mcp_types import ToolListChangedNotification
 
-from tests.frontends.mcp.served import MODERN
+from tests.frontends.mcp.mcp_gateway import MODERN
 from tests.gateways import InProcessGateway, listening, open_gateway
 from tests.waiting import until
 from toolcrib.sdk import create_tool

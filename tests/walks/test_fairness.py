@@ -11,10 +11,10 @@ from typing import NamedTuple
 import anyio
 import pytest
 
+from tests.gateway_process import ADMIN_KEY, gateway_process
 from tests.parts.ports import free_port
-from tests.served import ADMIN_KEY, served
 from tests.waiting import until
-from tests.walks.crowding import Connection, Measured, crowd, measured, new_key
+from tests.walks.connections import Connection, Measured, crowd, measured, new_key
 
 pytestmark = [pytest.mark.anyio, pytest.mark.slow, pytest.mark.no_cover, pytest.mark.requirement("I10", "I5")]
 SERVER = Path(__file__).parents[1] / "servers" / "paced.py"
@@ -47,7 +47,7 @@ RUNNING, WAITING = 24, 192
 ROUNDS = 7
 
 
-class Place(NamedTuple):
+class FairGateway(NamedTuple):
     """A gateway with one source, and the keys of two callers."""
 
     url: str
@@ -56,7 +56,7 @@ class Place(NamedTuple):
 
 
 @asynccontextmanager
-async def serving(kind: str, home: Path) -> AsyncGenerator[Place]:
+async def serving(kind: str, home: Path) -> AsyncGenerator[FairGateway]:
     """Run the gateway, and the server behind it where it is not the gateway that starts it."""
     port = free_port()
     await anyio.Path(home).mkdir(exist_ok=True)
@@ -68,17 +68,17 @@ async def serving(kind: str, home: Path) -> AsyncGenerator[Place]:
             stack.push_async_callback(process.aclose)
             stack.callback(process.kill)
         config = LIMITS + CONFIGS[kind].replace("PORT", str(port))
-        gateway = await stack.enter_async_context(served(home, config, demo=False, log=home / "log"))
+        gateway = await stack.enter_async_context(gateway_process(home, config, demo=False, log=home / "log"))
         keys = [await new_key(gateway.url, ADMIN_KEY, name) for name in ("busy", "other")]
-        place = Place(gateway.url, *keys)
-        connection = Connection(place.url, place.other)
+        fair_gateway = FairGateway(gateway.url, *keys)
+        connection = Connection(fair_gateway.url, fair_gateway.other)
         try:
             with anyio.fail_after(60):
                 while await connection.call("paced:instant") != "ok":  # noqa: ASYNC110 - until the source is up
                     await anyio.sleep(0.05)
         finally:
             connection.close()
-        yield place
+        yield fair_gateway
 
 
 @pytest.mark.parametrize("kind", CONFIGS)
@@ -86,8 +86,10 @@ async def test_one_key_does_not_starve_another(kind: str, tmp_path: Path) -> Non
     """A second gateway stays quiet: measured in turns, both see the same load of the machine."""
     async with serving(kind, tmp_path / "quiet") as quiet, serving(kind, tmp_path / "busy") as busy:
 
-        async def instants(place: Place) -> Measured:
-            return await measured(place.url, place.other, "paced:instant", connections=8, each=20)
+        async def instants(fair_gateway: FairGateway) -> Measured:
+            return await measured(
+                fair_gateway.url, fair_gateway.other, "paced:instant", connections=8, each=20
+            )
 
         async with crowd(busy.url, busy.busy) as slow:
             slow.call("paced:slow", {"seconds": 25}, 300)
@@ -114,15 +116,15 @@ async def test_one_key_does_not_starve_another(kind: str, tmp_path: Path) -> Non
 
 async def test_call_with_a_deadline_is_refused_within_it(tmp_path: Path) -> None:
     async with (
-        serving("functions", tmp_path) as place,
-        crowd(place.url, place.busy) as busy,
-        crowd(place.url, place.other) as other,
+        serving("functions", tmp_path) as fair_gateway,
+        crowd(fair_gateway.url, fair_gateway.busy) as busy,
+        crowd(fair_gateway.url, fair_gateway.other) as other,
     ):
         busy.call("paced:slow", {"seconds": 20}, 300)
         await until(lambda: busy.outcomes["OVERLOADED"] == 300 - RUNNING - WAITING)
         other.call("paced:slow", {"seconds": 20}, 200)
         await until(lambda: (busy.outcomes + other.outcomes).total() == 500 - 32 - 256)
-        third = Connection(place.url, await new_key(place.url, ADMIN_KEY, "third"))
+        third = Connection(fair_gateway.url, await new_key(fair_gateway.url, ADMIN_KEY, "third"))
         began = perf_counter()
         code = await third.call("paced:instant", **{"X-Timeout-Ms": "3000"})
         took = perf_counter() - began

@@ -17,9 +17,9 @@ from typing import Any, cast
 
 import pytest
 
-from tests.servers.raw import Raw
+from tests.servers.raw_client import Raw
 from tests.servers.settings import config
-from tests.servers.twelve import known, npm
+from tests.servers.third_party import known, npm
 from toolcrib.frontends.mcp.revisions import (
     CAPABILITIES_KEY,
     CLIENT_KEY,

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.frontends.mcp.wire import ENVELOPE, message, modern_headers
+from tests.frontends.mcp.messages import ENVELOPE, message, modern_headers
 from tests.gateways import InProcessGateway, open_gateway
 from toolcrib import Crib, create_tool
 from toolcrib.interfaces import Offer

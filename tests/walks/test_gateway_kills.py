@@ -15,7 +15,7 @@ import anyio
 import pytest
 
 from tests import figures
-from tests.served import Served, served
+from tests.gateway_process import GatewayProcess, gateway_process
 
 pytestmark = [
     pytest.mark.anyio,
@@ -69,7 +69,7 @@ class Told:
 class Round:
     """One life of the gateway, from its start to its kill."""
 
-    def __init__(self, gateway: Served, session: aiohttp.ClientSession, told: Told) -> None:
+    def __init__(self, gateway: GatewayProcess, session: aiohttp.ClientSession, told: Told) -> None:
         self._gateway, self._session, self._told = gateway, session, told
 
     async def pay(self, operation: str) -> tuple[int, Any]:
@@ -130,10 +130,10 @@ def waited_for_cpu(pid: int) -> float:
 
 
 @asynccontextmanager
-async def running(home: Path, config: str) -> AsyncGenerator[tuple[Served, aiohttp.ClientSession]]:
+async def running(home: Path, config: str) -> AsyncGenerator[tuple[GatewayProcess, aiohttp.ClientSession]]:
     """Run a gateway that is ready, and something to ask it with."""
     async with (
-        served(home, config, demo=False, log=home / "log") as gateway,
+        gateway_process(home, config, demo=False, log=home / "log") as gateway,
         aiohttp.ClientSession(headers=gateway.admin) as session,
     ):
         with anyio.fail_after(60):
@@ -143,7 +143,7 @@ async def running(home: Path, config: str) -> AsyncGenerator[tuple[Served, aioht
         yield gateway, session
 
 
-async def is_ready(gateway: Served, session: aiohttp.ClientSession) -> bool:
+async def is_ready(gateway: GatewayProcess, session: aiohttp.ClientSession) -> bool:
     async with session.get(f"{gateway.url}/ready") as answer:
         return answer.status == 200
 

@@ -11,7 +11,7 @@ import aiohttp
 import anyio
 import pytest
 
-from tests.served import ADMIN_KEY, Served, served
+from tests.gateway_process import ADMIN_KEY, GatewayProcess, gateway_process
 from tests.servers.client import PATIENCE, PAUSE, Client, client
 
 pytestmark = [pytest.mark.anyio, pytest.mark.no_cover, pytest.mark.requirement("I5")]
@@ -20,24 +20,24 @@ ROUNDS = 3
 KEY = {"Authorization": f"Bearer {ADMIN_KEY}"}
 
 
-def server(gateway: Served) -> dict[str, Any]:
+def server(gateway: GatewayProcess) -> dict[str, Any]:
     """A gateway as another one's MCP server."""
     return {"url": f"{gateway.url}/mcp", "headers": KEY}
 
 
-async def add(caller: Client, name: str, gateway: Served) -> tuple[int, Any]:
+async def add(caller: Client, name: str, gateway: GatewayProcess) -> tuple[int, Any]:
     arguments = {"server_id": name, **server(gateway)}
     return await caller.post("/api/tools/execute", {"name": "mcp_add_server", "arguments": arguments})
 
 
 @asynccontextmanager
-async def gateways(home: Path, *names: str) -> AsyncGenerator[list[tuple[Served, Client]]]:
+async def gateways(home: Path, *names: str) -> AsyncGenerator[list[tuple[GatewayProcess, Client]]]:
     """Gateways of their own, with their own stores and the same admin key, and a caller of each."""
     async with AsyncExitStack() as stack:
-        running = list[tuple[Served, Client]]()
+        running = list[tuple[GatewayProcess, Client]]()
         for name in names:
             await anyio.Path(home / name).mkdir()
-            one = await stack.enter_async_context(served(home / name))
+            one = await stack.enter_async_context(gateway_process(home / name))
             running.append((one, await stack.enter_async_context(client(one))))
         yield running
 
@@ -76,7 +76,7 @@ async def test_gateways_in_a_ring_list_every_tool_once(length: int, tmp_path: Pa
             assert (await caller.answering(f"mcp_{name}_get_datetime")).status == 200
 
 
-async def said(gateway: Served, method: str, params: Any, session: str = "") -> tuple[Any, str]:
+async def said(gateway: GatewayProcess, method: str, params: Any, session: str = "") -> tuple[Any, str]:
     """Send an MCP request; the answer, and the id of the session."""
     message = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
     headers = {**KEY, **({"Mcp-Session-Id": session} if session else {})}
@@ -87,7 +87,7 @@ async def said(gateway: Served, method: str, params: Any, session: str = "") -> 
         return await answer.json(), answer.headers.get("Mcp-Session-Id", "")
 
 
-async def greeted(gateway: Served) -> tuple[str, str]:
+async def greeted(gateway: GatewayProcess) -> tuple[str, str]:
     """Shake hands over MCP; the id of the gateway, and of the session."""
     name = {"name": "test", "version": "1"}
     params = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": name}
@@ -96,7 +96,7 @@ async def greeted(gateway: Served) -> tuple[str, str]:
 
 
 async def test_a_call_that_comes_back_ends_there(tmp_path: Path) -> None:
-    async with served(tmp_path) as gateway:
+    async with gateway_process(tmp_path) as gateway:
         own, session = await greeted(gateway)
         others = [f"{number:016x}" for number in range(8)]
         for chain, goes in (([own], False), (["0" * 16, own], False), (others, False), (others[:1], True)):
@@ -113,7 +113,7 @@ async def test_a_gateway_keeps_its_id_and_others_have_another(tmp_path: Path) ->
     for name in ("a", "a", "b"):
         home = tmp_path / name
         await anyio.Path(home).mkdir(exist_ok=True)
-        async with served(home) as gateway:
+        async with gateway_process(home) as gateway:
             ids.append((await greeted(gateway))[0])
     assert ids[0] == ids[1] != ids[2]
 
@@ -123,7 +123,7 @@ async def test_a_gateway_whose_program_is_itself_starts_it_no_further(tmp_path: 
     env = {"TOOLCRIB_HOME": str(tmp_path), "TOOLCRIB_ADMIN_KEY": ADMIN_KEY}
     entry = {"transport": "stdio", "command": command, "env": env, "restart": {"enabled": False}}
     config = json.dumps({"mcp": {"servers": {"me": entry}}})
-    async with served(tmp_path, config) as one, client(one) as caller:
+    async with gateway_process(tmp_path, config) as one, client(one) as caller:
         until = anyio.current_time() + PATIENCE
         while (me := (await caller.servers())["me"])["state"] != "stopped":
             assert anyio.current_time() < until, me

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tests.eleven import ELEVEN
 from tests.gateways import InProcessGateway, open_gateway
+from tests.hint_fields import HINT_FIELD_SET
 from tests.waiting import until
 from toolcrib.errors import (
     CODES,
@@ -87,7 +87,7 @@ tools: st.SearchStrategy[Any] = st.fixed_dictionaries(
 )
 
 
-class Rig:
+class SourcesGateway:
     """A house with a source of every family, which offers and answers as it is told."""
 
     def __init__(self, gateway: InProcessGateway) -> None:
@@ -156,9 +156,9 @@ class Rig:
 
 
 @pytest.fixture
-async def rig() -> AsyncGenerator[Rig]:
+async def sources() -> AsyncGenerator[SourcesGateway]:
     async with open_gateway("limits: {per_user: null}") as gateway:
-        made = Rig(gateway)
+        made = SourcesGateway(gateway)
         assert await gateway.runtime.settled(10)
         yield made
 
@@ -168,13 +168,13 @@ async def rig() -> AsyncGenerator[Rig]:
 @settings(max_examples=250, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(family=st.sampled_from(FAMILIES), fields=tools, answer=answers)
 async def test_every_result_carries_complete_hints(
-    rig: Rig, family: Family, fields: dict[str, Any], answer: Result | ToolcribError
+    sources: SourcesGateway, family: Family, fields: dict[str, Any], answer: Result | ToolcribError
 ) -> None:
-    rig.answer = answer
-    await rig.offer(family, fields)
-    for ask in (rig.rest, rig.stream, rig.modern, rig.legacy):
+    sources.answer = answer
+    await sources.offer(family, fields)
+    for ask in (sources.rest, sources.stream, sources.modern, sources.legacy):
         hints = await ask(family)
-        assert hints.keys() >= ELEVEN
+        assert hints.keys() >= HINT_FIELD_SET
         read(hints)
-    lost = await rig.gateway.call("nobody:knows")
+    lost = await sources.gateway.call("nobody:knows")
     read(lost.json["agentHints"])

@@ -14,8 +14,8 @@ import anyio.to_thread
 import pytest
 
 from tests.figures import Record
+from tests.gateway_process import GatewayProcess, gateway_process
 from tests.gateways import InProcessGateway, open_gateway
-from tests.served import Served, served
 from toolcrib import create_tool
 from toolcrib.quotas import ReplayQuota
 
@@ -77,7 +77,7 @@ async def fill(size: int) -> str:
 class Client:
     """One API key, and what its calls ended with."""
 
-    gateway: Served
+    gateway: GatewayProcess
     session: aiohttp.ClientSession
     ended: Counter[str] = field(default_factory=Counter[str])
 
@@ -113,7 +113,7 @@ async def watch(database: Path, most: Counter[str]) -> None:
         await anyio.sleep(0.05)
 
 
-async def made_key(gateway: Served, name: str) -> dict[str, str]:
+async def made_key(gateway: GatewayProcess, name: str) -> dict[str, str]:
     """Make an API key; return its headers."""
     async with (
         aiohttp.ClientSession(headers=gateway.admin) as session,
@@ -130,7 +130,7 @@ async def test_large_answers_of_one_key_stay_in_the_default_quota(
     (tmp_path / "filling.py").write_text(FILLING)
     most, numbers = Counter[str](), count()
     async with (
-        served(tmp_path, "functions: [filling]\n", demo=False) as gateway,
+        gateway_process(tmp_path, "functions: [filling]\n", demo=False) as gateway,
         aiohttp.ClientSession(headers=await made_key(gateway, "eve")) as for_eve,
         aiohttp.ClientSession(headers=await made_key(gateway, "bob")) as for_bob,
     ):

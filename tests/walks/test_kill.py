@@ -9,7 +9,7 @@ import aiohttp
 import anyio
 import pytest
 
-from tests.served import Served, served
+from tests.gateway_process import GatewayProcess, gateway_process
 
 CONFIG = "limits: {per_user: 1000000/min}\n"
 ROUNDS = 3
@@ -21,7 +21,7 @@ Work = Callable[[aiohttp.ClientSession], Awaitable[None]]
 class Load:
     """Creates keys and calls a tool until the gateway dies; remembers what was acknowledged, and when."""
 
-    def __init__(self, gateway: Served, mark: str) -> None:
+    def __init__(self, gateway: GatewayProcess, mark: str) -> None:
         self.gateway, self.mark = gateway, mark
         self.keys: list[str] = []
         self.calls: list[float] = []
@@ -72,12 +72,15 @@ async def test_nothing_acknowledged_is_lost(
     keys: set[str] = set()
     safe_calls = 0
     for number in range(ROUNDS):
-        async with served(tmp_path, config) as gateway:
+        async with gateway_process(tmp_path, config) as gateway:
             load = Load(gateway, f"round-{number}")
             killed = await load.run()
         keys |= set(load.keys)
         safe_calls += sum(at < killed - 1.0 for at in load.calls)
-    async with served(tmp_path, config) as gateway, aiohttp.ClientSession(headers=gateway.admin) as session:
+    async with (
+        gateway_process(tmp_path, config) as gateway,
+        aiohttp.ClientSession(headers=gateway.admin) as session,
+    ):
         async with session.get(f"{gateway.url}/api/keys") as answer:
             found = {each["name"] for each in (await answer.json())["keys"]}
         async with session.get(f"{gateway.url}/api/usage") as answer:

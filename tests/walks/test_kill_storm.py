@@ -12,7 +12,7 @@ import anyio
 import pytest
 
 from tests.figures import figure
-from tests.served import Served, served
+from tests.gateway_process import GatewayProcess, gateway_process
 from tests.servers import alive
 from tests.servers.client import Answer, Client, client, until
 from tests.servers.ledger import executions
@@ -182,7 +182,7 @@ async def rage_through(crib: Client, books: Path, mark: str) -> None:
 async def test_a_storm_of_kills(tmp_path: Path) -> None:
     books, mark = tmp_path / "books", uuid.uuid4().hex
     text = config(settings(books, mark))
-    async with served(tmp_path, text, demo=False) as gateway, client(gateway) as crib:
+    async with gateway_process(tmp_path, text, demo=False) as gateway, client(gateway) as crib:
         await ready(crib, mark)
         await rage_through(crib, books, mark)
         await ready(crib, mark)
@@ -201,7 +201,7 @@ async def test_a_storm_of_kills(tmp_path: Path) -> None:
 async def test_a_call_under_way_is_told_of_the_crash(tmp_path: Path, victim: str) -> None:
     books, mark = tmp_path / "books", uuid.uuid4().hex
     text = config({victim: settings(books, mark)[victim]})
-    async with served(tmp_path, text, demo=False) as gateway, client(gateway) as crib:
+    async with gateway_process(tmp_path, text, demo=False) as gateway, client(gateway) as crib:
         await crib.answering(f"{victim}:pid")
         answers: list[Answer] = []
         killed = 0.0
@@ -223,18 +223,18 @@ async def test_a_call_under_way_is_told_of_the_crash(tmp_path: Path, victim: str
         assert executions(books) == {"long": 1, "after": 1}
 
 
-async def by_signal(gateway: Served) -> None:
+async def by_signal(gateway: GatewayProcess) -> None:
     gateway.process.terminate()
     await gateway.process.wait()
 
 
 @pytest.mark.requirement("C1")
-@pytest.mark.parametrize("end", [by_signal, Served.kill], ids=["politely", "kill -9"])
+@pytest.mark.parametrize("end", [by_signal, GatewayProcess.kill], ids=["politely", "kill -9"])
 @pytest.mark.check(30)
-async def test_no_process_outlives_the_gateway(tmp_path: Path, end: Callable[[Served], Any]) -> None:
+async def test_no_process_outlives_the_gateway(tmp_path: Path, end: Callable[[GatewayProcess], Any]) -> None:
     mark = uuid.uuid4().hex
     text = config(settings(tmp_path / "books", mark))
-    async with served(tmp_path, text, demo=False) as gateway, client(gateway) as crib:
+    async with gateway_process(tmp_path, text, demo=False) as gateway, client(gateway) as crib:
         await ready(crib, mark)
         others = alive.below(gateway.process.pid)
         assert len(others) >= sum(PROCESSES.values())

@@ -11,7 +11,7 @@ from pathlib import Path
 import anyio
 import pytest
 
-from tests.walks.pressing import Pressed, Wire, head, many, pressed, raw
+from tests.walks.pressure import GatewayUnderPressure, RawConnection, gateway_under_pressure, head, many, raw
 
 pytestmark = [pytest.mark.anyio, pytest.mark.slow, pytest.mark.no_cover, pytest.mark.requirement("I5")]
 
@@ -38,7 +38,7 @@ def mcp_call(session: str, key: str, tool: str, arguments: dict[str, object]) ->
     return head("POST", "/mcp", key, body).removesuffix(b"\r\n") + more.encode() + body
 
 
-async def new_session(gateway: Pressed, key: str) -> str:
+async def new_session(gateway: GatewayUnderPressure, key: str) -> str:
     """Open an MCP session and return its id."""
     client = {
         "protocolVersion": "2025-06-18",
@@ -64,7 +64,7 @@ class Load:
 
 
 @asynccontextmanager
-async def sampled(gateway: Pressed) -> AsyncGenerator[Load]:
+async def sampled(gateway: GatewayUnderPressure) -> AsyncGenerator[Load]:
     """Sample the resident size and `/health` until the block ends."""
     load = Load(peak=gateway.resident)
 
@@ -86,7 +86,7 @@ async def sampled(gateway: Pressed) -> AsyncGenerator[Load]:
         tasks.cancel_scope.cancel()
 
 
-async def code(wire: Wire) -> str:
+async def code(wire: RawConnection) -> str:
     """Read a response without keeping it; return its error code, `ok`, or `closed` where it is cut short."""
     try:
         first = await wire.reader.readuntil(b"\r\n\r\n")
@@ -113,7 +113,9 @@ def _length(first: bytes) -> int:
     return int(found[1])
 
 
-async def call_at_once(gateway: Pressed, request: bytes, load: Load, *, clients: int, rounds: int) -> None:
+async def call_at_once(
+    gateway: GatewayUnderPressure, request: bytes, load: Load, *, clients: int, rounds: int
+) -> None:
     """Send a request on many connections at once, several times."""
 
     async def send() -> None:
@@ -133,7 +135,7 @@ async def call_at_once(gateway: Pressed, request: bytes, load: Load, *, clients:
 async def test_large_results_stay_below_the_memory_limit(
     request_of: Request, tool: str, limit_mb: int, megabytes: int, tmp_path: Path
 ) -> None:
-    async with pressed(tmp_path, f"memory_mb: {limit_mb}") as gateway:
+    async with gateway_under_pressure(tmp_path, f"memory_mb: {limit_mb}") as gateway:
         fast, slow = await gateway.keys(2)
         request = request_of(await new_session(gateway, fast), fast, tool, {"megabytes": megabytes})
         unread = request_of(await new_session(gateway, slow), slow, tool, {"megabytes": megabytes})
@@ -154,7 +156,7 @@ async def test_large_results_stay_below_the_memory_limit(
 
 @pytest.mark.parametrize("limit_mb", [200, 400])
 async def test_large_bodies_stay_below_the_memory_limit(limit_mb: int, tmp_path: Path) -> None:
-    async with pressed(tmp_path, f"memory_mb: {limit_mb}, concurrency: 512") as gateway:
+    async with gateway_under_pressure(tmp_path, f"memory_mb: {limit_mb}, concurrency: 512") as gateway:
         (key,) = await gateway.keys(1)
         session = await new_session(gateway, key)
         request = mcp_call(session, key, "keep", {"text": "x" * BODY_BYTES, "seconds": 1})
@@ -167,7 +169,7 @@ async def test_large_bodies_stay_below_the_memory_limit(limit_mb: int, tmp_path:
         assert await becomes_ok(gateway, request)
 
 
-async def becomes_ok(gateway: Pressed, request: bytes) -> bool:
+async def becomes_ok(gateway: GatewayUnderPressure, request: bytes) -> bool:
     """Repeat a refused call until memory is free again, as its `Retry-After` says."""
     with anyio.fail_after(30):
         while True:

@@ -23,9 +23,9 @@ from mcp_types import (
     UnsubscribeRequestParams,
 )
 
-from tests.frontends.mcp.served import listening
+from tests.frontends.mcp.mcp_gateway import listening
 from tests.runtime.servers import ROOT, running, write
-from tests.servers.twelve import npm
+from tests.servers.third_party import npm
 from tests.waiting import until
 from toolcrib.frontends.mcp import StreamableHttpFrontend
 from toolcrib.http import Receive, Request, Scope, Send, send_response
@@ -49,14 +49,14 @@ def python(module: str, *arguments: str, **more: Any) -> dict[str, Any]:
 
 
 @pytest.fixture(scope="module")
-async def place(tmp_path_factory: pytest.TempPathFactory) -> AsyncGenerator[tuple[Runtime, str]]:
+async def gateway(tmp_path_factory: pytest.TempPathFactory) -> AsyncGenerator[tuple[Runtime, str]]:
     """The reference server (handshake era), one on the official SDK (modern), and our own of either era."""
     path = tmp_path_factory.mktemp("walk") / "toolcrib.yaml"
     servers = {
         "everything": {"transport": "stdio", "command": list(npm("mcp-server-everything", "stdio"))},
         "fixture": python("tests.conformance.fixture", "stdio"),
-        "old": python("tests.servers.librarian", "old", "a"),
-        "new": python("tests.servers.librarian", "new", "b"),
+        "old": python("tests.servers.resource_server", "old", "a"),
+        "new": python("tests.servers.resource_server", "new", "b"),
     }
     write(path, servers, contexts={"flat": {"tools": ["*"], "style": "flat"}})
     async with running(path) as runtime:
@@ -76,8 +76,8 @@ async def place(tmp_path_factory: pytest.TempPathFactory) -> AsyncGenerator[tupl
             face.end()
 
 
-def client(place: tuple[Runtime, str], era: str, **more: Any) -> Client:
-    return Client(place[1], mode=era, cache=None, read_timeout_seconds=20, **more)
+def client(gateway: tuple[Runtime, str], era: str, **more: Any) -> Client:
+    return Client(gateway[1], mode=era, cache=None, read_timeout_seconds=20, **more)
 
 
 async def text(reader: Client, uri: str) -> str:
@@ -88,8 +88,8 @@ async def text(reader: Client, uri: str) -> str:
 
 
 @pytest.mark.parametrize("era", ERAS)
-async def test_all_is_listed_and_can_be_read(place: tuple[Runtime, str], era: str) -> None:
-    async with client(place, era) as reader:
+async def test_all_is_listed_and_can_be_read(gateway: tuple[Runtime, str], era: str) -> None:
+    async with client(gateway, era) as reader:
         assert reader.server_capabilities is not None
         assert reader.server_capabilities.resources is not None
         uris = [each.uri for each in (await reader.list_resources()).resources]
@@ -112,11 +112,11 @@ async def test_all_is_listed_and_can_be_read(place: tuple[Runtime, str], era: st
 
 
 @pytest.mark.parametrize("era", ERAS)
-async def test_prompts_are_got_and_completed(place: tuple[Runtime, str], era: str) -> None:
+async def test_prompts_are_got_and_completed(gateway: tuple[Runtime, str], era: str) -> None:
     async def answer(_context: Any, _params: Any) -> ElicitResult:
         return ElicitResult(action="accept", content={"context": "tests"})
 
-    async with client(place, era, elicitation_callback=answer) as reader:
+    async with client(gateway, era, elicitation_callback=answer) as reader:
         names = [each.name for each in (await reader.list_prompts()).prompts]
         assert {"simple-prompt", "test_prompt_with_arguments", "mcp_old_greet", "mcp_new_greet"} <= set(names)
         filled = await reader.get_prompt("test_prompt_with_arguments", {"arg1": "one", "arg2": "two"})
@@ -138,39 +138,39 @@ async def test_prompts_are_got_and_completed(place: tuple[Runtime, str], era: st
 
 @pytest.mark.parametrize("source, uri", [("old", "doc://a/one"), ("new", "doc://b/one")])
 async def test_a_session_hears_of_what_it_subscribed_to(
-    place: tuple[Runtime, str], source: str, uri: str
+    gateway: tuple[Runtime, str], source: str, uri: str
 ) -> None:
     heard: list[Any] = []
 
     async def hear(message: Any) -> None:
         heard.append(message)
 
-    async with client(place, "legacy", message_handler=hear) as reader:
+    async with client(gateway, "legacy", message_handler=hear) as reader:
         wanted = SubscribeRequest(params=SubscribeRequestParams(uri=uri))
         await reader.session.send_request(wanted, EmptyResult)
 
         async def edited() -> bool:
-            await place[0].gateway.call(f"{source}:edit", {"uri": uri, "text": "again"}, ANYONE)
+            await gateway[0].gateway.call(f"{source}:edit", {"uri": uri, "text": "again"}, ANYONE)
             return any(isinstance(each, ResourceUpdatedNotification) for each in heard)
 
         with anyio.fail_after(20):
             while not await edited():  # the client opens the stream it hears on in its own time
                 await anyio.lowlevel.checkpoint()
         assert {each.params.uri for each in heard if isinstance(each, ResourceUpdatedNotification)} == {uri}
-        await place[0].gateway.call(f"{source}:acquire", {"prompt": f"{source}-late"}, ANYONE)
+        await gateway[0].gateway.call(f"{source}:acquire", {"prompt": f"{source}-late"}, ANYONE)
         await until(lambda: any(isinstance(each, PromptListChangedNotification) for each in heard))
         left = UnsubscribeRequest(params=UnsubscribeRequestParams(uri=uri))
         await reader.session.send_request(left, EmptyResult)
 
 
 @pytest.mark.parametrize("source, uri", [("old", "doc://a/one"), ("new", "toolcrib://new/doc://b/one")])
-async def test_a_stream_tells_what_was_asked_for(place: tuple[Runtime, str], source: str, uri: str) -> None:
+async def test_a_stream_tells_what_was_asked_for(gateway: tuple[Runtime, str], source: str, uri: str) -> None:
     own = uri.removeprefix("toolcrib://new/")
-    async with client(place, ERAS[1]) as reader:
+    async with client(gateway, ERAS[1]) as reader:
         uris = [uri, "nowhere://1"]
         async with reader.listen(resource_subscriptions=uris, prompts_list_changed=True) as told:
-            await place[0].gateway.call(f"{source}:edit", {"uri": own, "text": "more"}, ANYONE)
-            await place[0].gateway.call(f"{source}:acquire", {"prompt": f"{source}-later"}, ANYONE)
+            await gateway[0].gateway.call(f"{source}:edit", {"uri": own, "text": "more"}, ANYONE)
+            await gateway[0].gateway.call(f"{source}:acquire", {"prompt": f"{source}-later"}, ANYONE)
             heard: list[Any] = []
             with anyio.fail_after(20):
                 async for event in told:

@@ -10,8 +10,8 @@ from typing import Any
 import anyio
 import pytest
 
+from tests.gateway_process import ADMIN_KEY, GatewayProcess, gateway_process
 from tests.parts import require
-from tests.served import ADMIN_KEY, Served, served
 
 pytestmark = [pytest.mark.anyio, pytest.mark.slow, pytest.mark.no_cover, pytest.mark.requirement("A2")]
 
@@ -135,8 +135,8 @@ asyncio.run(main())
 
 
 @pytest.fixture(scope="module")
-async def gateway(tmp_path_factory: pytest.TempPathFactory) -> AsyncGenerator[Served]:
-    async with served(tmp_path_factory.mktemp("served")) as running:
+async def gateway(tmp_path_factory: pytest.TempPathFactory) -> AsyncGenerator[GatewayProcess]:
+    async with gateway_process(tmp_path_factory.mktemp("served")) as running:
         yield running
 
 
@@ -159,7 +159,7 @@ async def told_by(*command: str | Path, cwd: Path | None = None) -> Any:
     return json.loads(out[out.index("{") :])
 
 
-async def walked(part: str, script: str, gateway: Served, home: Path) -> dict[str, Any]:
+async def walked(part: str, script: str, gateway: GatewayProcess, home: Path) -> dict[str, Any]:
     """What a client of Python's tells of each way it went, all of which have listed and added."""
     ways = await told_by(require(part), "-c", script, f"{gateway.url}/mcp", ADMIN_KEY, PROGRAM, cwd=home)
     for told in ways.values():
@@ -176,7 +176,7 @@ def environment() -> list[str]:
 @pytest.mark.needs("inspector")
 @pytest.mark.parametrize("era", ["legacy", "modern", "auto"])
 @pytest.mark.check(41)
-async def test_the_inspector_over_http(inspector: list[str], gateway: Served, era: str) -> None:
+async def test_the_inspector_over_http(inspector: list[str], gateway: GatewayProcess, era: str) -> None:
     target = [*inspector, "--cli", f"{gateway.url}/mcp", "--format", "json", "--protocol-era", era]
     target += ["--header", f"Authorization: Bearer {ADMIN_KEY}"]
     listed = await told_by(*target, "--method", "tools/list", "--strict")
@@ -203,7 +203,7 @@ async def test_the_inspector_over_stdio(inspector: list[str], home: Path) -> Non
 
 @pytest.mark.needs("fastmcp")
 @pytest.mark.check(41)
-async def test_fastmcp(gateway: Served, home: Path) -> None:
+async def test_fastmcp(gateway: GatewayProcess, home: Path) -> None:
     ways = await walked("fastmcp", FASTMCP, gateway, home)
     assert set(ways) == {"http legacy", "http auto", "stdio legacy", "stdio auto"}
     assert all(told["wrong"] and told["hinted"] for told in ways.values())
@@ -211,7 +211,7 @@ async def test_fastmcp(gateway: Served, home: Path) -> None:
 
 @pytest.mark.needs("pydantic_ai")
 @pytest.mark.check(41)
-async def test_pydantic_ai(gateway: Served, home: Path) -> None:
+async def test_pydantic_ai(gateway: GatewayProcess, home: Path) -> None:
     ways = await walked("pydantic_ai", PYDANTIC_AI, gateway, home)
     assert set(ways) == {"http", "stdio"}
     assert all("iso" in told["agent"] for told in ways.values())
@@ -223,7 +223,7 @@ async def test_pydantic_ai(gateway: Served, home: Path) -> None:
     ids=["langchain", "openai_agents"],
 )
 @pytest.mark.check(41)
-async def test_an_agent_framework(part: str, script: str, gateway: Served, home: Path) -> None:
+async def test_an_agent_framework(part: str, script: str, gateway: GatewayProcess, home: Path) -> None:
     ways = await walked(part, script, gateway, home)
     assert set(ways) == {"http", "stdio"}
     assert all(told["wrong"] for told in ways.values())

@@ -11,8 +11,8 @@ import httpx2
 import pytest
 from anyio.abc import TaskStatus
 
+from tests.gateway_process import GatewayProcess, gateway_process
 from tests.parts.ports import free_port
-from tests.served import Served, served
 from tests.servers.mentra import PACKAGE, TOOLS, shopping_list
 
 pytestmark = [
@@ -29,7 +29,7 @@ G1 = "Even Realities G1"
 class Cloud:
     """A gateway as a process, asked by its operator for one user."""
 
-    def __init__(self, gateway: Served, http: httpx2.AsyncClient) -> None:
+    def __init__(self, gateway: GatewayProcess, http: httpx2.AsyncClient) -> None:
         self._gateway, self._http = gateway, http
         self.shown: list[tuple[str, dict[str, Any]]] = []
 
@@ -91,7 +91,7 @@ class Cloud:
 @asynccontextmanager
 async def cloud(folder: Path, config: str = "") -> AsyncGenerator[Cloud]:
     async with (
-        served(folder, config, demo=False) as gateway,
+        gateway_process(folder, config, demo=False) as gateway,
         httpx2.AsyncClient(base_url=gateway.url, headers=gateway.admin, timeout=30) as http,
     ):
         yield Cloud(gateway, http)

@@ -13,11 +13,11 @@ import anyio.to_thread
 import pytest
 
 from tests import figures
+from tests.gateway_process import GatewayProcess, gateway_process
 from tests.parts.ports import free_port
-from tests.served import Served, served
 from tests.servers.client import until
 from tests.servers.settings import PYTHON, ROOT
-from tests.soak.activities import ACTIVITIES, Place, Round, settings
+from tests.soak.activities import ACTIVITIES, LoadTarget, Round, settings
 from tests.soak.callers import Caller, Tally, caller
 from tests.soak.sampler import Sample, cpu_seconds, loop_state, sample, slope
 from tests.walks.fake_app import FakeApp
@@ -65,8 +65,8 @@ async def web_server() -> AsyncGenerator[str]:
 class MixedLoad:
     """Every activity at its pace, and a sample every second."""
 
-    def __init__(self, place: Place) -> None:
-        self._place, self._tally = place, place.tally
+    def __init__(self, target: LoadTarget) -> None:
+        self._place, self._tally = target, target.tally
         self.samples: list[Sample] = []
         self.slowest_write = 0.0
 
@@ -139,12 +139,12 @@ def counted(state: Sample, tasks: int) -> dict[str, int]:
     }
 
 
-async def at_rest(gateway: Served) -> dict[str, int]:
+async def at_rest(gateway: GatewayProcess) -> dict[str, int]:
     state = await loop_state(gateway)
     return counted(sample(gateway.process.pid, 0.0), state.tasks)
 
 
-async def given_back(gateway: Served, before: dict[str, int]) -> dict[str, int]:
+async def given_back(gateway: GatewayProcess, before: dict[str, int]) -> dict[str, int]:
     """Return what is used after the load, once it is what was used before, or the time for that is over."""
     end = anyio.current_time() + GIVEN_BACK_SECONDS
     after = await at_rest(gateway)
@@ -167,9 +167,9 @@ async def test_mixed_load_leaks_nothing(tmp_path: Path, record_property: figures
     async with (
         web_server() as web_url,
         FakeApp("com.example.soak").running() as fake_app,
-        served(tmp_path, settings(tmp_path), log=tmp_path / "log") as gateway,
+        gateway_process(tmp_path, settings(tmp_path), log=tmp_path / "log") as gateway,
     ):
-        load = MixedLoad(Place(gateway, tmp_path, web_url, fake_app, tally))
+        load = MixedLoad(LoadTarget(gateway, tmp_path, web_url, fake_app, tally))
         await load.once()
         before = await at_rest(gateway)
         cpu_before = cpu_seconds(gateway.process.pid)

@@ -22,7 +22,7 @@ MCP = {"accept": "application/json, text/event-stream"}
 PERMISSIONS = ["crib:status", "crib:calls", "crib:explain", "crib:keys", "other:write"]
 
 
-class Yard:
+class ConfigFolder:
     """A folder with a config whose programs leave a line when they are started."""
 
     def __init__(self, folder: Path) -> None:
@@ -82,8 +82,8 @@ def _resting(client: InProcessGateway) -> bool:
 
 
 @pytest.fixture
-def yard(tmp_path: Path) -> Yard:
-    made = Yard(tmp_path)
+def config_folder(tmp_path: Path) -> ConfigFolder:
+    made = ConfigFolder(tmp_path)
     made.write()
     return made
 
@@ -115,9 +115,12 @@ def post(target: str, body: Any = None, **more: Any) -> dict[str, Any]:
     return {"method": "POST", "target": target, "body": body, **more}
 
 
-def ways(yard: Yard) -> dict[str, dict[str, Any]]:
+def ways(config_folder: ConfigFolder) -> dict[str, dict[str, Any]]:
     """What somebody without the permission may try."""
-    command, more = {"server_id": "x", "command": yard.program()}, {"headers": {"x-user-id": "someone"}}
+    command, more = (
+        {"server_id": "x", "command": config_folder.program()},
+        {"headers": {"x-user-id": "someone"}},
+    )
     made = {"name": "made", "permissions": ["crib:servers"]}
     return {
         "add": execute("crib:mcp_add_server", command),
@@ -136,7 +139,7 @@ def ways(yard: Yard) -> dict[str, dict[str, Any]]:
         "plan a reload": post("/reload?dry_run=true"),
         "remove, which reads the file": {"method": "DELETE", "target": "/mcp/servers/sleeper"},
         "approve, which reads the file": post("/api/pins", {"name": "sleeper:append"}),
-        "update": {"method": "PUT", "target": "/mcp/servers/off", "body": yard.server()},
+        "update": {"method": "PUT", "target": "/mcp/servers/off", "body": config_folder.server()},
         "reload by another verb": {"method": "GET", "target": "/reload"},
         "call one that sleeps": execute("sleeper:append", {"op_id": "one"}),
         "call one that sleeps by MCP": spoken("mcp_sleeper_append", {"op_id": "one"}),
@@ -155,8 +158,8 @@ def refused(reply: Reply) -> bool:
 
 
 @pytest.mark.check(5)
-async def test_without_the_permission_no_way_starts_a_program(yard: Yard) -> None:
-    async with yard.open() as client:
+async def test_without_the_permission_no_way_starts_a_program(config_folder: ConfigFolder) -> None:
+    async with config_folder.open() as client:
         await client.key("strong", permissions=["crib:servers"])
         callers = {
             "many permissions": await client.key("many", permissions=PERMISSIONS, actAs=True),
@@ -166,28 +169,28 @@ async def test_without_the_permission_no_way_starts_a_program(yard: Yard) -> Non
             "nobody": None,
         }
         await client.ask("DELETE", "/api/keys/revoked")
-        rest = yard.count()
+        rest = config_folder.count()
         # Whatever reads the file anew would start this one.
-        yard.write(planted=yard.server())
+        config_folder.write(planted=config_folder.server())
         for who, key in callers.items():
-            for way, request in ways(yard).items():
+            for way, request in ways(config_folder).items():
                 reply = await client.ask(**request, key=key)
                 assert refused(reply), (who, way, reply.status, reply.body)
         for target in ("/mcp/status", "/api/tools", "/api/status", "/api/explain?name=sleeper:append"):
             assert (await client.ask("GET", target, key=callers["many permissions"])).status == 200
-        assert yard.count() == rest
+        assert config_folder.count() == rest
         assert _resting(client)
         # The same permission is enough for all of them, and then they do start programs.
         strong = await client.key("able", permissions=["crib:servers"])
         heard = await client.ask(**spoken("mcp_list_servers", {}))
         assert heard.json["result"]["structuredContent"]["servers"]
         assert (await client.ask("POST", "/reload", key=strong)).json["added"] == ["planted"]
-        await until(lambda: yard.count() > rest)
+        await until(lambda: config_folder.count() > rest)
 
 
-def programs(yard: Yard) -> dict[str, dict[str, Any]]:
+def programs(config_folder: ConfigFolder) -> dict[str, dict[str, Any]]:
     """What somebody who may add servers, but no programs, may try."""
-    command = yard.program()
+    command = config_folder.program()
     return {
         "a list": {"command": command},
         "a word and arguments": {"command": command[0], "args": command[1:]},
@@ -207,19 +210,22 @@ def programs(yard: Yard) -> dict[str, dict[str, Any]]:
 
 
 @pytest.mark.check(5)
-async def test_no_program_is_added_unless_the_operator_allows_it(yard: Yard) -> None:
-    async with yard.open() as client:
-        key, rest = await client.key("agent", permissions=["crib:servers", "crib:status"]), yard.count()
+async def test_no_program_is_added_unless_the_operator_allows_it(config_folder: ConfigFolder) -> None:
+    async with config_folder.open() as client:
+        key, rest = (
+            await client.key("agent", permissions=["crib:servers", "crib:status"]),
+            config_folder.count(),
+        )
         web = {"server_id": "web", "url": "http://127.0.0.1:9/mcp", "start": "lazy"}
         assert (await client.call("mcp_add_server", web, key=key)).status == 200
-        for way, arguments in programs(yard).items():
+        for way, arguments in programs(config_folder).items():
             given = {"server_id": "x", **arguments}
             for request in (execute("mcp_add_server", given), spoken("mcp_add_server", given)):
                 reply = await client.ask(**request, key=key)
                 assert refused(reply), (way, reply.status, reply.body)
         _, overlay = await client.runtime.console.store.overlay.load()
         assert list(overlay["mcp"]["servers"]) == ["web"]
-        assert yard.count() == rest
+        assert config_folder.count() == rest
 
 
 @pytest.mark.parametrize(
@@ -228,21 +234,21 @@ async def test_no_program_is_added_unless_the_operator_allows_it(yard: Yard) -> 
 )
 @pytest.mark.check(5)
 async def test_what_is_restored_into_the_store_starts_no_program(
-    yard: Yard, name: str, more: dict[str, Any]
+    config_folder: ConfigFolder, name: str, more: dict[str, Any]
 ) -> None:
-    async with yard.open() as client:
-        store, rest = client.runtime.console.store, yard.count()
-        await store.overlay.save({"mcp": {"servers": {name: yard.server(**more)}}}, expected=0)
+    async with config_folder.open() as client:
+        store, rest = client.runtime.console.store, config_folder.count()
+        await store.overlay.save({"mcp": {"servers": {name: config_folder.server(**more)}}}, expected=0)
         # The dead one is the file's, and a reload starts it again.
         answer = await client.ask("POST", "/reload")
         assert answer.status == 200, answer.body
-        await until(lambda: yard.count() == rest + 1 and _resting(client))
+        await until(lambda: config_folder.count() == rest + 1 and _resting(client))
         for each in ("planted", "off"):
             assert (await client.ask("POST", f"/mcp/test/{each}")).json.get("ok") is not True
-        rest = yard.count()
-    async with yard.open() as client:
+        rest = config_folder.count()
+    async with config_folder.open() as client:
         # The dead one is tried once more with the gateway; the sleeper is known and sleeps on.
-        assert yard.count() == rest + 1
+        assert config_folder.count() == rest + 1
         for each in ("planted", "off"):
             assert (await client.ask("POST", f"/mcp/test/{each}")).json.get("ok") is not True
-        assert yard.count() == rest + 1
+        assert config_folder.count() == rest + 1

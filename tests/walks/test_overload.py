@@ -7,7 +7,7 @@ import pytest
 
 from tests.figures import Record, figure, is_soak
 from tests.walks.overload import PATH, WORKS, overload
-from tests.walks.pressing import pressed
+from tests.walks.pressure import gateway_under_pressure
 from toolcrib.interpreter_lock import SWITCH_SECONDS
 
 pytestmark = [
@@ -50,6 +50,6 @@ async def test_five_times_the_capacity_leaves_goodput(
 
 
 async def test_serve_shortens_the_switch_interval(tmp_path: Path) -> None:
-    async with pressed(tmp_path) as gateway:
+    async with gateway_under_pressure(tmp_path) as gateway:
         answer = await gateway.answer(PATH, body=b'{"name": "pressed:switch-interval"}')
     assert json.loads(answer.text)["data"] == pytest.approx(SWITCH_SECONDS, abs=2e-6)

@@ -11,7 +11,7 @@ import pytest
 from tests.gateways import ADMIN
 from tests.identity.test_sign_in import Clock
 from tests.parts.browser import SWITCHES
-from tests.parts.shelf import require
+from tests.parts.registry import require
 from tests.walks.test_page import Seen, opened
 from toolcrib.identity.sign_in import FRESH_SECONDS, IDLE_SECONDS
 

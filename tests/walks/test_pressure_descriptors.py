@@ -8,7 +8,7 @@ from pathlib import Path
 import anyio
 import pytest
 
-from tests.walks.pressing import Pressed, many, pressed
+from tests.walks.pressure import GatewayUnderPressure, gateway_under_pressure, many
 from tests.walks.test_fairness import SERVER
 
 pytestmark = [
@@ -20,7 +20,7 @@ pytestmark = [
 ]
 
 
-def _lower(gateway: Pressed, free: int) -> None:
+def _lower(gateway: GatewayUnderPressure, free: int) -> None:
     """Leave a process so many descriptors beside those it has."""
     used = len(list(Path(f"/proc/{gateway.process.pid}/fd").iterdir()))
     _, hard = resource.prlimit(gateway.process.pid, resource.RLIMIT_NOFILE)
@@ -28,7 +28,7 @@ def _lower(gateway: Pressed, free: int) -> None:
 
 
 async def test_operator_is_served_while_descriptors_are_out(tmp_path: Path) -> None:
-    async with pressed(tmp_path) as gateway:
+    async with gateway_under_pressure(tmp_path) as gateway:
         (key,) = await gateway.keys(1)
         _lower(gateway, 40)
         async with many(gateway, 400):
@@ -56,7 +56,7 @@ async def test_limit_is_raised_for_the_gateway_alone(tmp_path: Path) -> None:
     limited.chmod(0o700)
     server = f"{{transport: stdio, command: [{sys.executable}, {SERVER}, stdio]}}"
     more = f"mcp: {{servers: {{paced: {server}}}}}\n"
-    async with pressed(tmp_path, python=limited, more=more) as gateway:
+    async with gateway_under_pressure(tmp_path, python=limited, more=more) as gateway:
         assert resource.prlimit(gateway.process.pid, resource.RLIMIT_NOFILE) == (900, 900)
         with anyio.fail_after(60):
             while not (started := _servers(gateway.process.pid)):  # noqa: ASYNC110 - until it has started

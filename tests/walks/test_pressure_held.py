@@ -10,7 +10,7 @@ import anyio
 import pytest
 
 from tests.http.sockets import frame, handshake
-from tests.walks.pressing import Pressed, Wire, head, many, pressed
+from tests.walks.pressure import GatewayUnderPressure, RawConnection, gateway_under_pressure, head, many
 
 pytestmark = [pytest.mark.anyio, pytest.mark.slow, pytest.mark.no_cover, pytest.mark.requirement("I5")]
 
@@ -19,7 +19,7 @@ BODY, SENT = 4_000_000, 3_900_000
 EXECUTE = "/api/tools/execute"
 
 
-async def grown(gateway: Pressed, before: int) -> int:
+async def grown(gateway: GatewayUnderPressure, before: int) -> int:
     """Wait until the process grows no more; return how much it has."""
     last = 0
     while True:
@@ -30,14 +30,14 @@ async def grown(gateway: Pressed, before: int) -> int:
         await anyio.sleep(0.2)
 
 
-async def send_all(wires: list[tuple[Wire, bytes]]) -> None:
+async def send_all(wires: list[tuple[RawConnection, bytes]]) -> None:
     async with anyio.create_task_group() as tasks:
         for wire, data in wires:
             tasks.start_soon(wire.send, data)
 
 
 async def test_300_unfinished_bodies_hold_less_than_128_mib(tmp_path: Path) -> None:
-    async with pressed(tmp_path) as gateway:
+    async with gateway_under_pressure(tmp_path) as gateway:
         ten = await gateway.keys(10)
         before = gateway.resident
         for keys in (ten[:1], ten, ["tc_no-such-key"]):
@@ -52,7 +52,7 @@ async def test_300_unfinished_bodies_hold_less_than_128_mib(tmp_path: Path) -> N
             await _all_given_back(gateway)
 
 
-async def _all_given_back(gateway: Pressed) -> None:
+async def _all_given_back(gateway: GatewayUnderPressure) -> None:
     async def held() -> int:
         return await gateway.metric("http_unfinished_bytes") + await gateway.metric("http_unread_bytes")
 
@@ -67,7 +67,7 @@ async def becomes(number: Callable[[], Awaitable[int]], wanted: int) -> None:
 
 
 async def test_answers_nobody_reads_hold_less_than_their_limit(tmp_path: Path) -> None:
-    async with pressed(tmp_path, "unread_bytes: 33554432, result_bytes: 8388608") as gateway:
+    async with gateway_under_pressure(tmp_path, "unread_bytes: 33554432, result_bytes: 8388608") as gateway:
         (key,) = await gateway.keys(1)
         call = json.dumps({"name": "pressed:large", "arguments": {"megabytes": 4}}).encode()
         before = gateway.resident
@@ -91,7 +91,7 @@ async def test_answers_nobody_reads_hold_less_than_their_limit(tmp_path: Path) -
 
 
 async def test_unfinished_messages_of_sockets_are_bounded(tmp_path: Path) -> None:
-    async with pressed(tmp_path) as gateway:
+    async with gateway_under_pressure(tmp_path) as gateway:
         before = gateway.resident
         async with many(gateway, 300) as wires:
             opening = handshake()
@@ -110,7 +110,7 @@ async def test_unfinished_messages_of_sockets_are_bounded(tmp_path: Path) -> Non
 
 @pytest.mark.parametrize("line", [b"a:\r\n", b"a: " + b"x" * 1000 + b"\r\n"])
 async def test_heads_that_trickle_are_bounded(line: bytes, tmp_path: Path) -> None:
-    async with pressed(tmp_path) as gateway:
+    async with gateway_under_pressure(tmp_path) as gateway:
         before = gateway.resident
         async with many(gateway, 600) as wires:
             for number in range(10):
@@ -124,7 +124,7 @@ async def test_heads_that_trickle_are_bounded(line: bytes, tmp_path: Path) -> No
 
 
 async def test_pipelined_requests_are_bounded(tmp_path: Path) -> None:
-    async with pressed(tmp_path) as gateway:
+    async with gateway_under_pressure(tmp_path) as gateway:
         (key,) = await gateway.keys(1)
         call = json.dumps({"name": "pressed:pause", "arguments": {"seconds": 3}}).encode()
         first, rest = head("POST", EXECUTE, key, call) + call, head("GET", "/health", None) * 4000
@@ -144,7 +144,7 @@ async def test_pipelined_requests_are_bounded(tmp_path: Path) -> None:
 
 
 async def test_sockets_count_as_connections_until_they_are_known(tmp_path: Path) -> None:
-    async with pressed(tmp_path, "connections: 40") as gateway, many(gateway, 40) as wires:
+    async with gateway_under_pressure(tmp_path, "connections: 40") as gateway, many(gateway, 40) as wires:
         for wire in wires[:30]:
             await wire.send(handshake())
             assert (await wire.reader.readuntil(b"\r\n\r\n")).startswith(b"HTTP/1.1 101 ")

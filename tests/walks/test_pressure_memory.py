@@ -6,7 +6,7 @@ from pathlib import Path
 import anyio
 import pytest
 
-from tests.walks.pressing import Pressed, head, many, pressed
+from tests.walks.pressure import GatewayUnderPressure, gateway_under_pressure, head, many
 
 pytestmark = [pytest.mark.anyio, pytest.mark.slow, pytest.mark.no_cover, pytest.mark.requirement("I5")]
 
@@ -18,14 +18,14 @@ def call(tool: str, **arguments: float) -> bytes:
     return json.dumps({"name": f"pressed:{tool}", "arguments": arguments}).encode()
 
 
-async def _becomes(gateway: Pressed, *, short: bool) -> None:
+async def _becomes(gateway: GatewayUnderPressure, *, short: bool) -> None:
     with anyio.fail_after(30):
         while await gateway.metric("memory_short") != short:  # noqa: ASYNC110 - a metric tells nobody
             await anyio.sleep(0.02)
 
 
 async def test_work_is_refused_while_memory_is_short(tmp_path: Path) -> None:
-    async with pressed(tmp_path, f"memory_mb: {LIMIT_MB}") as gateway:
+    async with gateway_under_pressure(tmp_path, f"memory_mb: {LIMIT_MB}") as gateway:
         (key,) = await gateway.keys(1)
         assert (await gateway.answer(EXECUTE, key, call("pause", seconds=0))).status == 200
         unfinished = head("POST", EXECUTE, key, 3_000_000)

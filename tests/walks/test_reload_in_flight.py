@@ -6,7 +6,7 @@ from typing import Any
 import anyio
 import pytest
 
-from tests.served import served
+from tests.gateway_process import gateway_process
 from tests.servers.client import Answer, Client, client, until
 from tests.servers.ledger import RELEASE, executions
 from tests.servers.settings import config, ledger
@@ -64,7 +64,7 @@ def judge_plan(plan: Any) -> None:
 async def test_a_reload_disturbs_no_running_call(tmp_path: Path) -> None:
     books = tmp_path / "books"
     text = config(settings(books, *BEFORE))
-    async with served(tmp_path, text, demo=False) as gateway, client(gateway) as crib:
+    async with gateway_process(tmp_path, text, demo=False) as gateway, client(gateway) as crib:
         old = await pids(crib, *BEFORE)
         new: dict[str, int] = {}
         flight = Flight(crib, books)
@@ -95,7 +95,7 @@ async def test_a_reload_disturbs_no_running_call(tmp_path: Path) -> None:
 async def test_a_dry_run_and_a_bad_config_touch_nothing(tmp_path: Path) -> None:
     books = tmp_path / "books"
     text = config(settings(books, "one", "two"))
-    async with served(tmp_path, text, demo=False) as gateway, client(gateway) as crib:
+    async with gateway_process(tmp_path, text, demo=False) as gateway, client(gateway) as crib:
         old = await pids(crib, "one", "two")
         await anyio.Path(tmp_path / "toolcrib.yaml").write_text(text_after(books))
         status, plan = await crib.post("/reload?dry_run=true")

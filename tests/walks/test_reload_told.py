@@ -9,7 +9,7 @@ from mcp import Client
 from mcp.shared.subscriptions import ToolsListChanged
 from mcp_types import ToolListChangedNotification
 
-from tests.served import served
+from tests.gateway_process import gateway_process
 from tests.servers import client as callers
 from tests.servers.settings import config, ledger
 
@@ -32,7 +32,7 @@ async def call(client: Client) -> None:
 async def test_a_modern_client_is_told(tmp_path: Path) -> None:
     one, two = (ledger(tmp_path / each) for each in ("one", "two"))
     async with (
-        served(tmp_path, config({"one": one}, **OPEN)) as gateway,
+        gateway_process(tmp_path, config({"one": one}, **OPEN)) as gateway,
         callers.client(gateway) as operator,
         Client(f"{gateway.url}/mcp", mode="2026-07-28") as client,
         client.listen(tools_list_changed=True) as subscription,
@@ -60,7 +60,7 @@ async def test_a_client_with_a_session_is_told(tmp_path: Path) -> None:
     async with (
         send,
         told,
-        served(tmp_path, config({"one": one}, **OPEN)) as gateway,
+        gateway_process(tmp_path, config({"one": one}, **OPEN)) as gateway,
         callers.client(gateway) as operator,
         Client(f"{gateway.url}/mcp", mode="legacy", message_handler=hear) as client,
     ):

@@ -8,7 +8,7 @@ import aiohttp
 import anyio
 import pytest
 
-from tests.served import Served, served
+from tests.gateway_process import GatewayProcess, gateway_process
 from tests.waiting import until
 
 pytestmark = [pytest.mark.slow, pytest.mark.requirement("E12")]
@@ -38,7 +38,7 @@ PAYMENT = {"name": "pay", "arguments": {"amount": 5}}
 class Payer:
     """Pays at a gateway under a key, and remembers what it was told."""
 
-    def __init__(self, gateway: Served, session: aiohttp.ClientSession) -> None:
+    def __init__(self, gateway: GatewayProcess, session: aiohttp.ClientSession) -> None:
         self._url, self._session = f"{gateway.url}/api/tools/execute", session
 
     async def pay(self, key: str, **changes: Any) -> tuple[int, dict[str, Any]]:
@@ -69,7 +69,7 @@ async def test_a_change_is_never_made_twice(
     config = "functions: [till]\n"
     if store == "postgres":
         config += f"store: {request.getfixturevalue('fresh_database')}\n"
-    async with served(tmp_path, config, demo=False) as gateway:
+    async with gateway_process(tmp_path, config, demo=False) as gateway:
         headers = gateway.admin
         async with aiohttp.ClientSession(headers=headers) as session, anyio.create_task_group() as tasks:
             payer = Payer(gateway, session)
@@ -80,7 +80,7 @@ async def test_a_change_is_never_made_twice(
             await gateway.kill()
     (tmp_path / "gate").touch()
     for _ in range(2):
-        async with served(tmp_path, config, demo=False) as gateway:
+        async with gateway_process(tmp_path, config, demo=False) as gateway:
             async with aiohttp.ClientSession(headers=gateway.admin) as session:
                 payer = Payer(gateway, session)
                 status, late = await payer.pay("in-the-middle")

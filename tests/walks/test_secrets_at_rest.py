@@ -10,7 +10,7 @@ import aiohttp
 import anyio
 import pytest
 
-from tests.served import ADMIN_KEY, Served, served
+from tests.gateway_process import ADMIN_KEY, GatewayProcess, gateway_process
 from toolcrib.apps.signature import digest, signing
 
 pytestmark = [
@@ -45,7 +45,9 @@ def program(way: str) -> dict[str, Any]:
     return {"server_id": f"program_{way}", "command": ["/nowhere/at-all", *flags], "env": env}
 
 
-async def ask(gateway: Served, method: str, target: str, body: Any = None, key: str = ADMIN_KEY) -> Any:
+async def ask(
+    gateway: GatewayProcess, method: str, target: str, body: Any = None, key: str = ADMIN_KEY
+) -> Any:
     headers = {"Authorization": f"Bearer {key}"}
     async with (
         aiohttp.ClientSession(headers=headers) as client,
@@ -71,7 +73,7 @@ def found(home: Path, *more: str) -> list[str]:
     return [path.name for path in files if any(each in path.read_bytes() for each in wanted)]
 
 
-async def give(gateway: Served, home: Path) -> list[str]:
+async def give(gateway: GatewayProcess, home: Path) -> list[str]:
     """Give a secret to every slot there is, in every way there is; return what is made from keys of apps."""
     for server in (web("rest"), program("rest")):
         await ask(gateway, "POST", "/api/tools/execute", {"name": "mcp_add_server", "arguments": server})
@@ -84,7 +86,7 @@ async def give(gateway: Served, home: Path) -> list[str]:
     return [each(key) for key in keys for each in (str, digest, signing)]
 
 
-async def names(gateway: Served, key: str = ADMIN_KEY) -> set[str]:
+async def names(gateway: GatewayProcess, key: str = ADMIN_KEY) -> set[str]:
     return set((await ask(gateway, "GET", "/mcp/status", key=key))["servers"])
 
 
@@ -93,7 +95,7 @@ async def test_no_run_time_secret_is_on_the_disk_in_clear(tmp_path: Path) -> Non
     home.mkdir()
     new = {"TOOLCRIB_ADMIN_KEY": NEW_KEY}
     with anyio.fail_after(PATIENCE):
-        async with served(home, CONFIG, demo=False, log=log) as gateway:
+        async with gateway_process(home, CONFIG, demo=False, log=log) as gateway:
             of_apps = await give(gateway, home)
             assert found(home, *of_apps) == []
         assert found(tmp_path, *of_apps) == []
@@ -101,7 +103,7 @@ async def test_no_run_time_secret_is_on_the_disk_in_clear(tmp_path: Path) -> Non
         assert code == 2
         assert "TOOLCRIB_ADMIN_KEY_OLD" in said
         both = {**new, "TOOLCRIB_ADMIN_KEY_OLD": ADMIN_KEY}
-        async with served(home, CONFIG, env=both, demo=False, log=log) as gateway:
+        async with gateway_process(home, CONFIG, env=both, demo=False, log=log) as gateway:
             added = await names(gateway, NEW_KEY)
         assert added == {"web_rest", "program_rest", "web_cli", "program_cli"}
         # The same as JSON, where the new key opens it alone.

@@ -13,12 +13,12 @@ import anyio.to_thread
 import pytest
 from aiohttp import web
 
+from tests.gateway_process import gateway_process
 from tests.parts.ports import free_port
-from tests.served import served
 from tests.servers.client import Client, client, until
-from tests.servers.raw import raw
+from tests.servers.raw_client import raw
 from tests.servers.settings import config, ledger, stdio
-from tests.servers.twelve import PAGE, TWELVE, Known, known, npm
+from tests.servers.third_party import PAGE, TWELVE, Known, known, npm
 
 pytestmark = pytest.mark.anyio
 
@@ -131,7 +131,10 @@ async def test_twelve_servers_from_one_config(tmp_path: Path, page_url: str) -> 
             for kind in ("http", "sse")
             if name.startswith("everything:")
         }
-        async with served(tmp_path, config(settings), demo=False) as gateway, client(gateway) as crib:
+        async with (
+            gateway_process(tmp_path, config(settings), demo=False) as gateway,
+            client(gateway) as crib,
+        ):
 
             async def all_listed() -> bool:
                 return await crib.tools() >= expected
@@ -146,7 +149,7 @@ async def slowest_start(folder: Path, settings: Mapping[str, Any], wanted: Mappi
     """Seconds until each of the wanted ones has answered; then look at what is told of the rest."""
     await anyio.Path(folder).mkdir(exist_ok=True)
     began = anyio.current_time()
-    async with served(folder, config(settings), demo=False) as gateway, client(gateway) as crib:
+    async with gateway_process(folder, config(settings), demo=False) as gateway, client(gateway) as crib:
         async with anyio.create_task_group() as tasks:
             for name, server in wanted.items():
                 tasks.start_soon(answers, crib, name, server)
@@ -192,7 +195,7 @@ async def test_three_broken_ones_keep_nobody_waiting(tmp_path: Path, page_url: s
 @pytest.mark.requirement("B6")
 async def test_what_is_broken_is_told_while_the_rest_serves(tmp_path: Path) -> None:
     settings = {"books": ledger(tmp_path / "books"), **broken()}
-    async with served(tmp_path, config(settings), demo=False) as gateway, client(gateway) as crib:
+    async with gateway_process(tmp_path, config(settings), demo=False) as gateway, client(gateway) as crib:
         assert (await crib.answering("books:append", {"op_id": "one"})).data["op_id"] == "one"
         await all_told(crib, set(broken()))
         assert (await crib.call("books:append", {"op_id": "two"})).data["op_id"] == "two"
@@ -203,7 +206,7 @@ async def test_what_is_broken_is_told_while_the_rest_serves(tmp_path: Path) -> N
 async def test_one_switch_turns_all_servers_off(tmp_path: Path) -> None:
     settings = {"books": ledger(tmp_path / "books")}
     text = config(settings, mcp={"enabled": False, "servers": settings})
-    async with served(tmp_path, text, demo=False) as gateway, client(gateway) as crib:
+    async with gateway_process(tmp_path, text, demo=False) as gateway, client(gateway) as crib:
         status = await crib.get("/mcp/status")
         assert status["enabled"] is False
         assert not any(server["up"] for server in status["servers"].values())

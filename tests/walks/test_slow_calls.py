@@ -11,7 +11,7 @@ from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 
 from tests.contracts.dialogues import DIALOGUES, Said
-from tests.frontends.mcp.served import ERAS
+from tests.frontends.mcp.mcp_gateway import ERAS
 from tests.gateways import ADMIN, listening, open_gateway
 from toolcrib import Crib
 from toolcrib.config import parse

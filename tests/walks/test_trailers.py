@@ -11,7 +11,7 @@ import pytest
 from anyio import to_thread
 from anyio.abc import SocketStream
 
-from tests.served import Served, served
+from tests.gateway_process import GatewayProcess, gateway_process
 
 pytestmark = [pytest.mark.anyio, pytest.mark.slow, pytest.mark.no_cover, pytest.mark.requirement("I5")]
 
@@ -26,7 +26,7 @@ def peak_mib(pid: int) -> float:
     return int(fields.split()[0]) / 1024
 
 
-async def slowest_health(gateway: Served, stop: anyio.Event) -> float:
+async def slowest_health(gateway: GatewayProcess, stop: anyio.Event) -> float:
     def health() -> float:
         began = time.perf_counter()
         with urlopen(f"{gateway.url}/health", timeout=30) as answer:
@@ -39,7 +39,7 @@ async def slowest_health(gateway: Served, stop: anyio.Event) -> float:
     return max(slowest, await to_thread.run_sync(health))
 
 
-async def flood(gateway: Served, part: Callable[[int], bytes]) -> int:
+async def flood(gateway: GatewayProcess, part: Callable[[int], bytes]) -> int:
     """Send trailers until the gateway closes the connection; return how much it took."""
     host, port = gateway.url.removeprefix("http://").split(":")
     sent = 0
@@ -64,7 +64,7 @@ def one_field(at: int) -> bytes:
 
 @pytest.mark.parametrize("part", [many_fields, one_field])
 async def test_a_flood_of_trailers_costs_nothing(tmp_path: Path, part: Callable[[int], bytes]) -> None:
-    async with served(tmp_path, demo=False) as gateway:
+    async with gateway_process(tmp_path, demo=False) as gateway:
         before, stop = peak_mib(gateway.process.pid), anyio.Event()
         slowest, sent = 0.0, 0
 

@@ -11,8 +11,8 @@ import anyio
 import pytest
 from anyio.abc import Process
 
+from tests.gateway_process import gateway_process
 from tests.parts.ports import free_port
-from tests.served import served
 from tests.servers.client import Answer, Client, client
 from tests.servers.settings import PYTHON, ROOT, config
 from tests.servers.web import PATHS
@@ -114,7 +114,10 @@ async def test_a_web_server_that_restarts_is_back_in_a_second(
     await server.start()
     try:
         settings = config({"web": server.settings, "program": PROGRAM})
-        async with served(tmp_path, settings, demo=False, log=log) as process, client(process) as gateway:
+        async with (
+            gateway_process(tmp_path, settings, demo=False, log=log) as process,
+            client(process) as gateway,
+        ):
             await gateway.answering("web:echo")
             load = Load(gateway)
             async with anyio.create_task_group() as tasks:
@@ -145,7 +148,7 @@ async def test_a_breaker_does_not_outlast_the_outage(tmp_path: Path) -> None:
     await server.start()
     try:
         settings = config({"web": {**server.settings, "defaults": {"timeout_ms": 100}}})
-        async with served(tmp_path, settings, demo=False) as process, client(process) as gateway:
+        async with gateway_process(tmp_path, settings, demo=False) as process, client(process) as gateway:
             await gateway.answering("web:echo")
             for _ in range(FAILURES):
                 assert (await gateway.call("web:hold", {"seconds": 30})).code in (

@@ -5,7 +5,7 @@ from functools import partial
 
 import pytest
 
-from tests.demo.stage import Stage, stage
+from tests.demo.demo_gateway import DemoGateway, open_demo_gateway
 from toolcrib.demo.apps.music import LIBRARY, music_app
 from toolcrib.demo.apps.serving import DemoApp
 
@@ -28,58 +28,60 @@ def hands() -> Hands:
 
 
 @pytest.fixture
-async def staged(hands: Hands) -> AsyncGenerator[Stage]:
-    async with stage(apps=[DemoApp(name="Music", make=partial(music_app, clock=hands))]) as opened:
+async def demo_gateway(hands: Hands) -> AsyncGenerator[DemoGateway]:
+    async with open_demo_gateway(
+        apps=[DemoApp(name="Music", make=partial(music_app, clock=hands))]
+    ) as opened:
         yield opened
 
 
-async def test_a_song_is_found_by_some_words(staged: Stage) -> None:
-    reply = await staged.call("music:play_song", title="vise")
+async def test_a_song_is_found_by_some_words(demo_gateway: DemoGateway) -> None:
+    reply = await demo_gateway.call("music:play_song", title="vise")
     assert reply.json["message"] == "Playing Left-Hand Thread by Marta Vise."
-    assert await staged.shown() == {
+    assert await demo_gateway.shown() == {
         "layoutType": "double_text_wall",
         "topText": "Playing  0:00 of 2:58",
         "bottomText": "Left-Hand Thread\nMarta Vise",
     }
 
 
-async def test_what_is_not_there_is_said_with_what_is(staged: Stage) -> None:
-    reply = await staged.call("music:play_song", title="Yesterday")
+async def test_what_is_not_there_is_said_with_what_is(demo_gateway: DemoGateway) -> None:
+    reply = await demo_gateway.call("music:play_song", title="Yesterday")
     assert (reply.status, reply.json["error"]["toolCode"]) == (422, "SONG_NOT_FOUND")
     assert "Slow Glue" in reply.json["error"]["message"]
 
 
-async def test_a_paused_song_goes_on_where_it_was(staged: Stage, hands: Hands) -> None:
-    await staged.data("music:play_song")
+async def test_a_paused_song_goes_on_where_it_was(demo_gateway: DemoGateway, hands: Hands) -> None:
+    await demo_gateway.data("music:play_song")
     hands.now += 60
-    paused = await staged.data("music:pause_music")
+    paused = await demo_gateway.data("music:pause_music")
     assert (paused["playing"], paused["position"]) == (False, 60)
     hands.now += 1000
-    assert (await staged.call("music:what_is_playing")).json["message"].endswith("is paused.")
-    assert (await staged.call("music:pause_music")).json["error"]["toolCode"] == "NOTHING_PLAYING"
-    again = await staged.data("music:play_song")
+    assert (await demo_gateway.call("music:what_is_playing")).json["message"].endswith("is paused.")
+    assert (await demo_gateway.call("music:pause_music")).json["error"]["toolCode"] == "NOTHING_PLAYING"
+    again = await demo_gateway.data("music:play_song")
     assert (again["playing"], again["position"]) == (True, 60)
     hands.now += 5
-    named = await staged.call("music:what_is_playing")
+    named = await demo_gateway.call("music:what_is_playing")
     assert named.json["data"]["position"] == 65
     assert named.json["message"] == f"{LIBRARY[0].title} by {LIBRARY[0].artist} is playing."
 
 
-async def test_without_a_wish_the_next_one_plays(staged: Stage) -> None:
-    titles = [(await staged.data("music:play_song"))["song"]["title"] for _ in range(len(LIBRARY) + 1)]
+async def test_without_a_wish_the_next_one_plays(demo_gateway: DemoGateway) -> None:
+    titles = [(await demo_gateway.data("music:play_song"))["song"]["title"] for _ in range(len(LIBRARY) + 1)]
     assert titles == [*(song.title for song in LIBRARY), LIBRARY[0].title]
 
 
-async def test_a_song_that_is_over_plays_no_more(staged: Stage, hands: Hands) -> None:
-    await staged.data("music:play_song")
+async def test_a_song_that_is_over_plays_no_more(demo_gateway: DemoGateway, hands: Hands) -> None:
+    await demo_gateway.data("music:play_song")
     hands.now += LIBRARY[0].seconds
-    named = await staged.call("music:what_is_playing")
+    named = await demo_gateway.call("music:what_is_playing")
     assert named.json["message"] == "Nothing is playing."
     assert named.json["data"] == {"playing": False, "song": None}
 
 
-async def test_the_music_stops_with_the_session(staged: Stage) -> None:
-    await staged.data("music:play_song")
-    assert (await staged.gateway.ask("DELETE", "/api/users/demo/session")).status == 200
-    await staged.wear("Simulated Glasses")
-    assert (await staged.data("music:what_is_playing"))["song"] is None
+async def test_the_music_stops_with_the_session(demo_gateway: DemoGateway) -> None:
+    await demo_gateway.data("music:play_song")
+    assert (await demo_gateway.gateway.ask("DELETE", "/api/users/demo/session")).status == 200
+    await demo_gateway.wear("Simulated Glasses")
+    assert (await demo_gateway.data("music:what_is_playing"))["song"] is None

@@ -8,51 +8,53 @@ from zlib import decompress
 
 import pytest
 
-from tests.demo.stage import ACTING, Stage, stage
+from tests.demo.demo_gateway import ACTING, DemoGateway, open_demo_gateway
 from toolcrib.demo.apps.photo import png
 
 pytestmark = pytest.mark.anyio
 
 
 @pytest.fixture
-async def staged() -> AsyncGenerator[Stage]:
-    async with stage("Mentra Live") as opened:
+async def demo_gateway() -> AsyncGenerator[DemoGateway]:
+    async with open_demo_gateway("Mentra Live") as opened:
         yield opened
 
 
 @pytest.mark.slow
-async def test_a_photo_is_taken_and_listed(staged: Stage) -> None:
-    taken = await staged.call("photo:take_photo", caption="The gate")
+async def test_a_photo_is_taken_and_listed(demo_gateway: DemoGateway) -> None:
+    taken = await demo_gateway.call("photo:take_photo", caption="The gate")
     photo = taken.json["data"]["photo"]
     assert (photo["number"], photo["caption"]) == (1, "The gate")
     kind, _, picture = photo["image"].partition(",")
     assert kind == "data:image/png;base64"
     assert b64decode(picture) == png(1)
-    assert (await staged.shown())["text"] == "Photo 1\nThe gate"
-    second = await staged.data("photo:take_photo")
+    assert (await demo_gateway.shown())["text"] == "Photo 1\nThe gate"
+    second = await demo_gateway.data("photo:take_photo")
     assert second["photo"]["number"] == 2
-    assert (await staged.shown())["text"] == "Photo 2\n"
-    listed = await staged.call("photo:list_photos")
+    assert (await demo_gateway.shown())["text"] == "Photo 2\n"
+    listed = await demo_gateway.call("photo:list_photos")
     assert listed.json["message"] == "You have 2 photos."
     assert [each["number"] for each in listed.json["data"]["photos"]] == [2, 1]
-    card = await staged.shown()
+    card = await demo_gateway.shown()
     assert card["title"] == "Photos"
     assert card["text"].splitlines()[1] == "1. The gate"
 
 
 @pytest.mark.slow
-async def test_the_oldest_give_way(staged: Stage) -> None:
-    await staged.keep("photo", photos=[{"number": n, "caption": None, "taken": ""} for n in range(2, 52)])
-    await staged.data("photo:take_photo")
-    photos = (await staged.data("photo:list_photos"))["photos"]
+async def test_the_oldest_give_way(demo_gateway: DemoGateway) -> None:
+    await demo_gateway.keep(
+        "photo", photos=[{"number": n, "caption": None, "taken": ""} for n in range(2, 52)]
+    )
+    await demo_gateway.data("photo:take_photo")
+    photos = (await demo_gateway.data("photo:list_photos"))["photos"]
     assert [photos[0]["number"], photos[-1]["number"], len(photos)] == [52, 3, 50]
 
 
 @pytest.mark.slow
 @pytest.mark.requirement("D14")
-async def test_it_tells_how_far_it_is(staged: Stage) -> None:
+async def test_it_tells_how_far_it_is(demo_gateway: DemoGateway) -> None:
     headers = {**ACTING, "accept": "text/event-stream"}
-    reply = await staged.gateway.call("com.toolcrib.photo:take_photo", {}, headers=headers)
+    reply = await demo_gateway.gateway.call("com.toolcrib.photo:take_photo", {}, headers=headers)
     events = [part.splitlines() for part in reply.body.decode().split("\n\n") if part.startswith("event:")]
     told = [json.loads(data.partition(": ")[2]) for name, data in events if name == "event: progress"]
     assert [each["message"] for each in told] == ["Focusing", "Developing"]

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.demo.stage import stage
+from tests.demo.demo_gateway import open_demo_gateway
 from toolcrib.apps.definition import tool_faults
 from toolcrib.apps.phrases import phrases
 from toolcrib.apps.signature import digest, signing
@@ -57,8 +57,8 @@ def test_a_record_says_everything_but_the_key() -> None:
     ],
 )
 async def test_they_are_offered_where_the_device_has_what_they_need(device: str, offered: set[str]) -> None:
-    async with stage(device) as staged:
-        apps = {name.split(":")[0].removeprefix("com.toolcrib.") for name in await staged.tools()}
+    async with open_demo_gateway(device) as demo_gateway:
+        apps = {name.split(":")[0].removeprefix("com.toolcrib.") for name in await demo_gateway.tools()}
         assert apps == offered
-        called = await staged.call("music:play_song")
+        called = await demo_gateway.call("music:play_song")
         assert called.status == (200 if "music" in offered else 404)

@@ -16,7 +16,9 @@ def db(tmp_path: Path) -> Path:
 
 
 @pytest.fixture(scope="module")
-async def class_room(tmp_path_factory: pytest.TempPathFactory) -> AsyncGenerator[tuple[Crib, Time, Path]]:
+async def flashcards_gateway(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> AsyncGenerator[tuple[Crib, Time, Path]]:
     """Learners do not see each other, so all tests of a file may share what takes long to open."""
     time, path = Time(), tmp_path_factory.mktemp("cards") / "flashcards.db"
     async with Crib(tools=flashcards(path, clock=time).get_all(), env={}) as crib:
@@ -24,7 +26,7 @@ async def class_room(tmp_path_factory: pytest.TempPathFactory) -> AsyncGenerator
 
 
 @pytest.fixture
-def learner(class_room: tuple[Crib, Time, Path], request: pytest.FixtureRequest) -> Learner:
-    crib, time, path = class_room
+def learner(flashcards_gateway: tuple[Crib, Time, Path], request: pytest.FixtureRequest) -> Learner:
+    crib, time, path = flashcards_gateway
     time.now = MORNING
     return Learner(crib, time, path, user=request.node.name)

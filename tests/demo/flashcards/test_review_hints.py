@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.demo.flashcards.learner import MORNING, Learner, actions, risk
-from tests.eleven import ELEVEN
+from tests.hint_fields import HINT_FIELD_SET
 from toolcrib.demo.flashcards.content import STARTERS
 from toolcrib.demo.flashcards.learning import GRADES, Grade
 
@@ -38,7 +38,7 @@ async def clear(learner: Learner, cards: Iterable[str] = OTHERS, *, seconds: flo
 async def test_every_field_is_filled(learner: Learner) -> None:
     await clear(learner, OTHERS[:6])
     told = await learner.review(OTTAWA, "again", seconds=9)
-    assert set(told) == ELEVEN | {"reasoning", "warnings", "alternatives", "constraints", "metadata"}
+    assert set(told) == HINT_FIELD_SET | {"reasoning", "warnings", "alternatives", "constraints", "metadata"}
     assert all(told[field] for field in told), told
     going_on = actions(told)["review-next-card"]
     assert going_on["priority"] == "medium"

@@ -54,8 +54,8 @@ async def running(address: str) -> AsyncGenerator[tuple[UserSessions, AppSockets
     sessions = UserSessions(AppTimeouts(activation=60.0), find={PACKAGE: record}.get, user=user, post=post)
     counted = AppSockets(sessions.accept)
     (route,) = counted.routes()
-    async with sockets(sessions.accept, route=route) as place, anyio.create_task_group() as tasks:
-        sessions.address = place.url
+    async with sockets(sessions.accept, route=route) as server, anyio.create_task_group() as tasks:
+        sessions.address = server.url
         await tasks.start(sessions.run)
         yield sessions, counted
         tasks.cancel_scope.cancel()

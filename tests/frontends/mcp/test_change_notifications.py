@@ -10,14 +10,14 @@ from mcp.client.subscriptions import Subscription
 from mcp.shared.subscriptions import ToolsListChanged
 from mcp_types import InitializedNotification, ToolListChangedNotification
 
-from tests.frontends.mcp.served import CALLERS, MODERN, Place, served
-from tests.frontends.mcp.wire import open_session
+from tests.frontends.mcp.mcp_gateway import CALLERS, MODERN, McpGateway, serve_mcp
+from tests.frontends.mcp.messages import open_session
 from toolcrib.frontends.mcp import change_notifications
 
 pytestmark = pytest.mark.anyio
 
 
-class Ear:
+class NotificationCounter:
     """Counts the notifications a handshake-era client gets."""
 
     def __init__(self) -> None:
@@ -35,10 +35,10 @@ class Ear:
             await self._heard.wait()
 
 
-async def stream_is_open(place: Place, ear: Ear) -> None:
+async def stream_is_open(gateway: McpGateway, ear: NotificationCounter) -> None:
     """Change the list until the client hears: it opens its stream in its own time."""
     for number in range(100):
-        place.offer("tools:echo", "tools:say-hello", *(["tools:count-up"] if number % 2 else []))
+        gateway.offer("tools:echo", "tools:say-hello", *(["tools:count-up"] if number % 2 else []))
         with anyio.move_on_after(0.2):
             await ear.next()
             return
@@ -46,49 +46,49 @@ async def stream_is_open(place: Place, ear: Ear) -> None:
 
 
 async def test_a_session_hears_of_changes_only() -> None:
-    ear = Ear()
-    async with served() as place, place.client("legacy", message_handler=ear) as client:
+    ear = NotificationCounter()
+    async with serve_mcp() as gateway, gateway.client("legacy", message_handler=ear) as client:
         await client.list_tools()
-        await stream_is_open(place, ear)
+        await stream_is_open(gateway, ear)
         before = ear.count
-        place.offer("tools:echo", "tools:say-hello", "tools:count-up")
-        place.offer("tools:echo", "tools:say-hello")
+        gateway.offer("tools:echo", "tools:say-hello", "tools:count-up")
+        gateway.offer("tools:echo", "tools:say-hello")
         offered = {"tools:echo", "tools:say-hello"}
-        place.offer(*offered)
-        place.offer("tools:echo")
+        gateway.offer(*offered)
+        gateway.offer("tools:echo")
         await ear.next()
         assert ear.count == before + 1
-        place.offer("tools:echo")
+        gateway.offer("tools:echo")
         assert {tool.name for tool in (await client.list_tools()).tools} & {"echo", "say_hello"} == {"echo"}
         assert ear.count == before + 1
 
 
 async def test_a_session_is_told_once_however_often_it_says_it_is_ready() -> None:
-    ear = Ear()
-    async with served() as place, place.client("legacy", message_handler=ear) as client:
+    ear = NotificationCounter()
+    async with serve_mcp() as gateway, gateway.client("legacy", message_handler=ear) as client:
         await client.session.send_notification(InitializedNotification())
         await client.list_tools()
-        await stream_is_open(place, ear)
+        await stream_is_open(gateway, ear)
         before = ear.count
-        place.offer("tools:echo")
+        gateway.offer("tools:echo")
         await ear.next()
         await client.list_tools()
         assert ear.count == before + 1
 
 
 async def test_a_session_hears_nothing_of_what_it_cannot_see() -> None:
-    ear = Ear()
-    async with served() as place, place.client("legacy", "carol", message_handler=ear) as client:
+    ear = NotificationCounter()
+    async with serve_mcp() as gateway, gateway.client("legacy", "carol", message_handler=ear) as client:
         await client.list_tools()
         for number in range(100):
-            place.offer("tools:echo", *(["tools:say-hello"] if number % 2 else []))
+            gateway.offer("tools:echo", *(["tools:say-hello"] if number % 2 else []))
             with anyio.move_on_after(0.2):
                 await ear.next()
                 break
         before = ear.count
-        now = {tool.name for tool in place.runtime.gateway.tools(CALLERS["carol"])}
-        place.offer(*now, "tools:drop-all")
-        place.offer(*now)
+        now = {tool.name for tool in gateway.runtime.gateway.tools(CALLERS["carol"])}
+        gateway.offer(*now, "tools:drop-all")
+        gateway.offer(*now)
         await client.list_tools()
         assert ear.count == before
 
@@ -100,17 +100,17 @@ async def next_event(subscription: Subscription) -> Any:
 
 async def test_a_subscription_hears_of_changes_only() -> None:
     async with (
-        served() as place,
-        place.client(MODERN) as client,
+        serve_mcp() as gateway,
+        gateway.client(MODERN) as client,
         client.listen(tools_list_changed=True, prompts_list_changed=True) as subscription,
     ):
         assert subscription.honored.tools_list_changed is True
         assert subscription.honored.prompts_list_changed is None
-        every = [each.name for each in place.runtime.gateway.tools(CALLERS["bob"])]
-        place.offer(*every)
-        place.offer("tools:echo")
+        every = [each.name for each in gateway.runtime.gateway.tools(CALLERS["bob"])]
+        gateway.offer(*every)
+        gateway.offer("tools:echo")
         assert await next_event(subscription) == ToolsListChanged()
-        place.offer("tools:echo")
+        gateway.offer("tools:echo")
         with anyio.move_on_after(0.3) as patience:
             await anext(aiter(subscription))
         assert patience.cancelled_caught
@@ -118,12 +118,12 @@ async def test_a_subscription_hears_of_changes_only() -> None:
 
 async def test_who_asks_for_other_news_is_told_there_will_be_none() -> None:
     async with (
-        served() as place,
-        place.client(MODERN) as client,
+        serve_mcp() as gateway,
+        gateway.client(MODERN) as client,
         client.listen(prompts_list_changed=True) as subscription,
     ):
         assert subscription.honored.prompts_list_changed is None
-        place.offer("tools:echo")
+        gateway.offer("tools:echo")
         with anyio.move_on_after(0.3) as patience:
             await anext(aiter(subscription))
         assert patience.cancelled_caught
@@ -131,14 +131,14 @@ async def test_who_asks_for_other_news_is_told_there_will_be_none() -> None:
 
 async def test_there_is_room_for_so_many_listeners(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(change_notifications, "MOST_LISTENERS", 1)
-    async with served() as place, place.client(MODERN) as client, httpx2.AsyncClient() as http:
-        session = await open_session(http, place.url())
+    async with serve_mcp() as gateway, gateway.client(MODERN) as client, httpx2.AsyncClient() as http:
+        session = await open_session(http, gateway.url())
         async with client.listen(tools_list_changed=True):
             with pytest.raises(MCPError, match="too many clients are listening"):
                 async with client.listen(tools_list_changed=True):
                     pass
             headers = {"accept": "text/event-stream", "mcp-session-id": session}
-            refused = await http.get(place.url(), headers=headers)
+            refused = await http.get(gateway.url(), headers=headers)
             assert (refused.status_code, refused.json()["error"]["code"]) == (503, -32600)
         async with client.listen(tools_list_changed=True) as again:
             assert again.honored.tools_list_changed is True

@@ -6,8 +6,8 @@ import httpx2
 import pytest
 from mcp_types import HEADER_MISMATCH, INVALID_PARAMS, INVALID_REQUEST
 
-from tests.frontends.mcp.served import served
-from tests.frontends.mcp.wire import ENVELOPE, answer_of, ask, message, modern_headers
+from tests.frontends.mcp.mcp_gateway import serve_mcp
+from tests.frontends.mcp.messages import ENVELOPE, answer_of, ask, message, modern_headers
 
 pytestmark = pytest.mark.anyio
 
@@ -39,42 +39,42 @@ WRONG: list[tuple[dict[str, Any], dict[str, str], int, int]] = [
 
 
 async def test_the_short_way_and_the_long_way_give_the_same_answer() -> None:
-    async with served() as place, httpx2.AsyncClient() as http:
+    async with serve_mcp() as gateway, httpx2.AsyncClient() as http:
         for sent in RIGHT:
-            response = await ask(http, place.url(), sent)
+            response = await ask(http, gateway.url(), sent)
             assert response.status_code == 200, sent
             result = answer_of(response)["result"]
             assert result["content"] == [{"type": "text", "text": "hello"}], sent
             assert result["resultType"] == "complete"
             assert result["_meta"]["io.modelcontextprotocol/serverInfo"]["name"] == "toolcrib"
         for sent, headers, status, code in WRONG:
-            response = await ask(http, place.url(), sent, **headers)
+            response = await ask(http, gateway.url(), sent, **headers)
             found = (response.status_code, response.json().get("error", {}).get("code"))
             assert found == (status, code), sent
-        assert (await ask(http, place.url(), modern_call(), accept="text/html")).status_code == 406
+        assert (await ask(http, gateway.url(), modern_call(), accept="text/html")).status_code == 406
 
 
 async def test_a_modern_notification_is_taken_and_forgotten() -> None:
-    async with served() as place, httpx2.AsyncClient() as http:
+    async with serve_mcp() as gateway, httpx2.AsyncClient() as http:
         sent = {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 1}}
         headers = modern_headers("notifications/cancelled")
-        assert (await http.post(place.url(), json=sent, headers=headers)).status_code == 202
+        assert (await http.post(gateway.url(), json=sent, headers=headers)).status_code == 202
 
 
 async def test_a_tool_switched_off_meanwhile_is_gone() -> None:
-    async with served() as place, httpx2.AsyncClient() as http:
-        assert (await ask(http, place.url("alice"), modern_call())).status_code == 200
-        gone = await ask(http, place.url("alice-off"), modern_call())
+    async with serve_mcp() as gateway, httpx2.AsyncClient() as http:
+        assert (await ask(http, gateway.url("alice"), modern_call())).status_code == 200
+        gone = await ask(http, gateway.url("alice-off"), modern_call())
         assert (gone.status_code, gone.json()["error"]["code"]) == (400, INVALID_PARAMS)
         assert gone.json()["error"]["data"]["toolcrib/error"]["code"] == "TOOL_NOT_FOUND"
 
 
 async def test_an_agent_that_names_itself_in_the_headers_keeps_that_name() -> None:
-    async with served() as place, httpx2.AsyncClient() as http:
+    async with serve_mcp() as gateway, httpx2.AsyncClient() as http:
         info = {"io.modelcontextprotocol/clientInfo": {"name": "c", "version": "1"}}
         sent = modern_call(name="echo", arguments={"text": "hi"}, meta=info)
-        await ask(http, place.url(), sent)
-        await ask(http, place.url(), sent, **{"x-agent-id": "robot"})
-        plain, named = place.happened.contexts
+        await ask(http, gateway.url(), sent)
+        await ask(http, gateway.url(), sent, **{"x-agent-id": "robot"})
+        plain, named = gateway.events.contexts
         assert (plain.agent_id, plain.agent_version) == ("c", "1")
         assert (named.agent_id, named.session_id, named.trace_id) == ("robot", "s", "t")

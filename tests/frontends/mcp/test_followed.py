@@ -6,7 +6,7 @@ from typing import Any
 import anyio
 import pytest
 
-from tests.frontends.mcp.librarians import ALL, Client, alone
+from tests.frontends.mcp.resource_clients import ALL, Client, one_server
 from tests.waiting import until
 from toolcrib.frontends.mcp.engine import Engine
 from toolcrib.frontends.mcp.revisions import LEGACY, MODERN
@@ -17,7 +17,7 @@ pytestmark = pytest.mark.anyio
 
 @pytest.mark.parametrize("era", ["old", "new"])
 async def test_a_list_that_changes_has_another_mark(era: str, tmp_path: Path) -> None:
-    async with alone(tmp_path, era) as runtime:
+    async with one_server(tmp_path, era) as runtime:
         client = Client(runtime)
         materials = client.engine.materials
         marks = materials.mark(ALL, "resources"), materials.mark(ALL, "prompts")
@@ -33,7 +33,7 @@ async def test_a_list_that_changes_has_another_mark(era: str, tmp_path: Path) ->
 @pytest.mark.parametrize("era", ["old", "new"])
 async def test_a_resource_is_subscribed_to_over_restarts_until_nobody_does(era: str, tmp_path: Path) -> None:
     quickly = {"restart": {"enabled": True, "max_restarts": 5, "backoff_ms": 10}}
-    async with alone(tmp_path, era, **quickly) as runtime:
+    async with one_server(tmp_path, era, **quickly) as runtime:
         engine = Engine(runtime.gateway, runtime.conversations)
         one, other = (Client(runtime, LEGACY, engine=engine) for _ in range(2))
         heard: list[tuple[Any, str]] = []
@@ -73,7 +73,7 @@ async def test_a_resource_is_subscribed_to_over_restarts_until_nobody_does(era: 
 
 
 async def test_a_follower_hears_what_it_follows(tmp_path: Path) -> None:
-    async with alone(tmp_path, "new") as runtime:
+    async with one_server(tmp_path, "new") as runtime:
         client, heard = Client(runtime, MODERN), list[str]()
         follower: Subscriber = client.engine.materials.follower(ALL, heard.append)
         await follower.add("doc://a/one")
@@ -84,7 +84,7 @@ async def test_a_follower_hears_what_it_follows(tmp_path: Path) -> None:
 
 async def test_a_server_that_is_down_says_so(tmp_path: Path) -> None:
     off = {"restart": {"enabled": False, "max_restarts": 0, "backoff_ms": 10}}
-    async with alone(tmp_path, "old", **off) as runtime:
+    async with one_server(tmp_path, "old", **off) as runtime:
         client = Client(runtime)
         await runtime.gateway.call("lib:crash", {}, ALL)
         await until(lambda: not runtime.console.supervisor.is_up("lib"))

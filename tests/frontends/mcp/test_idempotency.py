@@ -5,7 +5,7 @@ from typing import Any
 import httpx2
 import pytest
 
-from tests.frontends.mcp.wire import ENVELOPE, LEGACY_HEADERS, answer_of, ask, message, open_session
+from tests.frontends.mcp.messages import ENVELOPE, LEGACY_HEADERS, answer_of, ask, message, open_session
 from tests.gateways import ADMIN, listening, open_gateway
 from toolcrib import create_tool
 from toolcrib.frontends.mcp.revisions import INVALID_REQUEST

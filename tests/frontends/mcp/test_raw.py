@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from tests.frontends.mcp.served import CALLERS, Place, served
-from tests.frontends.mcp.wire import ENVELOPE, message, modern_headers
+from tests.frontends.mcp.mcp_gateway import CALLERS, McpGateway, serve_mcp
+from tests.frontends.mcp.messages import ENVELOPE, message, modern_headers
 from toolcrib.http import Disconnected, Receive, Request, send_response
 
 pytestmark = pytest.mark.anyio
@@ -14,7 +14,7 @@ pytestmark = pytest.mark.anyio
 Said = list[dict[str, Any]]
 
 
-async def speak(place: Place, method: str, receive: Receive, **headers: str) -> Said:
+async def speak(gateway: McpGateway, method: str, receive: Receive, **headers: str) -> Said:
     """Ask the face without a socket; return what it sent."""
     said: Said = []
 
@@ -26,7 +26,7 @@ async def speak(place: Place, method: str, receive: Receive, **headers: str) -> 
     scope = {"type": "http", "method": method, "path": "/mcp", "query_string": b"", "headers": pairs}
     request = Request(scope, receive, send)
     request.caller = CALLERS["bob"]
-    answer = await place.face.answer(request)
+    answer = await gateway.face.answer(request)
     if answer is not None:
         await send_response(request, answer)
     return said
@@ -36,32 +36,32 @@ async def test_nobody_is_answered_who_left_before_the_end_of_the_request() -> No
     async def leave() -> dict[str, Any]:
         return {"type": "http.disconnect"}
 
-    async with served() as place:
+    async with serve_mcp() as gateway:
         with pytest.raises(Disconnected):
-            await speak(place, "POST", leave)
+            await speak(gateway, "POST", leave)
 
 
-async def ask(place: Place, sent: dict[str, Any], **headers: str) -> Said:
+async def ask(gateway: McpGateway, sent: dict[str, Any], **headers: str) -> Said:
     async def give() -> dict[str, Any]:
         return {"type": "http.request", "body": json.dumps(sent).encode(), "more_body": False}
 
-    return await speak(place, "POST", give, **headers)
+    return await speak(gateway, "POST", give, **headers)
 
 
 async def test_white_space_around_a_header_is_no_part_of_it() -> None:
     sent = message("tools/call", name="say_hello", _meta=ENVELOPE)
-    async with served() as place:
-        said = await ask(place, sent, **modern_headers("tools/call", " say_hello\t"))
+    async with serve_mcp() as gateway:
+        said = await ask(gateway, sent, **modern_headers("tools/call", " say_hello\t"))
         assert said[0]["status"] == 200
         assert json.loads(said[1]["body"])["result"]["content"][0]["text"] == "hello"
 
 
 async def test_an_answer_is_json_until_something_is_said_before_it() -> None:
-    async with served() as place:
+    async with serve_mcp() as gateway:
         for token in (None, "the token"):
             meta = {**ENVELOPE, **({} if token is None else {"progressToken": token})}
             sent = message("tools/call", name="take_steps", _meta=meta)
-            start, *parts = await ask(place, sent, **modern_headers("tools/call", "take_steps"))
+            start, *parts = await ask(gateway, sent, **modern_headers("tools/call", "take_steps"))
             kind = dict(start["headers"])[b"content-type"]
             if token is None:
                 assert kind == b"application/json"
@@ -76,7 +76,7 @@ async def test_an_answer_is_json_until_something_is_said_before_it() -> None:
 
 async def test_what_goes_back_with_every_report_is_short() -> None:
     sent = message("tools/call", name="take_steps", _meta={**ENVELOPE, "progressToken": "t" * 257})
-    async with served() as place:
-        said = await ask(place, sent, **modern_headers("tools/call", "take_steps"))
+    async with serve_mcp() as gateway:
+        said = await ask(gateway, sent, **modern_headers("tools/call", "take_steps"))
         assert said[0]["status"] == 400
         assert "at most 256" in json.loads(said[1]["body"])["error"]["message"]

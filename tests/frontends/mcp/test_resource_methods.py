@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.frontends.mcp.librarians import ALL, ERAS, POOR, Client, both
+from tests.frontends.mcp.resource_clients import ALL, ERAS, POOR, Client, two_servers
 from toolcrib.frontends.mcp.revisions import LEGACY, MODERN
 from toolcrib.runtime import Runtime
 
@@ -15,7 +15,7 @@ pytestmark = pytest.mark.anyio
 
 @pytest.fixture(scope="module")
 async def runtime(tmp_path_factory: pytest.TempPathFactory) -> AsyncGenerator[Runtime]:
-    async with both(tmp_path_factory.mktemp("house")) as runtime:
+    async with two_servers(tmp_path_factory.mktemp("house")) as runtime:
         yield runtime
 
 

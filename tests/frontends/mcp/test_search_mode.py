@@ -9,8 +9,8 @@ from mcp import Client
 from mcp.shared.subscriptions import ToolsListChanged
 from mcp_types import ToolListChangedNotification
 
-from tests.frontends.mcp.served import CALLERS, ERAS, MODERN, served
-from tests.frontends.mcp.wire import ENVELOPE, LEGACY_HEADERS, answer_of, ask, call, message, open_session
+from tests.frontends.mcp.mcp_gateway import CALLERS, ERAS, MODERN, serve_mcp
+from tests.frontends.mcp.messages import ENVELOPE, LEGACY_HEADERS, answer_of, ask, call, message, open_session
 from tests.waiting import until
 from toolcrib.frontends.mcp import search_mode
 from toolcrib.frontends.mcp.request import Peer
@@ -32,7 +32,7 @@ async def search(client: Client, query: str, limit: int = 1) -> list[str]:
 
 @pytest.mark.parametrize("era", ERAS)
 async def test_what_is_found_is_added_to_the_list(era: str) -> None:
-    async with served() as place, place.client(era, "frank") as frank:
+    async with serve_mcp() as gateway, gateway.client(era, "frank") as frank:
         assert await names(frank) == ["echo", "search_tools"]
         assert await search(frank, "say hello") == ["say_hello"]
         assert await names(frank) == ["echo", "search_tools", "say_hello"]
@@ -44,9 +44,9 @@ async def test_what_is_found_is_added_to_the_list(era: str) -> None:
 
 
 async def test_clients_are_told_that_there_is_more_to_be_found() -> None:
-    async with served() as place, httpx2.AsyncClient() as http:
+    async with serve_mcp() as gateway, httpx2.AsyncClient() as http:
         for caller, told in (("frank", True), ("bob", False)):
-            url = place.url(caller)
+            url = gateway.url(caller)
             client = {"name": "raw", "version": "1"}
             opening = message("initialize", protocolVersion="2025-11-25", capabilities={}, clientInfo=client)
             met = await http.post(url, json=opening, headers=LEGACY_HEADERS)
@@ -57,7 +57,7 @@ async def test_clients_are_told_that_there_is_more_to_be_found() -> None:
 
 @pytest.mark.parametrize("era", ERAS)
 async def test_the_list_is_not_what_may_be_called(era: str) -> None:
-    async with served() as place, place.client(era, "frank") as frank:
+    async with serve_mcp() as gateway, gateway.client(era, "frank") as frank:
         called = await frank.call_tool("say_hello", {})
         assert called.is_error is False
         assert await names(frank) == ["echo", "search_tools"], "a call is no search"
@@ -67,18 +67,18 @@ async def test_the_list_is_not_what_may_be_called(era: str) -> None:
 
 async def test_a_session_has_its_own_findings_and_others_share_them_by_caller() -> None:
     async with (
-        served() as place,
-        place.client("legacy", "frank") as one,
-        place.client("legacy", "frank") as two,
+        serve_mcp() as gateway,
+        gateway.client("legacy", "frank") as one,
+        gateway.client("legacy", "frank") as two,
     ):
         await search(one, "say hello")
         assert "say_hello" in await names(one)
         assert "say_hello" not in await names(two)
-        async with place.client(MODERN, "frank") as three, place.client(MODERN, "frank") as four:
+        async with gateway.client(MODERN, "frank") as three, gateway.client(MODERN, "frank") as four:
             assert "say_hello" not in await names(three)
             await search(three, "count as a list")
             assert "count_up" in await names(four)
-            async with place.client(MODERN, "gina") as other:
+            async with gateway.client(MODERN, "gina") as other:
                 assert "count_up" not in await names(other)
         assert "count_up" not in await names(one)
 
@@ -90,15 +90,15 @@ async def test_a_session_hears_that_its_list_is_longer() -> None:
         if isinstance(told, ToolListChangedNotification):
             heard.set()
 
-    async with served() as place, place.client("legacy", "frank", message_handler=ear) as frank:
+    async with serve_mcp() as gateway, gateway.client("legacy", "frank", message_handler=ear) as frank:
         await search(frank, "say hello")
         with anyio.fail_after(10):
             await heard.wait()
 
 
 async def test_a_session_without_a_stream_hears_it_on_the_call() -> None:
-    async with served() as place, httpx2.AsyncClient() as http:
-        url = place.url("frank")
+    async with serve_mcp() as gateway, httpx2.AsyncClient() as http:
+        url = gateway.url("frank")
         session = await open_session(http, url)
         first = await call(http, url, session, "search_tools", query="say hello", limit=1)
         assert "notifications/tools/list_changed" in first.text
@@ -112,9 +112,9 @@ async def test_a_session_without_a_stream_hears_it_on_the_call() -> None:
 
 async def test_a_subscription_hears_of_its_own_callers_searches() -> None:
     async with (
-        served() as place,
-        place.client(MODERN, "frank") as frank,
-        place.client(MODERN, "gina") as gina,
+        serve_mcp() as gateway,
+        gateway.client(MODERN, "frank") as frank,
+        gateway.client(MODERN, "gina") as gina,
         frank.listen(tools_list_changed=True) as subscription,
     ):
         await search(gina, "count as a list")
@@ -129,14 +129,14 @@ async def test_a_subscription_hears_of_its_own_callers_searches() -> None:
 
 
 async def test_a_context_that_names_its_tools_finds_among_these_and_holds_so_many() -> None:
-    async with served() as place, place.client("legacy", "harry") as harry:
+    async with serve_mcp() as gateway, gateway.client("legacy", "harry") as harry:
         assert await names(harry) == ["search_tools"]
         assert await search(harry, "echo hello count", 50) == ["say_hello", "echo"]
         assert await names(harry) == ["search_tools", "echo"], "there is room for two"
 
 
 async def test_a_list_that_is_cut_keeps_what_is_pinned_and_what_was_cut_can_be_called() -> None:
-    async with served() as place, place.client("legacy", "ivan") as ivan:
+    async with serve_mcp() as gateway, gateway.client("legacy", "ivan") as ivan:
         listed = await names(ivan)
         assert len(listed) == 3
         assert "say_hello" in listed
@@ -145,13 +145,13 @@ async def test_a_list_that_is_cut_keeps_what_is_pinned_and_what_was_cut_can_be_c
 
 
 async def test_what_is_gone_is_not_shown() -> None:
-    async with served() as place, place.client("legacy", "frank") as frank:
+    async with serve_mcp() as gateway, gateway.client("legacy", "frank") as frank:
         await search(frank, "say hello")
-        place.offer("tools:echo")
+        gateway.offer("tools:echo")
         assert await names(frank) == ["echo", "search_tools"]
-        place.offer("tools:echo", "tools:say-hello")
+        gateway.offer("tools:echo", "tools:say-hello")
         await until(
-            lambda: "tools:say-hello" in [t.name for t in place.runtime.gateway.tools(CALLERS["frank"])]
+            lambda: "tools:say-hello" in [t.name for t in gateway.runtime.gateway.tools(CALLERS["frank"])]
         )
         assert await names(frank) == ["echo", "search_tools", "say_hello"]
 
@@ -159,8 +159,8 @@ async def test_what_is_gone_is_not_shown() -> None:
 async def test_only_so_much_is_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(search_mode, "MOST_FOUND", 2)
     monkeypatch.setattr(search_mode, "MOST_CALLERS", 1)
-    async with served() as place:
-        finds = SearchResults(place.runtime.gateway)
+    async with serve_mcp() as gateway:
+        finds = SearchResults(gateway.runtime.gateway)
         frank, gina = (Peer(CALLERS[name], MODERN, {}) for name in ("frank", "gina"))
 
         def note(peer: Peer, *found: str) -> bool:

@@ -11,7 +11,7 @@ import pytest
 from mcp import Client, MCPError, StdioServerParameters
 from mcp_types import TextContent
 
-from tests.frontends.mcp.served import ERAS, MODERN
+from tests.frontends.mcp.mcp_gateway import ERAS, MODERN
 
 TOOLS = '''
 import anyio

@@ -8,8 +8,8 @@ import httpx2
 import pytest
 from mcp_types import HEADER_MISMATCH, INVALID_PARAMS, INVALID_REQUEST, METHOD_NOT_FOUND, PARSE_ERROR
 
-from tests.frontends.mcp.served import MODERN, served
-from tests.frontends.mcp.wire import (
+from tests.frontends.mcp.mcp_gateway import MODERN, serve_mcp
+from tests.frontends.mcp.messages import (
     ENVELOPE,
     LEGACY_HEADERS,
     answer_of,
@@ -33,44 +33,44 @@ def said(response: httpx2.Response) -> tuple[int, str]:
 @pytest.mark.requirement("I1")
 @pytest.mark.check(6)
 async def test_a_session_of_another_caller_or_context_is_not_there() -> None:
-    async with served() as place, httpx2.AsyncClient() as http:
-        session = await open_session(http, place.url("alice"))
-        own = await call(http, place.url("alice"), session, "say_hello")
+    async with serve_mcp() as gateway, httpx2.AsyncClient() as http:
+        session = await open_session(http, gateway.url("alice"))
+        own = await call(http, gateway.url("alice"), session, "say_hello")
         assert answer_of(own)["result"]["content"][0]["text"] == "hello"
-        unknown = await call(http, place.url("alice"), "0" * 32, "say_hello")
+        unknown = await call(http, gateway.url("alice"), "0" * 32, "say_hello")
         assert unknown.status_code == 404
         for thief in ("bob", "alice-few"):
-            stolen = await call(http, place.url(thief), session, "say_hello")
+            stolen = await call(http, gateway.url(thief), session, "say_hello")
             assert (stolen.status_code, said(stolen)) == (404, said(unknown))
             headers = {"accept": "text/event-stream", "mcp-session-id": session}
-            assert (await http.get(place.url(thief), headers=headers)).status_code == 404
-            assert (await http.delete(place.url(thief), headers=headers)).status_code == 404
-        assert (await call(http, place.url("alice"), session, "say_hello")).status_code == 200
+            assert (await http.get(gateway.url(thief), headers=headers)).status_code == 404
+            assert (await http.delete(gateway.url(thief), headers=headers)).status_code == 404
+        assert (await call(http, gateway.url("alice"), session, "say_hello")).status_code == 200
 
 
 async def test_each_message_of_a_session_has_the_rights_of_its_own_request() -> None:
-    async with served() as place, httpx2.AsyncClient() as http:
-        session = await open_session(http, place.url("alice"))
-        first = answer_of(await call(http, place.url("alice"), session, "read_secret"))
+    async with serve_mcp() as gateway, httpx2.AsyncClient() as http:
+        session = await open_session(http, gateway.url("alice"))
+        first = answer_of(await call(http, gateway.url("alice"), session, "read_secret"))
         assert first["result"]["content"][0]["text"] == "psst"
-        later = answer_of(await call(http, place.url("alice-poorer"), session, "read_secret"))
+        later = answer_of(await call(http, gateway.url("alice-poorer"), session, "read_secret"))
         assert later["result"]["_meta"]["toolcrib/error"]["code"] == "PERMISSION_DENIED"
 
 
 async def test_a_session_ends_when_its_owner_says_so() -> None:
-    async with served() as place, httpx2.AsyncClient() as http:
-        session = await open_session(http, place.url())
-        gone = await http.delete(place.url(), headers={"mcp-session-id": session})
+    async with serve_mcp() as gateway, httpx2.AsyncClient() as http:
+        session = await open_session(http, gateway.url())
+        gone = await http.delete(gateway.url(), headers={"mcp-session-id": session})
         assert gone.status_code == 200
-        assert (await call(http, place.url(), session, "say_hello")).status_code == 404
+        assert (await call(http, gateway.url(), session, "say_hello")).status_code == 404
 
 
 async def test_empty_answers_have_no_content_type() -> None:
-    async with served() as place, httpx2.AsyncClient() as http:
-        headers = {**LEGACY_HEADERS, "mcp-session-id": await open_session(http, place.url())}
+    async with serve_mcp() as gateway, httpx2.AsyncClient() as http:
+        headers = {**LEGACY_HEADERS, "mcp-session-id": await open_session(http, gateway.url())}
         message = {"jsonrpc": "2.0", "method": "notifications/initialized"}
-        accepted = await http.post(place.url(), headers=headers, json=message)
-        ended = await http.delete(place.url(), headers=headers)
+        accepted = await http.post(gateway.url(), headers=headers, json=message)
+        ended = await http.delete(gateway.url(), headers=headers)
     for answer, status in ((accepted, 202), (ended, 200)):
         assert (answer.status_code, answer.content) == (status, b"")
         assert "content-type" not in answer.headers
@@ -89,10 +89,10 @@ async def reads_until_the_end(http: httpx2.AsyncClient, request: httpx2.Request,
 @pytest.mark.parametrize("era", ["legacy", MODERN])
 @pytest.mark.check(7)
 async def test_streams_of_a_revoked_key_end_and_others_stay(era: str) -> None:
-    async with served() as place, httpx2.AsyncClient() as http:
+    async with serve_mcp() as gateway, httpx2.AsyncClient() as http:
 
         async def stream(caller: str) -> httpx2.Request:
-            url = place.url(caller)
+            url = gateway.url(caller)
             if era == "legacy":
                 headers = {
                     "accept": "text/event-stream",
@@ -117,10 +117,10 @@ async def test_streams_of_a_revoked_key_end_and_others_stay(era: str) -> None:
                     tasks.start_soon(follow, caller)
                 for each in opened.values():
                     await each.wait()
-                place.face.end("alice")
+                gateway.face.end("alice")
                 await ended["alice"].wait()
                 assert not ended["bob"].is_set()
-                place.face.end()
+                gateway.face.end()
 
 
 BAD: list[tuple[bytes, Mapping[str, str], int, int, str]] = [
@@ -144,11 +144,11 @@ BAD: list[tuple[bytes, Mapping[str, str], int, int, str]] = [
 @pytest.mark.parametrize("version", ["2025-11-25", MODERN])
 @pytest.mark.check(15)
 async def test_bad_input_gets_a_code_and_the_next_call_succeeds(version: str) -> None:
-    async with served() as place, httpx2.AsyncClient() as http:
-        session = await open_session(http, place.url())
+    async with serve_mcp() as gateway, httpx2.AsyncClient() as http:
+        session = await open_session(http, gateway.url())
         for body, more, status, code, name in BAD:
             headers = {**LEGACY_HEADERS, "mcp-protocol-version": version, "mcp-session-id": session, **more}
-            response = await http.post(place.url(), content=body, headers=headers)
+            response = await http.post(gateway.url(), content=body, headers=headers)
             answer = response.json()
             found = (
                 response.status_code,
@@ -157,13 +157,13 @@ async def test_bad_input_gets_a_code_and_the_next_call_succeeds(version: str) ->
             )
             assert found == (status, code, name), body[:60]
             assert "pydantic" not in response.text
-        assert (await call(http, place.url(), session, "say_hello")).status_code == 200
+        assert (await call(http, gateway.url(), session, "say_hello")).status_code == 200
 
 
 async def test_a_refused_message_is_answered_under_its_id() -> None:
-    async with served() as place, httpx2.AsyncClient() as http:
+    async with serve_mcp() as gateway, httpx2.AsyncClient() as http:
         wrong = {"jsonrpc": "1.0", "id": "seven", "method": "ping"}
-        response = await http.post(place.url(), json=wrong, headers=LEGACY_HEADERS)
+        response = await http.post(gateway.url(), json=wrong, headers=LEGACY_HEADERS)
         assert response.json()["id"] == "seven"
 
 
@@ -172,8 +172,8 @@ async def test_a_body_in_pieces_over_the_limit_is_refused() -> None:
         for _ in range(5):
             yield b" " * (1024 * 1024)
 
-    async with served() as place, httpx2.AsyncClient() as http:
-        response = await http.post(place.url(), content=pieces(), headers=LEGACY_HEADERS)
+    async with serve_mcp() as gateway, httpx2.AsyncClient() as http:
+        response = await http.post(gateway.url(), content=pieces(), headers=LEGACY_HEADERS)
         assert response.status_code == 413
 
 
@@ -190,8 +190,8 @@ MALFORMED: list[tuple[dict[str, Any], int]] = [
 @pytest.mark.parametrize("era", ["legacy", MODERN])
 @pytest.mark.check(15)
 async def test_malformed_requests_are_protocol_errors(era: str) -> None:
-    async with served() as place, httpx2.AsyncClient() as http:
-        session = await open_session(http, place.url())
+    async with serve_mcp() as gateway, httpx2.AsyncClient() as http:
+        session = await open_session(http, gateway.url())
         for asked, code in MALFORMED:
             headers = {**LEGACY_HEADERS, "mcp-session-id": session}
             sent: dict[str, Any] = asked
@@ -199,7 +199,7 @@ async def test_malformed_requests_are_protocol_errors(era: str) -> None:
                 name = asked["params"].get("name")
                 headers = modern_headers(asked["method"], name if isinstance(name, str) else None)
                 sent = {**asked, "params": {**asked["params"], "_meta": ENVELOPE}}
-            answer = answer_of(await http.post(place.url(), json=sent, headers=headers))
+            answer = answer_of(await http.post(gateway.url(), json=sent, headers=headers))
             # A name that is no text cannot agree with the header that repeats it.
             allowed = {code, -32020} if era == MODERN else {code}
             assert answer["error"]["code"] in allowed, asked
@@ -212,13 +212,13 @@ async def test_an_unexpected_failure_says_nothing(
         message = "inner things"
         raise RuntimeError(message)
 
-    async with served() as place, httpx2.AsyncClient() as http:
-        session = await open_session(http, place.url())
-        monkeypatch.setattr(type(place.runtime.gateway), "call", fail)
-        legacy = await call(http, place.url(), session, "say_hello")
+    async with serve_mcp() as gateway, httpx2.AsyncClient() as http:
+        session = await open_session(http, gateway.url())
+        monkeypatch.setattr(type(gateway.runtime.gateway), "call", fail)
+        legacy = await call(http, gateway.url(), session, "say_hello")
         headers = modern_headers("tools/call", "say_hello")
         asked = message("tools/call", name="say_hello", _meta=ENVELOPE)
-        modern = await http.post(place.url(), json=asked, headers=headers)
+        modern = await http.post(gateway.url(), json=asked, headers=headers)
         for response in (legacy, modern):
             assert "inner things" not in response.text
             assert (
@@ -230,12 +230,12 @@ async def test_an_unexpected_failure_says_nothing(
 @pytest.mark.check(15)
 async def test_arguments_that_travel_in_headers_must_agree() -> None:
     schema = {"type": "object", "properties": {"region": {"type": "string", "x-mcp-header": "Region"}}}
-    async with served() as place, httpx2.AsyncClient() as http:
-        place.put(a_tool("tools:place", input_schema=schema), a_tool("tools:plain"))
+    async with serve_mcp() as gateway, httpx2.AsyncClient() as http:
+        gateway.put(a_tool("tools:place", input_schema=schema), a_tool("tools:plain"))
 
         async def fault(name: str, **more: str) -> int | None:
             asked = message("tools/call", name=name, arguments={"region": "eu"}, _meta=ENVELOPE)
-            return answer_of(await ask(http, place.url(), asked, **more)).get("error", {}).get("code")
+            return answer_of(await ask(http, gateway.url(), asked, **more)).get("error", {}).get("code")
 
         assert await fault("place", **{"mcp-param-region": "us"}) == HEADER_MISMATCH
         assert await fault("place") == HEADER_MISMATCH

@@ -9,7 +9,7 @@ from mcp import Client
 from mcp_types import ImageContent, TextContent
 from mcp_types.methods import serialize_server_result
 
-from tests.frontends.mcp.served import ERAS, listening
+from tests.frontends.mcp.mcp_gateway import ERAS, listening
 from toolcrib.catalog import Catalog
 from toolcrib.errors import problem
 from toolcrib.frontends.mcp import StreamableHttpFrontend

@@ -7,8 +7,8 @@ import pytest
 from mcp import MCPError
 from mcp_types import INVALID_PARAMS, INVALID_REQUEST, CallToolResult, TextContent
 
-from tests.eleven import ELEVEN
-from tests.frontends.mcp.served import CALLERS, ERAS, served
+from tests.frontends.mcp.mcp_gateway import CALLERS, ERAS, serve_mcp
+from tests.hint_fields import HINT_FIELD_SET
 from toolcrib.frontends.mcp import tool_list
 from toolcrib.testing import a_tool
 from toolcrib.version import VERSION
@@ -29,7 +29,11 @@ def meta_of(result: CallToolResult) -> dict[str, Any]:
 
 @pytest.mark.requirement("A2")
 async def test_lists_what_the_caller_may_use_under_safe_names(era: str) -> None:
-    async with served() as place, place.client(era, "bob") as bob, place.client(era, "alice") as alice:
+    async with (
+        serve_mcp() as gateway,
+        gateway.client(era, "bob") as bob,
+        gateway.client(era, "alice") as alice,
+    ):
         seen = {tool.name: tool for tool in (await bob.list_tools()).tools}
         assert {"echo", "say_hello", "count_up", "drop_all", "get_datetime"} <= set(seen)
         assert "read_secret" not in seen
@@ -40,7 +44,7 @@ async def test_lists_what_the_caller_may_use_under_safe_names(era: str) -> None:
 
 
 async def test_annotations_say_what_a_call_does(era: str) -> None:
-    async with served() as place, place.client(era) as client:
+    async with serve_mcp() as gateway, gateway.client(era) as client:
         seen = {tool.name: tool.annotations for tool in (await client.list_tools()).tools}
         reading, dropping = seen["say_hello"], seen["drop_all"]
         assert reading is not None
@@ -55,7 +59,11 @@ async def test_annotations_say_what_a_call_does(era: str) -> None:
 
 @pytest.mark.requirement("A2")
 async def test_a_context_may_choose_flat_names_and_selects_tools(era: str) -> None:
-    async with served() as place, place.client(era, "carol") as few, place.client(era, "dave") as flat:
+    async with (
+        serve_mcp() as gateway,
+        gateway.client(era, "carol") as few,
+        gateway.client(era, "dave") as flat,
+    ):
         assert {tool.name for tool in (await few.list_tools()).tools} == {"echo", "say_hello"}
         names = {tool.name for tool in (await flat.list_tools()).tools}
         assert {"say-hello", "get-datetime"} <= names
@@ -66,11 +74,11 @@ async def test_a_context_may_choose_flat_names_and_selects_tools(era: str) -> No
 
 
 async def test_a_flat_name_that_means_another_tool_is_not_used(era: str) -> None:
-    async with served() as place, place.client(era, "dave") as flat:
+    async with serve_mcp() as gateway, gateway.client(era, "dave") as flat:
         hidden = a_tool("tools:hidden", expose_as="taken", hidden=True)
         shadowed = a_tool("tools:taken", expose_as="shadowed")
         shared = a_tool("tools:get_datetime", expose_as="shared")
-        place.put(hidden, shadowed, shared, a_tool("tools:x-y"), a_tool("tools:é"))
+        gateway.put(hidden, shadowed, shared, a_tool("tools:x-y"), a_tool("tools:é"))
         names = {tool.name for tool in (await flat.list_tools()).tools}
         assert {"x-y", "shadowed", "shared"} <= names
         assert names.isdisjoint({"taken", "é", "hidden"})
@@ -78,27 +86,27 @@ async def test_a_flat_name_that_means_another_tool_is_not_used(era: str) -> None
 
 @pytest.mark.requirement("A2")
 async def test_qualified_names_are_refused(era: str) -> None:
-    async with served() as place, place.client(era, "erin") as client:
+    async with serve_mcp() as gateway, gateway.client(era, "erin") as client:
         with pytest.raises(MCPError, match="set `style` of the context full to safe or flat") as caught:
             await client.list_tools()
         assert caught.value.error.code == INVALID_REQUEST
 
 
 async def test_a_call_carries_structure_hints_and_metadata(era: str) -> None:
-    async with served() as place, place.client(era) as client:
+    async with serve_mcp() as gateway, gateway.client(era) as client:
         result = await client.call_tool("echo", {"text": "hi"})
         assert not result.is_error
         assert result.structured_content == {"text": "hi", "nothing": None}
         assert text_of(result) == '{"text":"hi","nothing":null}'
         meta = meta_of(result)
-        assert set(meta["toolcrib/agentHints"]) >= ELEVEN
+        assert set(meta["toolcrib/agentHints"]) >= HINT_FIELD_SET
         assert meta["toolcrib/metadata"]["serviceVersion"] == VERSION
         assert meta["toolcrib/message"]
         assert "toolcrib/error" not in meta
 
 
 async def test_structure_that_is_no_object_is_for_the_modern_era(era: str) -> None:
-    async with served() as place, place.client(era) as client:
+    async with serve_mcp() as gateway, gateway.client(era) as client:
         counted = await client.call_tool("count_up", {"to": 3})
         assert text_of(counted) == "[1,2,3]"
         assert counted.structured_content == (None if era == "legacy" else [1, 2, 3])
@@ -108,18 +116,18 @@ async def test_structure_that_is_no_object_is_for_the_modern_era(era: str) -> No
 
 @pytest.mark.requirement("A5")
 async def test_an_unknown_tool_is_a_protocol_error_with_near_names(era: str) -> None:
-    async with served() as place, place.client(era) as client:
+    async with serve_mcp() as gateway, gateway.client(era) as client:
         with pytest.raises(MCPError, match="did you mean tools:say-hello") as caught:
             await client.call_tool("say_helo")
         error = caught.value.error
         assert error.code == INVALID_PARAMS
         assert error.data["toolcrib/error"]["code"] == "TOOL_NOT_FOUND"
-        assert set(error.data["toolcrib/agentHints"]) >= ELEVEN
+        assert set(error.data["toolcrib/agentHints"]) >= HINT_FIELD_SET
 
 
 @pytest.mark.requirement("A1")
 async def test_a_malformed_name_is_a_protocol_error(era: str) -> None:
-    async with served() as place, place.client(era) as client:
+    async with serve_mcp() as gateway, gateway.client(era) as client:
         with pytest.raises(MCPError) as caught:
             await client.call_tool(":x")
         assert caught.value.error.code == INVALID_PARAMS
@@ -127,7 +135,7 @@ async def test_a_malformed_name_is_a_protocol_error(era: str) -> None:
 
 
 async def test_wrong_arguments_are_a_result_the_model_can_learn_from(era: str) -> None:
-    async with served() as place, place.client(era) as client:
+    async with serve_mcp() as gateway, gateway.client(era) as client:
         result = await client.call_tool("echo", {"text": 5})
         assert result.is_error
         error = meta_of(result)["toolcrib/error"]
@@ -140,7 +148,7 @@ async def test_wrong_arguments_are_a_result_the_model_can_learn_from(era: str) -
 
 
 async def test_what_a_tool_raises_stays_inside(era: str) -> None:
-    async with served() as place, place.client(era) as client:
+    async with serve_mcp() as gateway, gateway.client(era) as client:
         failed = await client.call_tool("fail_always")
         assert failed.is_error
         assert meta_of(failed)["toolcrib/error"]["code"] == "HANDLER_ERROR"
@@ -151,7 +159,7 @@ async def test_what_a_tool_raises_stays_inside(era: str) -> None:
 
 
 async def test_a_missing_permission_is_named_not_hidden(era: str) -> None:
-    async with served() as place, place.client(era) as client:
+    async with serve_mcp() as gateway, gateway.client(era) as client:
         result = await client.call_tool("read_secret")
         assert meta_of(result)["toolcrib/error"]["code"] == "PERMISSION_DENIED"
         assert "secrets:read" in text_of(result)
@@ -164,7 +172,7 @@ async def test_progress_reaches_a_client_that_asks_and_always_grows(era: str) ->
     async def hear(progress: float, total: float | None, message: str | None) -> None:
         heard.append((progress, total, message))
 
-    async with served() as place, place.client(era) as client:
+    async with serve_mcp() as gateway, gateway.client(era) as client:
         assert text_of(await client.call_tool("take_steps")) == "done"
         assert text_of(await client.call_tool("take_steps", progress_callback=hear)) == "done"
     assert [message for _, _, message in heard] == ["one", "still there", "two"]
@@ -174,26 +182,26 @@ async def test_progress_reaches_a_client_that_asks_and_always_grows(era: str) ->
 
 
 async def test_a_cancelled_call_is_cancelled_in_the_tool(era: str) -> None:
-    async with served() as place, place.client(era) as client, anyio.create_task_group() as tasks:
+    async with serve_mcp() as gateway, gateway.client(era) as client, anyio.create_task_group() as tasks:
 
         async def call() -> None:
             await client.call_tool("wait_forever")
 
         with anyio.fail_after(10):
             tasks.start_soon(call)
-            await place.happened.started.wait()
+            await gateway.events.started.wait()
             tasks.cancel_scope.cancel()
             with anyio.CancelScope(shield=True):
-                await place.happened.cancelled.wait()
+                await gateway.events.cancelled.wait()
 
 
 @pytest.mark.requirement("E5")
 async def test_where_a_call_comes_from_reaches_the_tool(era: str) -> None:
     trace = "0af7651916cd43dd8448eb211c80319c"
     meta: Any = {"traceparent": f"00-{trace}-b7ad6b7169203331-01", "toolcrib/correlationId": "order-7"}
-    async with served() as place, place.client(era) as client:
+    async with serve_mcp() as gateway, gateway.client(era) as client:
         result = await client.call_tool("echo", {"text": "hi"}, meta=meta)
-        context = place.happened.contexts[0]
+        context = gateway.events.contexts[0]
         assert context.trace_id.replace("-", "") == trace
         assert meta_of(result)["toolcrib/metadata"]["traceId"] == context.trace_id
         assert meta_of(result)["toolcrib/metadata"]["correlationId"] == context.correlation_id
@@ -203,9 +211,9 @@ async def test_where_a_call_comes_from_reaches_the_tool(era: str) -> None:
 
 
 async def test_more_than_a_page_of_tools_is_paged(era: str) -> None:
-    async with served() as place, place.client(era) as client:
+    async with serve_mcp() as gateway, gateway.client(era) as client:
         many = [a_tool(f"tools:number-{number}") for number in range(2100)]
-        place.put(*many)
+        gateway.put(*many)
         names: list[str] = []
         sizes: list[int] = []
         cursor: str | None = None
@@ -215,7 +223,7 @@ async def test_more_than_a_page_of_tools_is_paged(era: str) -> None:
             sizes.append(len(page.tools))
             cursor = page.next_cursor
         assert sizes[:2] == [1000, 1000]
-        assert len(set(names)) == len(names) == len(place.runtime.gateway.tools(CALLERS["bob"]))
+        assert len(set(names)) == len(names) == len(gateway.runtime.gateway.tools(CALLERS["bob"]))
         with pytest.raises(MCPError, match="no such cursor") as caught:
             await client.list_tools(cursor="7")
         assert caught.value.error.code == INVALID_REQUEST
@@ -224,23 +232,23 @@ async def test_more_than_a_page_of_tools_is_paged(era: str) -> None:
 async def test_definitions_are_kept_up_to_a_number(era: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tool_list, "_MIN_KEPT", 1)
     monkeypatch.setattr(tool_list, "_KEPT_PER_TOOL", 0)
-    async with served() as place, place.client(era, "carol") as client:
+    async with serve_mcp() as gateway, gateway.client(era, "carol") as client:
         page = await client.list_tools()
         assert {tool.name for tool in page.tools} == {"echo", "say_hello"}
         assert page.next_cursor is None
 
 
 async def test_an_annotation_that_breaks_the_protocol_is_left_out_alone(era: str) -> None:
-    async with served() as place, place.client(era) as client:
-        place.put(a_tool("tools:odd", annotations={"title": 5, "openWorldHint": "no", "vendor": 1}))
+    async with serve_mcp() as gateway, gateway.client(era) as client:
+        gateway.put(a_tool("tools:odd", annotations={"title": 5, "openWorldHint": "no", "vendor": 1}))
         odd = next(tool for tool in (await client.list_tools()).tools if tool.name == "odd")
         assert odd.annotations is not None
         assert (odd.annotations.title, odd.annotations.open_world_hint) == (None, None)
 
 
 async def test_announces_tools_and_nothing_else(era: str) -> None:
-    async with served() as place:
-        client = place.client("auto" if era != "legacy" else era)
+    async with serve_mcp() as gateway:
+        client = gateway.client("auto" if era != "legacy" else era)
         async with client:
             offered = client.server_capabilities.model_dump(exclude_none=True, exclude_defaults=True)
             assert {name for name, value in offered.items() if value} == {"tools"}

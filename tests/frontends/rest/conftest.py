@@ -4,7 +4,7 @@ from collections.abc import AsyncGenerator
 
 import pytest
 
-from tests.frontends.rest.bench import CONFIG, TOOLS
+from tests.frontends.rest.tools import CONFIG, TOOLS
 from tests.gateways import InProcessGateway, open_gateway
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.frontends.rest.people import NOTES, TOOL, register
+from tests.frontends.rest.app_setup import NOTES, TOOL, register
 from tests.gateways import InProcessGateway
 
 pytestmark = [pytest.mark.anyio, pytest.mark.requirement("D2")]

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from tests.frontends.rest.people import NOTES, move_in, register
+from tests.frontends.rest.app_setup import NOTES, install_for_user, register
 from tests.gateways import InProcessGateway
 
 pytestmark = [pytest.mark.anyio, pytest.mark.requirement("D11")]
@@ -14,7 +14,7 @@ ALL = "/api/sdk/simple-storage/ann%40x.org"
 
 async def test_what_an_app_keeps(gateway: InProcessGateway) -> None:
     key = f"{NOTES}:{await register(gateway)}"
-    await move_in(gateway, "ann%40x.org")
+    await install_for_user(gateway, "ann%40x.org")
     assert (await gateway.ask("GET", ALL, key=key)).json == {"success": True, "data": {}}
     put = await gateway.ask("PUT", ALL, key=key, body={"data": {"a/b": "1", "c": "2"}})
     assert put.json == {"success": True}
@@ -32,7 +32,7 @@ async def test_what_an_app_keeps(gateway: InProcessGateway) -> None:
 async def test_an_app_shows_its_own_key_and_reaches_its_own_things(gateway: InProcessGateway) -> None:
     one = await register(gateway)
     other = await register(gateway, "com.example.other")
-    await move_in(gateway, "ann%40x.org")
+    await install_for_user(gateway, "ann%40x.org")
     await gateway.ask("PUT", ALL, key=f"{NOTES}:{one}", body={"data": {"a": "1"}})
     for key in (None, one, f"{NOTES}:", f":{one}", f"{NOTES}:{other}", f"com.example.none:{one}"):
         reply = await gateway.ask("GET", ALL, key=key)
@@ -48,7 +48,7 @@ async def test_an_app_shows_its_own_key_and_reaches_its_own_things(gateway: InPr
 
 async def test_bodies_that_cannot_be(gateway: InProcessGateway) -> None:
     key = f"{NOTES}:{await register(gateway)}"
-    await move_in(gateway, "ann%40x.org")
+    await install_for_user(gateway, "ann%40x.org")
     wrong: list[Any] = [{}, [], {"data": []}, {"data": {"a": 1}}, {"data": {}, "b": 1}, {"data": {"": "x"}}]
     for body in wrong:
         assert (await gateway.ask("PUT", ALL, key=key, body=body)).code == "INVALID_REQUEST"

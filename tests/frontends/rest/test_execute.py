@@ -7,9 +7,9 @@ from uuid import UUID
 import anyio
 import pytest
 
-from tests.eleven import ELEVEN
-from tests.frontends.rest.bench import Waiting
+from tests.frontends.rest.tools import WaitingTool
 from tests.gateways import ADMIN, HOST, AsgiConnection, InProcessGateway, open_gateway, scope
+from tests.hint_fields import HINT_FIELD_SET
 from toolcrib.frontends.rest import execute
 from toolcrib.gateway import ARGUMENT_BYTES
 
@@ -27,7 +27,7 @@ def whole(reply: Any) -> None:
         "metadata",
         "mentraExtensions",
     }
-    assert set(reply["agentHints"]) >= ELEVEN
+    assert set(reply["agentHints"]) >= HINT_FIELD_SET
     assert isinstance(reply["message"], str)
     assert reply["message"]
     UUID(reply["metadata"]["traceId"])
@@ -172,7 +172,7 @@ async def test_who_calls_is_told_to_the_tool(gateway: InProcessGateway) -> None:
 
 
 async def test_the_caller_decides_how_long_it_waits() -> None:
-    waiting = Waiting()
+    waiting = WaitingTool()
     async with open_gateway(tools=[waiting.tool()]) as gateway:
         with anyio.fail_after(10):
             reply = await gateway.call("wait", headers={"x-timeout-ms": "20"})
@@ -228,7 +228,7 @@ def asked(body: bytes) -> dict[str, Any]:
 
 
 async def test_a_client_that_leaves_takes_the_call_with_it() -> None:
-    waiting, gone = Waiting(), anyio.Event()
+    waiting, gone = WaitingTool(), anyio.Event()
     async with open_gateway(tools=[waiting.tool()]) as gateway:
         teller = AsgiConnection(b'{"name": "wait"}', leaves=gone)
         with anyio.fail_after(10):
@@ -242,7 +242,7 @@ async def test_a_client_that_leaves_takes_the_call_with_it() -> None:
 
 
 async def test_a_quiet_stream_is_kept_alive(monkeypatch: pytest.MonkeyPatch) -> None:
-    waiting = Waiting()
+    waiting = WaitingTool()
     monkeypatch.setattr(execute.ExecuteRoute.__init__, "__kwdefaults__", {"keep_alive": 0.001})
     async with open_gateway(tools=[waiting.tool()]) as gateway:
         gone = anyio.Event()

@@ -13,7 +13,7 @@ from toolcrib.sdk import AnyTool
 pytestmark = [pytest.mark.anyio, pytest.mark.requirement("E12")]
 
 
-class Till:
+class Payments:
     """Takes money, and tells how often it did."""
 
     def __init__(self) -> None:
@@ -43,13 +43,13 @@ class Till:
 
 
 @pytest.fixture
-async def till() -> Till:
-    return Till()
+async def payments() -> Payments:
+    return Payments()
 
 
 @pytest.fixture
-async def gateway(till: Till) -> AsyncGenerator[InProcessGateway]:
-    async with open_gateway(tools=till.tools()) as opened:
+async def gateway(payments: Payments) -> AsyncGenerator[InProcessGateway]:
+    async with open_gateway(tools=payments.tools()) as opened:
         yield opened
 
 
@@ -58,9 +58,11 @@ async def pay(gateway: InProcessGateway, key: object = "k", amount: int = 5, **m
     return await gateway.ask("POST", "/api/tools/execute", body=body, **more)
 
 
-async def test_a_payment_that_is_sent_twice_is_made_once(gateway: InProcessGateway, till: Till) -> None:
+async def test_a_payment_that_is_sent_twice_is_made_once(
+    gateway: InProcessGateway, payments: Payments
+) -> None:
     first, again = await pay(gateway), await pay(gateway)
-    assert (first.status, again.status, till.taken) == (200, 200, 1)
+    assert (first.status, again.status, payments.taken) == (200, 200, 1)
     assert first.json["data"] == again.json["data"] == {"amount": 5, "payment": 1}
     assert first.json["message"] == again.json["message"]
     assert len(again.json["agentHints"]) >= 11
@@ -70,17 +72,19 @@ async def test_a_payment_that_is_sent_twice_is_made_once(gateway: InProcessGatew
     assert again.headers["idempotency-replayed"] == "true"
 
 
-async def test_a_key_in_a_header_is_the_same_key_quoted_or_not(gateway: InProcessGateway, till: Till) -> None:
+async def test_a_key_in_a_header_is_the_same_key_quoted_or_not(
+    gateway: InProcessGateway, payments: Payments
+) -> None:
     await pay(gateway, "k-1")
     for value in ("k-1", '"k-1"'):
         reply = await gateway.call("pay", {"amount": 5}, headers={"idempotency-key": value})
         assert reply.headers["idempotency-replayed"] == "true"
     assert (await pay(gateway, "k-1", headers={"idempotency-key": "k-1"})).json["data"]["payment"] == 1
     assert (await pay(gateway, "k-1", headers={"idempotency-key": "k-2"})).status == 400
-    assert till.taken == 1
+    assert payments.taken == 1
 
 
-async def test_what_is_no_key_is_refused_with_its_path(gateway: InProcessGateway, till: Till) -> None:
+async def test_what_is_no_key_is_refused_with_its_path(gateway: InProcessGateway, payments: Payments) -> None:
     for key in ("", " ", "a b", "a\n", "\xe4", "k" * 256, 3, ["k"], {"k": 1}, True):
         reply = await pay(gateway, key)
         assert (reply.status, reply.code) == (400, "INVALID_REQUEST"), key
@@ -89,33 +93,35 @@ async def test_what_is_no_key_is_refused_with_its_path(gateway: InProcessGateway
         reply = await gateway.call("pay", {"amount": 5}, headers={"idempotency-key": value})
         assert (reply.status, reply.code) == (400, "INVALID_REQUEST"), value
         assert reply.json["error"]["path"] == "Idempotency-Key"
-    assert till.taken == 0
+    assert payments.taken == 0
 
 
-async def test_the_longest_key_and_none_at_all_are_taken(gateway: InProcessGateway, till: Till) -> None:
+async def test_the_longest_key_and_none_at_all_are_taken(
+    gateway: InProcessGateway, payments: Payments
+) -> None:
     for key in ("!~" * 127 + "k", None, None):
         assert (await pay(gateway, key)).status == 200
-    assert till.taken == 3
+    assert payments.taken == 3
 
 
 @pytest.mark.check(25)
-async def test_another_body_under_the_same_key_is_422(gateway: InProcessGateway, till: Till) -> None:
+async def test_another_body_under_the_same_key_is_422(gateway: InProcessGateway, payments: Payments) -> None:
     await pay(gateway, amount=5)
     reply = await pay(gateway, amount=6)
-    assert (reply.status, reply.code, till.taken) == (422, "IDEMPOTENCY_MISMATCH", 1)
+    assert (reply.status, reply.code, payments.taken) == (422, "IDEMPOTENCY_MISMATCH", 1)
 
 
 async def test_the_same_tool_under_another_of_its_names_is_the_same_request(
-    gateway: InProcessGateway, till: Till
+    gateway: InProcessGateway, payments: Payments
 ) -> None:
     await pay(gateway)
     body = {"name": "tools:pay", "arguments": '{"amount": 5}', "idempotencyKey": "k"}
     reply = await gateway.ask("POST", "/api/tools/execute", body=body)
-    assert (reply.json["data"]["payment"], till.taken) == (1, 1)
+    assert (reply.json["data"]["payment"], payments.taken) == (1, 1)
 
 
 @pytest.mark.check(25)
-async def test_while_it_runs_the_same_key_is_409(gateway: InProcessGateway, till: Till) -> None:
+async def test_while_it_runs_the_same_key_is_409(gateway: InProcessGateway, payments: Payments) -> None:
     replies: list[Reply] = []
     body = {"name": "pay-slowly", "idempotencyKey": "k"}
 
@@ -124,40 +130,42 @@ async def test_while_it_runs_the_same_key_is_409(gateway: InProcessGateway, till
 
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(ask)
-        await till.reached.wait()
+        await payments.reached.wait()
         await ask()
-        till.gate.set()
+        payments.gate.set()
     early, done = replies
     error = early.json["error"]
     assert (early.status, early.code, error["retryable"]) == (409, "IN_PROGRESS", True)
     assert int(early.headers["retry-after"]) >= error["retryAfter"] > 0
-    assert (done.json["data"], till.taken) == (1, 1)
+    assert (done.json["data"], payments.taken) == (1, 1)
     await ask()
     assert replies[-1].json["data"] == 1
 
 
 async def test_a_key_on_a_question_is_taken_and_kept_for_nothing(
-    gateway: InProcessGateway, till: Till
+    gateway: InProcessGateway, payments: Payments
 ) -> None:
     body = {"name": "count-payments", "idempotencyKey": "k"}
     assert (await gateway.ask("POST", "/api/tools/execute", body=body)).json["data"] == 0
     await pay(gateway)
     assert (await gateway.ask("POST", "/api/tools/execute", body=body)).json["data"] == 1
-    assert till.taken == 1
+    assert payments.taken == 1
 
 
-async def test_keys_of_two_callers_are_two(gateway: InProcessGateway, till: Till) -> None:
+async def test_keys_of_two_callers_are_two(gateway: InProcessGateway, payments: Payments) -> None:
     one, two = await gateway.key("one"), await gateway.key("two")
     await pay(gateway, key="k")
     for caller in (one, two, one):
         body = {"name": "pay", "arguments": {"amount": 5}, "idempotencyKey": "k"}
         assert (await gateway.ask("POST", "/api/tools/execute", body=body, key=caller)).status == 200
-    assert till.taken == 3
+    assert payments.taken == 3
 
 
-async def test_a_stream_tells_what_is_kept_as_its_result(gateway: InProcessGateway, till: Till) -> None:
+async def test_a_stream_tells_what_is_kept_as_its_result(
+    gateway: InProcessGateway, payments: Payments
+) -> None:
     await pay(gateway)
     reply = await pay(gateway, headers={"accept": "text/event-stream"})
     assert b"event: result" in reply.body
     assert b'"payment":1' in reply.body
-    assert till.taken == 1
+    assert payments.taken == 1

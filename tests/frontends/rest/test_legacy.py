@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tests.frontends.rest.people import NOTES, TOOL, move_in, register
+from tests.frontends.rest.app_setup import NOTES, TOOL, install_for_user, register
 from tests.gateways import InProcessGateway, open_gateway
 from toolcrib.frontends.rest.legacy import SILENT, replied
 from toolcrib.model import Ask, Result, Voice
@@ -39,7 +39,7 @@ FAILING: list[tuple[Any, int, str]] = [
 
 async def test_tools_in_the_old_shape(gateway: InProcessGateway) -> None:
     await register(gateway)
-    await move_in(gateway, language="de")
+    await install_for_user(gateway, language="de")
     listed = await gateway.ask("GET", APP_TOOLS)
     assert listed.json == [{**OLD, "activationPhrases": ["note"]}]
     assert listed.headers["deprecation"].startswith("@")
@@ -60,7 +60,7 @@ async def test_a_definition_of_the_old_shape_comes_back_as_it_was_sent(gateway: 
 
 async def test_a_call_goes_the_way_of_all_calls(gateway: InProcessGateway) -> None:
     await register(gateway, publicUrl=None)
-    await move_in(gateway)
+    await install_for_user(gateway)
     for body, status, code in FAILING:
         reply = await gateway.ask("POST", CALL, body=body)
         assert (reply.status, reply.json["status"], reply.code) == (status, "error", code), body
@@ -88,7 +88,7 @@ async def test_replies() -> None:
 
 async def test_acting_for_another_takes_a_key_that_may(gateway: InProcessGateway) -> None:
     await register(gateway)
-    await move_in(gateway)
+    await install_for_user(gateway)
     plain, anns = await gateway.key("plain"), await gateway.key("anns", user="ann")
     body = {"toolId": "nothing", "userId": "ann"}
     assert (await gateway.ask("POST", CALL, body=body, key=plain)).code == "SCOPE_DENIED"

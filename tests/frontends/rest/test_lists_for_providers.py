@@ -8,7 +8,7 @@ import anyio
 import pytest
 from anyio.lowlevel import checkpoint
 
-from tests.frontends.rest.bench import TOOLS
+from tests.frontends.rest.tools import TOOLS
 from tests.gateways import InProcessGateway, open_gateway
 from toolcrib import Registry
 from toolcrib.formats import PROVIDERS

@@ -7,7 +7,7 @@ import anyio
 import pytest
 
 from tests.contracts.dialogues import DIALOGUES, Reply, Said
-from tests.frontends.rest.bench import TOOLS, Waiting
+from tests.frontends.rest.tools import TOOLS, WaitingTool
 from tests.gateways import InProcessGateway, open_gateway
 from tests.waiting import until
 from toolcrib import create_tool
@@ -127,7 +127,7 @@ async def test_a_message_without_calls_is_answered_with_nothing(gateway: InProce
 
 
 async def test_who_waits_no_longer_is_answered_for_what_is_done(gateway: InProcessGateway) -> None:
-    waiting = Waiting()
+    waiting = WaitingTool()
     async with open_gateway(tools=[*TOOLS, waiting.tool()]) as opened:
         calls = (add("a", a=1), Said(id="b", name="wait"))
         replies = await answer(opened, "anthropic", *calls, headers={"x-timeout-ms": "300"})
@@ -151,7 +151,7 @@ async def test_calls_are_recorded_with_their_provider_and_refused_while_the_gate
 
 
 async def test_one_who_is_cut_off_leaves_nothing_running() -> None:
-    waiting = Waiting()
+    waiting = WaitingTool()
     async with open_gateway(tools=[waiting.tool()]) as opened, anyio.create_task_group() as tasks:
         tasks.start_soon(answer, opened, "anthropic", Said(id="a", name="wait"))
         await until(waiting.started.is_set)

@@ -5,7 +5,7 @@ from urllib.parse import quote
 
 import pytest
 
-from tests.frontends.rest.people import NOTES, move_in, register
+from tests.frontends.rest.app_setup import NOTES, install_for_user, register
 from tests.gateways import InProcessGateway
 
 pytestmark = [pytest.mark.anyio, pytest.mark.requirement("D3")]
@@ -29,7 +29,7 @@ async def test_the_next_list_is_right_after_every_change(gateway: InProcessGatew
     await register(gateway, hardwareRequirements=[{"type": "CAMERA", "level": "REQUIRED"}])
     ann: Any = {"headers": {"x-user-id": "ann"}}
     assert (await gateway.ask("GET", "/api/tools", **ann)).code == "NO_SESSION"
-    await move_in(gateway)
+    await install_for_user(gateway)
     assert await names(gateway, **ann) == [f"{NOTES}:add"]
     for method, path, body, there in (
         ("PUT", "session", {"device": "Even Realities G1"}, False),
@@ -76,7 +76,7 @@ async def test_settings_come_with_the_install(gateway: InProcessGateway) -> None
 @pytest.mark.requirement("D13")
 async def test_usage_is_counted_per_user_and_app(gateway: InProcessGateway) -> None:
     await register(gateway)
-    await move_in(gateway)
+    await install_for_user(gateway)
     ann: Any = {"headers": {"x-user-id": "ann"}}
     await gateway.call(f"{NOTES}:add", {"text": "x"}, **ann)
     await gateway.call("tools:add", {"a": 1}, **ann)

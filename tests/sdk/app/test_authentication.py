@@ -4,7 +4,7 @@ from time import time
 
 import pytest
 
-from tests.sdk.app.cloud import KEY, an_app
+from tests.sdk.app.fake_gateway import KEY, an_app
 from toolcrib.sdk import AppServer
 from toolcrib.sdk.app.authentication import GatewayAuthentication
 

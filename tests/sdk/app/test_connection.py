@@ -9,7 +9,7 @@ from websockets.asyncio.server import ServerConnection, serve
 from websockets.datastructures import Headers
 from websockets.http11 import Request, Response
 
-from tests.sdk.app.cloud import PACKAGE, USER, Cloud, an_app, cloud
+from tests.sdk.app.fake_gateway import PACKAGE, USER, FakeGateway, an_app, fake_gateway
 from tests.waiting import until
 from toolcrib.apps import messages
 from toolcrib.model import JsonObject
@@ -42,7 +42,7 @@ def refusing(code: str) -> Callable[[JsonObject], JsonObject]:
 
 async def test_a_broken_connection_is_opened_again_and_goes_on() -> None:
     app, ended = noted()
-    async with cloud(app) as gateway:
+    async with fake_gateway(app) as gateway:
         await gateway.begin()
         session = app.session(USER)
         assert session is not None
@@ -60,7 +60,7 @@ async def test_a_broken_connection_is_opened_again_and_goes_on() -> None:
 @pytest.mark.parametrize("code", [1000, 1001, 1008])
 async def test_a_connection_that_was_meant_to_end_stays_so(code: int) -> None:
     app, ended = noted()
-    async with cloud(app) as gateway:
+    async with fake_gateway(app) as gateway:
         await gateway.begin()
         await gateway.say(messages.app_stopped(f"{USER}-{PACKAGE}", reason="idle", now=time()))
         await gateway.sockets[-1].close(code)
@@ -71,7 +71,7 @@ async def test_a_connection_that_was_meant_to_end_stays_so(code: int) -> None:
 
 async def test_it_gives_up_after_three_attempts() -> None:
     app, ended = noted()
-    async with cloud(app) as gateway:
+    async with fake_gateway(app) as gateway:
         await gateway.begin()
         gateway.welcome = lambda _: None
         session = app.session(USER)
@@ -88,7 +88,7 @@ async def test_it_gives_up_after_three_attempts() -> None:
 
 async def test_it_gives_up_at_once_where_it_is_not_let_in_again() -> None:
     app, ended = noted()
-    async with cloud(app) as gateway:
+    async with fake_gateway(app) as gateway:
         await gateway.begin()
         gateway.welcome = refusing("APP_NOT_STARTED")
         await gateway.sockets[-1].close(1011)
@@ -98,7 +98,7 @@ async def test_it_gives_up_at_once_where_it_is_not_let_in_again() -> None:
 
 async def test_a_gateway_that_does_not_let_it_in() -> None:
     app, ended = noted()
-    async with cloud(app) as gateway:
+    async with fake_gateway(app) as gateway:
         gateway.welcome = refusing("INVALID_API_KEY")
         answer = await gateway.begin()
         assert (answer.status, answer.json["status"]) == (500, "error")
@@ -112,7 +112,7 @@ async def test_a_gateway_that_does_not_let_it_in() -> None:
 
 async def test_a_session_that_begins_anew_takes_the_place_of_the_old() -> None:
     app, ended = noted()
-    async with cloud(app) as gateway:
+    async with fake_gateway(app) as gateway:
         await gateway.begin()
         first = app.session(USER)
         await gateway.begin()
@@ -126,7 +126,7 @@ async def test_a_session_that_begins_anew_takes_the_place_of_the_old() -> None:
 
 async def test_all_sessions_are_given_up_at_the_end() -> None:
     app, ended = noted()
-    async with cloud(app) as gateway:
+    async with fake_gateway(app) as gateway:
         for user in ("ada", "bob"):
             await gateway.begin(user)
     assert [each["reason"] for each in gateway.of("ownership_release")] == ["clean_shutdown"] * 2
@@ -140,7 +140,7 @@ async def test_an_app_that_fails_to_begin(caplog: pytest.LogCaptureFixture) -> N
     async def begin(session: AppSession) -> None:
         raise LookupError("kaput")
 
-    async with cloud(app) as gateway:
+    async with fake_gateway(app) as gateway:
         answer = await gateway.begin()
         assert (answer.status, answer.json["status"]) == (500, "error")
         assert "kaput" not in str(answer.json)
@@ -162,7 +162,7 @@ async def test_two_users_at_once() -> None:
         await both.wait()
         await session.layouts.show_text_wall(session.user_id)
 
-    async with cloud(app) as gateway:
+    async with fake_gateway(app) as gateway:
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(gateway.begin, "ada")
             tasks.start_soon(gateway.begin, "bob")
@@ -187,10 +187,10 @@ async def test_an_app_that_never_gets_ready_holds_nothing_up() -> None:
             begun.set()
             await anyio.sleep_forever()
 
-    async def ask(gateway: Cloud) -> None:
+    async def ask(gateway: FakeGateway) -> None:
         answers.append((await gateway.begin()).status)
 
-    async with cloud(app) as gateway, anyio.create_task_group() as tasks:
+    async with fake_gateway(app) as gateway, anyio.create_task_group() as tasks:
         tasks.start_soon(ask, gateway)
         await begun.wait()
         assert (await gateway.begin()).status == 200
@@ -207,7 +207,7 @@ async def test_no_redirect_leads_the_apps_key_elsewhere() -> None:
     async def elsewhere(socket: ServerConnection) -> None:
         shown.extend([str(frame) async for frame in socket])
 
-    async with cloud(app) as gateway, serve(elsewhere, "127.0.0.1", 0) as stranger:
+    async with fake_gateway(app) as gateway, serve(elsewhere, "127.0.0.1", 0) as stranger:
         port = next(iter(stranger.sockets)).getsockname()[1]
 
         def redirects(socket: ServerConnection, request: Request) -> Response:

@@ -9,7 +9,7 @@ import aiohttp
 import orjson
 import pytest
 
-from tests.served import Served, served
+from tests.gateway_process import GatewayProcess, gateway_process
 from tests.waiting import until
 from toolcrib.model import JsonObject
 from toolcrib.sdk import AppContext, AppServer, AppSession, ToolResult, Transcription, create_tool
@@ -23,7 +23,7 @@ ABOUT: dict[str, Any] = {"name": "Reminders", "appType": "background", "hardware
 class Operator:
     """Asks a gateway as its admin, for a user."""
 
-    def __init__(self, gateway: Served, http: aiohttp.ClientSession) -> None:
+    def __init__(self, gateway: GatewayProcess, http: aiohttp.ClientSession) -> None:
         self._gateway, self._http = gateway, http
 
     async def ask(self, method: str, path: str, body: JsonObject | None = None, **headers: str) -> Any:
@@ -53,7 +53,7 @@ class Operator:
 @asynccontextmanager
 async def started(home: Path) -> AsyncGenerator[tuple[Operator, str]]:
     """A gateway with the app added; gives its API key."""
-    async with served(home, demo=False) as gateway, aiohttp.ClientSession() as http:
+    async with gateway_process(home, demo=False) as gateway, aiohttp.ClientSession() as http:
         operator = Operator(gateway, http)
         key = (await operator.ask("PUT", f"/api/apps/{PACKAGE}", ABOUT))["apiKey"]
         yield operator, key

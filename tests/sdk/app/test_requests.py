@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.sdk.app.cloud import USER, an_app, proof
+from tests.sdk.app.fake_gateway import USER, an_app, proof
 from toolcrib.sdk import create_tool
 
 pytestmark = pytest.mark.anyio

@@ -7,7 +7,17 @@ import anyio
 import orjson
 import pytest
 
-from tests.sdk.app.cloud import KEY, PACKAGE, USER, Cloud, an_app, call_body, cloud, one, proof
+from tests.sdk.app.fake_gateway import (
+    KEY,
+    PACKAGE,
+    USER,
+    FakeGateway,
+    an_app,
+    call_body,
+    fake_gateway,
+    one,
+    proof,
+)
 from toolcrib.apps.signature import HEADER, KEY_HEADER, digest
 from toolcrib.sdk import AppContext, AppServer, BusinessRuleError, ToolContext, ToolResult, create_tool
 from toolcrib.sdk.app import asgi
@@ -50,7 +60,7 @@ def reminders() -> AppServer:
 
 
 async def test_calls_and_their_ends() -> None:
-    async with cloud(reminders()) as gateway:
+    async with fake_gateway(reminders()) as gateway:
         done = await gateway.call("add_reminder", {"text": "milk"}, activatedForTool=True)
         assert (done.status, done.json) == (
             200,
@@ -81,7 +91,7 @@ async def test_calls_and_their_ends() -> None:
 
 @pytest.mark.requirement("D15")
 async def test_the_errors_of_a_tool_call() -> None:
-    async with cloud(reminders()) as gateway:
+    async with fake_gateway(reminders()) as gateway:
         raised = await gateway.call("broken")
         assert raised.status == 200
         error = raised.json["error"]
@@ -98,14 +108,14 @@ async def test_a_fault_of_ours_is_500(
         raise RuntimeError("a secret")
 
     monkeypatch.setattr("toolcrib.sdk.app.request_handlers.RequestHandlers._context", fail)
-    async with cloud(reminders()) as gateway:
+    async with fake_gateway(reminders()) as gateway:
         answer = await gateway.call("ready")
     assert (answer.status, answer.json["error"]["code"]) == (500, "EXECUTION_ERROR")
     assert "secret" not in str(answer.json)
     assert "a secret" in caplog.text
 
 
-async def refused(gateway: Cloud, body: bytes, headers: dict[str, str], path: str = "/tool") -> str:
+async def refused(gateway: FakeGateway, body: bytes, headers: dict[str, str], path: str = "/tool") -> str:
     """Post what must be refused as unauthenticated; return the message."""
     answer = await gateway.post(path, body, headers)
     assert (answer.status, answer.json["success"]) == (401, False)
@@ -116,7 +126,7 @@ async def refused(gateway: Cloud, body: bytes, headers: dict[str, str], path: st
 async def test_who_may_call() -> None:
     body = orjson.dumps(call_body("ready"))
     good = proof(body, user=USER, tool="ready")
-    async with cloud(reminders()) as gateway:
+    async with fake_gateway(reminders()) as gateway:
         assert (await gateway.post("/tool", body, good)).status == 200
         assert KEY_HEADER in await refused(gateway, body, {})
         assert KEY_HEADER in await refused(gateway, body, {**good, KEY_HEADER: KEY})
@@ -135,7 +145,7 @@ async def test_a_signature_holds_for_a_minute() -> None:
     app.register_tool(create_tool(name="ready", handler=one))
     body = orjson.dumps(call_body("ready"))
     headers = proof(body, user=USER, tool="ready", now=moment[0])
-    async with cloud(app) as gateway:
+    async with fake_gateway(app) as gateway:
         moment[0] += 59
         assert (await gateway.post("/tool", body, headers)).status == 200
         moment[0] += 2
@@ -146,7 +156,7 @@ async def test_without_signatures_the_key_still_counts() -> None:
     app = an_app(signed=False, gateway="http://127.0.0.1:9")
     app.register_tool(create_tool(name="ready", handler=one))
     body = orjson.dumps(call_body("ready"))
-    async with cloud(app) as gateway:
+    async with fake_gateway(app) as gateway:
         assert (await gateway.post("/tool", body, {KEY_HEADER: digest(KEY)})).json["content"] == 1
         await refused(gateway, body, {})
         elsewhere = await gateway.begin()
@@ -167,7 +177,7 @@ async def test_without_signatures_the_key_still_counts() -> None:
     ids=range(14),
 )
 async def test_bodies_that_are_no_call(body: bytes) -> None:
-    async with cloud(reminders()) as gateway:
+    async with fake_gateway(reminders()) as gateway:
         answer = await gateway.post("/tool", body, proof(body, user="u", tool="ready"))
     assert (answer.status, answer.json["error"]["code"]) == (400, "INVALID_REQUEST")
 
@@ -179,7 +189,7 @@ async def test_large_bodies_are_not_read() -> None:
         for _ in range(17):
             yield b"x" * (1 << 16)
 
-    async with cloud(reminders()) as gateway:
+    async with fake_gateway(reminders()) as gateway:
         async with gateway.http.post(f"{gateway.app}/tool", data=large) as response:
             assert (response.status, (await response.json())["error"]["code"]) == (413, "PAYLOAD_TOO_LARGE")
         async with gateway.http.post(f"{gateway.app}/tool", data=pieces()) as response:
@@ -194,7 +204,7 @@ async def test_a_body_that_does_not_come_is_not_waited_for(monkeypatch: pytest.M
         yield b"{"
         await never.wait()
 
-    async with cloud(reminders()) as gateway:
+    async with fake_gateway(reminders()) as gateway:
         with anyio.fail_after(5):
             async with gateway.http.post(f"{gateway.app}/tool", data=pieces()) as response:
                 assert (response.status, (await response.json())["error"]["code"]) == (400, "INVALID_REQUEST")
@@ -202,7 +212,7 @@ async def test_a_body_that_does_not_come_is_not_waited_for(monkeypatch: pytest.M
 
 
 async def test_health_and_what_is_not_there() -> None:
-    async with cloud(reminders()) as gateway:
+    async with fake_gateway(reminders()) as gateway:
         async with gateway.http.get(f"{gateway.app}/health") as response:
             assert await response.json() == {"status": "healthy", "app": PACKAGE, "activeSessions": 0}
         async with gateway.http.get(f"{gateway.app}/tool") as response:

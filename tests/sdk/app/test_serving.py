@@ -9,7 +9,7 @@ from urllib.request import urlopen
 import anyio
 import pytest
 
-from tests.sdk.app.cloud import PACKAGE, an_app
+from tests.sdk.app.fake_gateway import PACKAGE, an_app
 
 pytestmark = [pytest.mark.anyio, pytest.mark.slow]
 

@@ -6,7 +6,7 @@ from typing import Any
 import anyio
 import pytest
 
-from tests.sdk.app.cloud import KEY, PACKAGE, USER, ack, an_app, cloud
+from tests.sdk.app.fake_gateway import KEY, PACKAGE, USER, ack, an_app, fake_gateway
 from tests.waiting import until
 from toolcrib.apps import layouts, messages
 from toolcrib.sdk import AppContext, AppSession, SessionEnded, Spoken, Transcription, create_tool
@@ -35,7 +35,7 @@ async def test_what_it_shows() -> None:
         await session.layouts.clear()
         await session.foreground()
 
-    async with cloud(app) as gateway:
+    async with fake_gateway(app) as gateway:
         await gateway.begin()
         await gateway.heard("foreground_request")
         shown = gateway.of("display_event")
@@ -58,7 +58,7 @@ async def test_it_begins_and_ends() -> None:
     def end(session: AppSession, reason: str) -> None:
         ended.append(reason)
 
-    async with cloud(app) as gateway:
+    async with fake_gateway(app) as gateway:
         answer = await gateway.begin()
         assert (answer.status, answer.json) == (200, {"status": "success"})
         init = gateway.frames[0]
@@ -92,7 +92,7 @@ async def test_a_tool_call_has_the_session_and_reports_over_it() -> None:
     app.register_tool(create_tool(name="work", handler=work))
     app.register_tool(create_tool(name="threaded", handler=work_in_a_thread))
 
-    async with cloud(app) as gateway:
+    async with fake_gateway(app) as gateway:
         without = await gateway.call("work", callId="c0")
         assert without.json["content"] == "done"
         await gateway.begin()
@@ -131,7 +131,7 @@ async def test_a_call_waits_until_the_app_is_ready(monkeypatch: pytest.MonkeyPat
         order.append("call")
 
     app.register_tool(create_tool(name="work", handler=work))
-    async with cloud(app) as gateway, anyio.create_task_group() as tasks:
+    async with fake_gateway(app) as gateway, anyio.create_task_group() as tasks:
         tasks.start_soon(gateway.begin)
         await begun.wait()
         tasks.start_soon(gateway.call, "work")
@@ -149,7 +149,7 @@ async def test_what_users_say() -> None:
     def anything(session: AppSession, words: Transcription) -> None:
         heard.append((session.user_id, words.text, words.language, words.is_final))
 
-    async with cloud(app) as gateway:
+    async with fake_gateway(app) as gateway:
         await gateway.begin()
         update = await gateway.heard("subscription_update")
         assert update["subscriptions"] == ["transcription"]
@@ -173,7 +173,7 @@ async def test_languages_and_handlers_that_come_and_go(caplog: pytest.LogCapture
         spoken = await session.audio.speak(f"echo {words.text} & more")
         heard.append(f"{words.text} {spoken.success}")
 
-    async with cloud(app) as gateway:
+    async with fake_gateway(app) as gateway:
         await gateway.begin()
         assert (await gateway.heard("subscription_update"))["subscriptions"] == ["transcription:de"]
         session = app.session(USER)
@@ -198,7 +198,7 @@ async def test_languages_and_handlers_that_come_and_go(caplog: pytest.LogCapture
 
 async def test_speech_that_fails() -> None:
     app = an_app()
-    async with cloud(app) as gateway:
+    async with fake_gateway(app) as gateway:
         await gateway.begin()
         session = app.session(USER)
         assert session is not None
@@ -234,7 +234,7 @@ async def test_settings_device_and_language() -> None:
     def begin(session: AppSession) -> None:
         session.settings.on_change(changes.append)
 
-    async with cloud(app) as gateway:
+    async with fake_gateway(app) as gateway:
         glasses = {"modelName": "Even Realities G1", "hasDisplay": True}
         settings = messages.settings_list({"tone": "loud", "size": 2})
         gateway.welcome = lambda init: ack(init, settings=settings, capabilities=glasses, language="de-CH")

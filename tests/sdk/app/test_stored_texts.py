@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from aiohttp import web
 
-from tests.sdk.app.cloud import KEY, PACKAGE
+from tests.sdk.app.fake_gateway import KEY, PACKAGE
 from toolcrib.sdk import StorageError
 from toolcrib.sdk.app.outgoing_messages import AppCredentials, SessionAddress
 from toolcrib.sdk.app.stored_texts import LONGEST_VALUE, Storage

@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal
 import pytest
 from pydantic import BaseModel, Field
 
-from tests.sdk.app.cloud import an_app, one
+from tests.sdk.app.fake_gateway import an_app, one
 from toolcrib.apps.definition import tool_faults
 from toolcrib.sdk import AppContext, FunctionTool, HandledTool, ToolDefinitionError, create_tool
 

@@ -53,7 +53,7 @@ def call_to(app: AppRecord, **fields: Any) -> Call:
     return a_call(fields.pop("tool", None) or tool_in(app), **fields)
 
 
-class Shelf:
+class RecordingLink:
     """A link that keeps what is offered."""
 
     def __init__(self) -> None:
@@ -69,7 +69,7 @@ class Shelf:
         raise AssertionError(uri)
 
 
-class Room:
+class FakeSessions:
     """Stands in for the sessions: knows which calls are followed now, and which ever were."""
 
     def __init__(self) -> None:
@@ -86,7 +86,7 @@ class Room:
             self.now.remove(call.id)
 
 
-class Store:
+class FakeAppStore:
     """The apps there are, and how often they were read; a reading may take its time, or fail."""
 
     def __init__(self, *records: AppRecord) -> None:
@@ -106,10 +106,12 @@ class Store:
 
 
 @asynccontextmanager
-async def sourced(*records: AppRecord, room: Room | None = None, **options: Any) -> AsyncGenerator[AppSource]:
+async def sourced(
+    *records: AppRecord, room: FakeSessions | None = None, **options: Any
+) -> AsyncGenerator[AppSource]:
     """The source of some apps, which has read them."""
     post = JsonPoster(AddressRules.same(options.pop("egress", LOOPBACK)))
-    source = AppSource(Store(*records).all, room or Room(), post, clock=lambda: NOW, **options)
+    source = AppSource(FakeAppStore(*records).all, room or FakeSessions(), post, clock=lambda: NOW, **options)
     await source.refresh()
     try:
         yield source

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.sources.apps.registered import KEY, LOOPBACK, TODO, Room, Store, call_to, record
+from tests.sources.apps.registered import KEY, LOOPBACK, TODO, FakeAppStore, FakeSessions, call_to, record
 from toolcrib.apps.definition import stored
 from toolcrib.egress import AddressRules
 from toolcrib.egress.json_post import JsonPoster
@@ -42,7 +42,7 @@ async def served(**fields: Any) -> AsyncGenerator[tuple[AppSource, AppRecord]]:
     async with app.serving(host="127.0.0.1", port=0) as url:
         tools = tuple(stored(each) for each in app.get_tool_definitions())
         kept, post = record(url=url, tools=tools, **fields), JsonPoster(AddressRules.same(LOOPBACK))
-        source = AppSource(Store(kept).all, Room(), post, clock=time)
+        source = AppSource(FakeAppStore(kept).all, FakeSessions(), post, clock=time)
         await source.refresh()
         yield source, kept
         await post.close()

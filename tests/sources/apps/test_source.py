@@ -16,9 +16,9 @@ from tests.sources.apps.registered import (
     MUSIC,
     NOW,
     TODO,
-    Room,
-    Shelf,
-    Store,
+    FakeAppStore,
+    FakeSessions,
+    RecordingLink,
     app_at,
     call_to,
     definition,
@@ -50,8 +50,8 @@ class Offered:
     """A source that runs, and what it offers."""
 
     def __init__(self, *records: AppRecord) -> None:
-        self.store, self.shelf = Store(*records), Shelf()
-        self.source = AppSource(self.store.all, Room(), JsonPoster(AddressRules.same(LOOPBACK)))
+        self.store, self.shelf = FakeAppStore(*records), RecordingLink()
+        self.source = AppSource(self.store.all, FakeSessions(), JsonPoster(AddressRules.same(LOOPBACK)))
 
     @asynccontextmanager
     async def running(self) -> AsyncGenerator[None]:
@@ -92,7 +92,7 @@ async def test_the_tools_of_all_apps_are_offered_at_once_the_oldest_apps_first()
 
 
 async def test_a_source_of_apps_cannot_die_and_has_one_time_limit_for_all() -> None:
-    source = AppSource(Store().all, Room(), JsonPoster(AddressRules.same(LOOPBACK)))
+    source = AppSource(FakeAppStore().all, FakeSessions(), JsonPoster(AddressRules.same(LOOPBACK)))
     assert (source.id, source.family, source.mortal, source.timeout) == ("apps", "app", False, 30.0)
 
 
@@ -114,8 +114,8 @@ async def test_what_has_not_changed_is_the_very_same() -> None:
 
 
 async def test_an_app_is_found_as_it_is_now_even_where_its_tools_are_the_same() -> None:
-    store = Store(record(TODO))
-    source = AppSource(store.all, Room(), JsonPoster(AddressRules.same(LOOPBACK)))
+    store = FakeAppStore(record(TODO))
+    source = AppSource(store.all, FakeSessions(), JsonPoster(AddressRules.same(LOOPBACK)))
     assert source.find(TODO) is None
     await source.refresh()
     store.records = (record(TODO, digest=digest("another")),)
@@ -157,9 +157,9 @@ async def test_an_old_definition_is_served_in_the_new_shape() -> None:
 
 
 async def test_those_who_want_the_apps_read_again_share_a_reading_that_begins_later() -> None:
-    store = Store(record(TODO))
+    store = FakeAppStore(record(TODO))
     store.open = anyio.Event()
-    source = AppSource(store.all, Room(), JsonPoster(AddressRules.same(LOOPBACK)))
+    source = AppSource(store.all, FakeSessions(), JsonPoster(AddressRules.same(LOOPBACK)))
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(source.refresh)
         await anyio.wait_all_tasks_blocked()
@@ -173,8 +173,8 @@ async def test_those_who_want_the_apps_read_again_share_a_reading_that_begins_la
 
 
 async def test_a_store_that_fails_leaves_what_was_there_and_is_asked_again() -> None:
-    store = Store(record(TODO))
-    source = AppSource(store.all, Room(), JsonPoster(AddressRules.same(LOOPBACK)))
+    store = FakeAppStore(record(TODO))
+    source = AppSource(store.all, FakeSessions(), JsonPoster(AddressRules.same(LOOPBACK)))
     await source.refresh()
     store.records, store.fault = (record(MUSIC),), Unavailable("SOURCE_DOWN", "the store is away")
     with pytest.raises(Unavailable):
@@ -273,7 +273,7 @@ async def test_tools_are_called_below_the_public_url(tail: str) -> None:
 
 @pytest.mark.requirement("D14")
 async def test_progress_is_followed_while_the_call_runs_and_no_longer() -> None:
-    room, seen = Room(), list[list[str]]()
+    room, seen = FakeSessions(), list[list[str]]()
 
     async def answer(_request: web.Request) -> web.StreamResponse:
         seen.append(list(room.now))
@@ -314,7 +314,7 @@ async def test_an_app_without_a_url_and_one_that_is_gone_are_not_available() -> 
 
 @pytest.mark.requirement("D5")
 async def test_an_app_at_a_forbidden_address_is_not_called() -> None:
-    heard, room = Heard(), Room()
+    heard, room = Heard(), FakeSessions()
     async with app_at(heard) as url:
         app = record(url=url)
         async with sourced(app, egress=Egress(), room=room) as source:
@@ -330,8 +330,8 @@ async def test_an_app_at_a_forbidden_address_is_not_called() -> None:
 async def test_a_key_that_is_rotated_is_used_from_the_next_call_on() -> None:
     heard = Heard()
     async with app_at(heard) as url:
-        store, post = Store(record(url=url)), JsonPoster(AddressRules.same(LOOPBACK))
-        source = AppSource(store.all, Room(), post, clock=lambda: NOW)
+        store, post = FakeAppStore(record(url=url)), JsonPoster(AddressRules.same(LOOPBACK))
+        source = AppSource(store.all, FakeSessions(), post, clock=lambda: NOW)
         await source.refresh()
         await source.call(call_to(record(url=url)))
         store.records = (record(url=url, digest=digest("new")),)

@@ -7,7 +7,7 @@ from typing import Any
 import anyio
 import pytest
 
-from tests.sources.mcp.rehearsed import Linked, Scripted, legacy, listed, modern
+from tests.sources.mcp.scripted_connection import RecordingLink, ScriptedConnection, legacy, listed, modern
 from tests.waiting import until
 from toolcrib.errors import Failed, Refused, Unavailable
 from toolcrib.interfaces import SourceResources, SubscribableSource
@@ -43,15 +43,17 @@ HAD = SourceResources(
 )
 
 
-def old(**script: Any) -> Scripted:
-    return Scripted(**{"initialize": legacy(**ABLE), **LISTS, **script})
+def old(**script: Any) -> ScriptedConnection:
+    return ScriptedConnection(**{"initialize": legacy(**ABLE), **LISTS, **script})
 
 
-def new(**script: Any) -> Scripted:
-    return Scripted(**{"server__discover": modern(**ABLE), "subscriptions__listen": None, **LISTS, **script})
+def new(**script: Any) -> ScriptedConnection:
+    return ScriptedConnection(
+        **{"server__discover": modern(**ABLE), "subscriptions__listen": None, **LISTS, **script}
+    )
 
 
-def of(server: Scripted, **settings: Any) -> McpSource:
+def of(server: ScriptedConnection, **settings: Any) -> McpSource:
     return McpSource(McpSettings(id="fs", **settings), server.dial)
 
 
@@ -60,8 +62,8 @@ def redact(text: str) -> str:
 
 
 @asynccontextmanager
-async def running(source: McpSource) -> AsyncGenerator[Linked]:
-    link = Linked()
+async def running(source: McpSource) -> AsyncGenerator[RecordingLink]:
+    link = RecordingLink()
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(source.run, link)
         await until(lambda: bool(link.offers))
@@ -83,7 +85,7 @@ def brisk(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("server", [old(), new()])
 async def test_it_comes_up_with_all_it_has_at_once(
-    server: Scripted, caplog: pytest.LogCaptureFixture
+    server: ScriptedConnection, caplog: pytest.LogCaptureFixture
 ) -> None:
     source = of(server)
     async with running(source) as link:
@@ -100,7 +102,7 @@ async def test_it_comes_up_with_all_it_has_at_once(
 
 
 async def test_a_server_with_tools_alone_is_asked_for_nothing_else() -> None:
-    server = Scripted(initialize=legacy(), **LISTS)
+    server = ScriptedConnection(initialize=legacy(), **LISTS)
     source = of(server)
     async with running(source) as link:
         assert link.offers[0].materials == SourceResources()
@@ -136,7 +138,7 @@ async def test_what_goes_wrong_with_them_costs_no_tool(answer: Any, caplog: pyte
 async def test_what_takes_long_is_shown_when_it_comes() -> None:
     come = anyio.Event()
 
-    class Slow(Scripted):
+    class Slow(ScriptedConnection):
         async def request(self, method: str, params: bytes, **more: Any) -> Any:
             if method == "prompts/list":
                 await come.wait()
@@ -287,13 +289,13 @@ async def test_what_the_server_refuses_is_said() -> None:
         await source.follow(frozenset())
 
 
-def agree(server: Scripted, *uris: Any) -> None:
+def agree(server: ScriptedConnection, *uris: Any) -> None:
     server.heard(
         "notifications/subscriptions/acknowledged", {"notifications": {"resourceSubscriptions": [*uris]}}
     )
 
 
-def streams(server: Scripted) -> list[Any]:
+def streams(server: ScriptedConnection) -> list[Any]:
     asked = (params["notifications"] for method, params in server.asked if method == "subscriptions/listen")
     return [each["resourceSubscriptions"] for each in asked if "resourceSubscriptions" in each]
 

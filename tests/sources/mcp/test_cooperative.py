@@ -4,7 +4,7 @@ import anyio
 import pytest
 from anyio.lowlevel import checkpoint
 
-from tests.sources.mcp.rehearsed import Linked, Scripted, listed
+from tests.sources.mcp.scripted_connection import RecordingLink, ScriptedConnection, listed
 from toolcrib.sources.mcp import cooperative
 from toolcrib.sources.mcp.connected_server import ConnectedServer
 from toolcrib.sources.mcp.handshake import ServerIntroduction
@@ -31,8 +31,10 @@ class Others:
 @pytest.mark.requirement("I5")
 async def test_a_large_list_is_judged_in_turns_with_others(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cooperative, "TURN", 0.0)
-    others, link = Others(), Linked()
-    life = ConnectedServer(McpSettings(id="fs"), Scripted(tools__list=listed(*NAMES)), GREETING, link)
+    others, link = Others(), RecordingLink()
+    life = ConnectedServer(
+        McpSettings(id="fs"), ScriptedConnection(tools__list=listed(*NAMES)), GREETING, link
+    )
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(others.run)
         await life.refresh()

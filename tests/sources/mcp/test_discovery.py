@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from tests.sources.mcp.rehearsed import UNKNOWN_METHOD, Scripted, listed
+from tests.sources.mcp.scripted_connection import UNKNOWN_METHOD, ScriptedConnection, listed
 from toolcrib.model import JsonObject
 from toolcrib.sources.mcp import discovery
 from toolcrib.sources.mcp.discovery import LARGEST_LIST, DiscoveredList, first_page, listing
@@ -31,7 +31,7 @@ def names(found: DiscoveredList) -> list[str]:
 @pytest.mark.requirement("B2")
 @pytest.mark.parametrize("greeting", [LEGACY, MODERN])
 async def test_every_page_is_read(greeting: ServerIntroduction) -> None:
-    server = Scripted(tools__list=pages)
+    server = ScriptedConnection(tools__list=pages)
     found = await listing(server, greeting)
     assert names(found) == ["t0", "t1", "t2", "t3", "t4", "t5"]
     assert found.cut is None
@@ -39,7 +39,7 @@ async def test_every_page_is_read(greeting: ServerIntroduction) -> None:
 
 
 async def test_a_modern_list_is_asked_for_as_one_who_can_do_everything() -> None:
-    server = Scripted(tools__list=listed("a"))
+    server = ScriptedConnection(tools__list=listed("a"))
     await listing(server, MODERN)
     await listing(server, LEGACY)
     (_, asked), (_, plain) = server.asked
@@ -48,7 +48,7 @@ async def test_a_modern_list_is_asked_for_as_one_who_can_do_everything() -> None
 
 
 async def test_a_cursor_that_comes_again_ends_the_list() -> None:
-    server = Scripted(tools__list={**listed("a"), "nextCursor": "x"})
+    server = ScriptedConnection(tools__list={**listed("a"), "nextCursor": "x"})
     found = await listing(server, LEGACY)
     assert names(found) == ["a", "a"]
     assert found.cut is not None
@@ -60,7 +60,7 @@ async def test_no_list_goes_on_for_ever() -> None:
         here = int(params.get("cursor", "0"))
         return {**listed(f"t{here}"), "nextCursor": str(here + 1)}
 
-    server = Scripted(tools__list=endless)
+    server = ScriptedConnection(tools__list=endless)
     found = await listing(server, LEGACY)
     assert len(found.entries) == server.count("tools/list") == discovery.MOST_PAGES
     assert found.cut == "it goes on after 100 pages"
@@ -69,22 +69,24 @@ async def test_no_list_goes_on_for_ever() -> None:
 @pytest.mark.parametrize("more", [{}, {"nextCursor": "1"}])
 async def test_a_list_has_so_many_tools_at_most(more: dict[str, Any]) -> None:
     crowd = listed(*(f"t{number}" for number in range(discovery.MOST_LISTED + 1)))
-    found = await listing(Scripted(tools__list={**crowd, **more}), LEGACY)
+    found = await listing(ScriptedConnection(tools__list={**crowd, **more}), LEGACY)
     assert len(found.entries) == discovery.MOST_LISTED
     assert found.cut == "it holds more than 2,000 tools"
 
 
 async def test_a_list_of_exactly_so_many_tools_is_whole_unless_it_goes_on() -> None:
     crowd = listed(*(f"t{number}" for number in range(discovery.MOST_LISTED)))
-    assert (await listing(Scripted(tools__list=crowd), LEGACY)).cut is None
-    more = Scripted(tools__list={**crowd, "nextCursor": "1"})
+    assert (await listing(ScriptedConnection(tools__list=crowd), LEGACY)).cut is None
+    more = ScriptedConnection(tools__list={**crowd, "nextCursor": "1"})
     assert (await listing(more, LEGACY)).cut == "it goes on after 2,000 tools"
     assert more.count("tools/list") == 1
 
 
 async def test_a_list_has_so_many_bytes_at_most() -> None:
     large = {"tools": [{"name": "a", "description": "x" * (LARGEST_LIST * 5 // 8)}], "nextCursor": "1"}
-    server = Scripted(tools__list=[large, {**large, "nextCursor": "2"}, {**large, "nextCursor": "3"}])
+    server = ScriptedConnection(
+        tools__list=[large, {**large, "nextCursor": "2"}, {**large, "nextCursor": "3"}]
+    )
     found = await listing(server, LEGACY)
     assert server.count("tools/list") == 2
     assert found.cut == f"it goes on after {LARGEST_LIST:,} bytes"
@@ -92,7 +94,7 @@ async def test_a_list_has_so_many_bytes_at_most() -> None:
 
 async def test_the_seal_changes_with_anything_but_the_order_of_keys() -> None:
     async def seal(*tools: JsonObject) -> bytes:
-        return (await listing(Scripted(tools__list={"tools": [*tools]}), LEGACY)).seal
+        return (await listing(ScriptedConnection(tools__list={"tools": [*tools]}), LEGACY)).seal
 
     first = await seal({"name": "a", "description": "d"})
     assert await seal({"description": "d", "name": "a"}) == first
@@ -103,21 +105,21 @@ async def test_the_seal_changes_with_anything_but_the_order_of_keys() -> None:
 @pytest.mark.parametrize("answer", [{}, {"tools": None}, {"tools": {"a": 1}}])
 async def test_a_list_that_is_none_is_a_fault(answer: JsonObject) -> None:
     with pytest.raises(InvalidResponse, match="not a list"):
-        await first_page(Scripted(tools__list=answer), LEGACY)
+        await first_page(ScriptedConnection(tools__list=answer), LEGACY)
 
 
 @pytest.mark.parametrize("cursor", [7, "", None])
 async def test_a_cursor_that_is_no_text_is_the_end(cursor: Any) -> None:
-    server = Scripted(tools__list={**listed("a"), "nextCursor": cursor})
+    server = ScriptedConnection(tools__list={**listed("a"), "nextCursor": cursor})
     assert (await listing(server, LEGACY)).cut is None
     assert server.count("tools/list") == 1
 
 
 async def test_a_server_without_tools_has_none() -> None:
     bare = ServerIntroduction(era="legacy", revision="2025-06-18")
-    assert (await listing(Scripted(tools__list=UNKNOWN_METHOD), bare)).entries == ()
+    assert (await listing(ScriptedConnection(tools__list=UNKNOWN_METHOD), bare)).entries == ()
     with pytest.raises(JsonRpcError):
-        await listing(Scripted(tools__list=UNKNOWN_METHOD), LEGACY)
+        await listing(ScriptedConnection(tools__list=UNKNOWN_METHOD), LEGACY)
 
 
 @pytest.mark.requirement("I5")
@@ -126,7 +128,7 @@ async def test_cursors_count_towards_the_bytes_of_a_list() -> None:
         here = int(params.get("cursor", "0")[:1])
         return {"tools": [], "nextCursor": f"{here + 1}{'c' * (LARGEST_LIST * 3 // 8)}"}
 
-    server = Scripted(tools__list=hoard)
+    server = ScriptedConnection(tools__list=hoard)
     found = await listing(server, LEGACY)
     assert server.count("tools/list") == 3
     assert found.cut == f"it goes on after {LARGEST_LIST:,} bytes"

@@ -5,7 +5,7 @@ from typing import Any
 import anyio
 import pytest
 
-from tests.sources.mcp.far import Asking, Far, settle
+from tests.sources.mcp.far_end import Asking, FarEnd, settle
 from toolcrib.model import Progress
 from toolcrib.sources.mcp.errors import ConnectionLost, JsonRpcError
 from toolcrib.sources.mcp.request_callbacks import RequestCallbacks
@@ -15,44 +15,44 @@ pytestmark = pytest.mark.anyio
 
 
 @pytest.fixture
-def far() -> Far:
-    return Far()
+def far_end() -> FarEnd:
+    return FarEnd()
 
 
-async def test_progress_is_passed_on_before_the_result(far: Far) -> None:
+async def test_progress_is_passed_on_before_the_result(far_end: FarEnd) -> None:
     told: list[Progress] = []
 
     async def report(news: Progress) -> None:
         await anyio.lowlevel.checkpoint()
         told.append(news)
 
-    async with Asking(far) as asking:
+    async with Asking(far_end) as asking:
         await asking.begin(0, ear=RequestCallbacks(report))
-        assert far.sent[0]["params"] == {"number": 0, "_meta": {"progressToken": 1}}
-        far.progress(1, progress=1, total=2.5, message="half")
+        assert far_end.sent[0]["params"] == {"number": 0, "_meta": {"progressToken": 1}}
+        far_end.progress(1, progress=1, total=2.5, message="half")
         await settle()
         assert told == [Progress(done=1, total=2.5, message="half")]
-        far.progress(1, progress="x", total=True, message=3)
-        far.progress(1, progress=3)
-        far.say(id=1, result={"ok": 1})
+        far_end.progress(1, progress="x", total=True, message=3)
+        far_end.progress(1, progress=3)
+        far_end.say(id=1, result={"ok": 1})
     assert told[1:] == [Progress(), Progress(done=3)]
     assert asking.ended == {0: {"ok": 1}}
-    assert not far.heard
+    assert not far_end.heard
 
 
-async def test_a_flood_of_progress_keeps_only_the_newest_and_holds_nobody_up(far: Far) -> None:
+async def test_a_flood_of_progress_keeps_only_the_newest_and_holds_nobody_up(far_end: FarEnd) -> None:
     told: list[Progress] = []
 
     async def report(news: Progress) -> None:
         told.append(news)
-        far.progress(1, progress=-1)
+        far_end.progress(1, progress=-1)
         await anyio.lowlevel.checkpoint()
 
-    async with Asking(far) as asking:
+    async with Asking(far_end) as asking:
         await asking.begin(0, ear=RequestCallbacks(report))
         for step in range(1_000):
-            far.progress(1, progress=step)
-        far.say(id=1, result={})
+            far_end.progress(1, progress=step)
+        far_end.say(id=1, result={})
         with anyio.fail_after(5):
             while not asking.ended:
                 await anyio.lowlevel.checkpoint()
@@ -61,54 +61,54 @@ async def test_a_flood_of_progress_keeps_only_the_newest_and_holds_nobody_up(far
 
 
 @pytest.mark.parametrize("token", [1, 99, None, "1", True, [1]])
-async def test_progress_nobody_asked_for_is_counted_and_dropped(far: Far, token: Any) -> None:
-    async with Asking(far) as asking:
+async def test_progress_nobody_asked_for_is_counted_and_dropped(far_end: FarEnd, token: Any) -> None:
+    async with Asking(far_end) as asking:
         await asking.begin(0)
-        far.progress(token, progress=1)
+        far_end.progress(token, progress=1)
         asking.cancel()
-    assert far.exchange.unclaimed == 1
-    assert not far.heard
+    assert far_end.exchange.unclaimed == 1
+    assert not far_end.heard
 
 
-async def test_a_refusal_and_a_cancellation_reach_a_caller_that_listens_to_progress(far: Far) -> None:
+async def test_a_refusal_and_a_cancellation_reach_a_caller_that_listens_to_progress(far_end: FarEnd) -> None:
     async def report(_: Progress) -> None:
         await anyio.sleep_forever()
 
-    async with Asking(far) as asking:
+    async with Asking(far_end) as asking:
         await asking.begin(0, ear=RequestCallbacks(report))
         await asking.begin(1, ear=RequestCallbacks(report))
         await asking.begin(2, ear=RequestCallbacks(report))
-        far.say(id=1, error={"code": 1, "message": "no"})
-        far.progress(2, progress=1)
+        far_end.say(id=1, error={"code": 1, "message": "no"})
+        far_end.progress(2, progress=1)
         await settle()
         asking.scopes[1].cancel()
         asking.scopes[2].cancel()
     assert isinstance(asking.ended.pop(0), JsonRpcError)
     assert not asking.ended
-    assert [reply["params"]["requestId"] for reply in far.replies] == [2, 3]
+    assert [reply["params"]["requestId"] for reply in far_end.replies] == [2, 3]
 
 
-async def test_a_listener_that_fails_ends_the_request(far: Far) -> None:
+async def test_a_listener_that_fails_ends_the_request(far_end: FarEnd) -> None:
     async def report(_: Progress) -> None:
         raise ConnectionLost("the caller is gone")
 
-    async with Asking(far) as asking:
+    async with Asking(far_end) as asking:
         await asking.begin(0, ear=RequestCallbacks(report))
-        far.progress(1, progress=1)
+        far_end.progress(1, progress=1)
     assert str(asking.ended[0]) == "the caller is gone"
-    assert far.replies[0]["params"]["requestId"] == 1
+    assert far_end.replies[0]["params"]["requestId"] == 1
 
 
 @pytest.mark.requirement("I5")
-async def test_what_progress_says_is_bounded(far: Far) -> None:
+async def test_what_progress_says_is_bounded(far_end: FarEnd) -> None:
     told: list[Progress] = []
 
     async def report(news: Progress) -> None:
         await anyio.lowlevel.checkpoint()
         told.append(news)
 
-    async with Asking(far) as asking:
+    async with Asking(far_end) as asking:
         await asking.begin(0, ear=RequestCallbacks(report))
-        far.progress(1, message="x" * (1 << 20))
-        far.say(id=1, result={})
+        far_end.progress(1, message="x" * (1 << 20))
+        far_end.say(id=1, result={})
     assert [len(news.message or "") for news in told] == [2_000]

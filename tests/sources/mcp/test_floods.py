@@ -7,7 +7,7 @@ import anyio
 import pytest
 from aiohttp import web
 
-from tests.sources.mcp.under import PATIENT, Under, under
+from tests.sources.mcp.marked_servers import PATIENT, MarkedServers, servers
 from tests.sources.mcp.upstream import FREE, Told, dialled, event, serving, stream
 from toolcrib.interfaces import ServerMisbehaved
 from toolcrib.sources.mcp import notification_limit
@@ -16,7 +16,7 @@ from toolcrib.sources.mcp.errors import ConnectionLost
 from toolcrib.sources.mcp.notification_limit import NotificationLimit
 from toolcrib.sources.mcp.sse_transport import SseTransport
 
-__all__ = ["under"]
+__all__ = ["servers"]
 
 pytestmark = [pytest.mark.anyio, pytest.mark.requirement("I5")]
 
@@ -98,12 +98,12 @@ async def test_a_flood_before_the_address_to_post_to_is_cut() -> None:
 
 
 async def test_a_flood_of_blank_lines_of_a_program_is_cut(
-    under: Under, monkeypatch: pytest.MonkeyPatch
+    servers: MarkedServers, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # A slow machine needs more than a tenth of a second for one chunk of 65,536 lines, and a gap ends a flood.
     monkeypatch.setattr(notification_limit, "_WINDOW", 0.5)
     program = "import sys\nwhile True: sys.stdout.write('\\n' * 65536)"
-    async with under.dial(command=(sys.executable, "-S", "-c", program)) as connection:
+    async with servers.dial(command=(sys.executable, "-S", "-c", program)) as connection:
         await is_cut(connection)
 
 

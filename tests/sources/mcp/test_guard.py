@@ -54,18 +54,18 @@ class Guarded:
         limits: str = "",
         **env: str,
     ) -> "Guarded":
-        self.control, far = socket.socketpair()
+        self.control, far_end = socket.socketpair()
         self.control.settimeout(20)
         command = command or (sys.executable, "-S", str(OBEDIENT))
         self.guard = subprocess.Popen(
-            [sys.executable, *how, str(far.fileno()), str(grace), locale, limits, command[0], *command],
+            [sys.executable, *how, str(far_end.fileno()), str(grace), locale, limits, command[0], *command],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
-            pass_fds=[far.fileno()],
+            pass_fds=[far_end.fileno()],
             start_new_session=True,
             env={**os.environ, **self._counted.env, **env},
         )
-        far.close()
+        far_end.close()
         return self
 
     def word(self) -> str:
@@ -276,8 +276,8 @@ def test_who_is_gone_by_now_has_no_parents() -> None:
 
 
 def test_a_gateway_that_is_gone_is_told_nothing() -> None:
-    near, far = socket.socketpair()
-    far.close()
+    near, far_end = socket.socketpair()
+    far_end.close()
     with near:
         module.tell(near.fileno(), "exit 0")
 

@@ -5,7 +5,7 @@ from typing import Any
 import anyio
 import pytest
 
-from tests.sources.mcp.rehearsed import UNKNOWN_METHOD, Scripted, legacy, modern
+from tests.sources.mcp.scripted_connection import UNKNOWN_METHOD, ScriptedConnection, legacy, modern
 from toolcrib.sources.mcp import handshake as module
 from toolcrib.sources.mcp.errors import (
     ConnectionLost,
@@ -25,13 +25,13 @@ def hasty(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "PATIENCE", 0.01)
 
 
-async def greet(server: Scripted, greeter: Handshake | None = None) -> ServerIntroduction:
+async def greet(server: ScriptedConnection, greeter: Handshake | None = None) -> ServerIntroduction:
     with anyio.fail_after(5):
         return await (greeter or Handshake()).greet(server)
 
 
 async def test_a_modern_server_is_asked_once_and_needs_no_handshake() -> None:
-    server = Scripted(server__discover=modern(tools={"listChanged": True}))
+    server = ScriptedConnection(server__discover=modern(tools={"listChanged": True}))
     found = await greet(server)
     assert found == ServerIntroduction(
         era="modern", revision="2026-07-28", name="scripted", version="3.1", has_tools=True, tells=True
@@ -42,7 +42,7 @@ async def test_a_modern_server_is_asked_once_and_needs_no_handshake() -> None:
 
 
 async def test_the_probe_says_who_we_are_and_that_we_can_do_everything() -> None:
-    server = Scripted(server__discover=modern())
+    server = ScriptedConnection(server__discover=modern())
     await greet(server)
     meta = server.asked[0][1]["_meta"]
     assert meta["io.modelcontextprotocol/protocolVersion"] == "2026-07-28"
@@ -57,7 +57,7 @@ async def test_the_probe_says_who_we_are_and_that_we_can_do_everything() -> None
 @pytest.mark.requirement("B2")
 @pytest.mark.parametrize("revision", ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"])
 async def test_every_revision_with_a_handshake_is_spoken(revision: str) -> None:
-    server = Scripted(initialize=legacy(revision, tools={"listChanged": True}))
+    server = ScriptedConnection(initialize=legacy(revision, tools={"listChanged": True}))
     found = await greet(server)
     assert (found.era, found.revision, found.tells) == ("legacy", revision, True)
     asked = dict(server.asked)["initialize"]
@@ -81,20 +81,20 @@ async def test_every_revision_with_a_handshake_is_spoken(revision: str) -> None:
     ],
 )
 async def test_whatever_a_server_says_to_the_probe_but_yes_leads_to_a_handshake(answer: Any) -> None:
-    found = await greet(Scripted(server__discover=answer, initialize=legacy()))
+    found = await greet(ScriptedConnection(server__discover=answer, initialize=legacy()))
     assert found.era == "legacy"
 
 
 @pytest.mark.usefixtures("hasty")
 async def test_a_server_that_is_mute_at_the_probe_is_greeted_the_old_way() -> None:
-    found = await greet(Scripted(server__discover=None, initialize=legacy()))
+    found = await greet(ScriptedConnection(server__discover=None, initialize=legacy()))
     assert found.era == "legacy"
 
 
 @pytest.mark.usefixtures("hasty")
 async def test_a_modern_server_too_slow_for_the_probe_is_asked_again_when_it_refuses_the_handshake() -> None:
     refused = JsonRpcError(-32022, "this connection is modern")
-    server = Scripted(server__discover=[None, modern()], initialize=refused)
+    server = ScriptedConnection(server__discover=[None, modern()], initialize=refused)
     assert (await greet(server)).era == "modern"
     assert server.spoken[-1] == ("modern", "2026-07-28")
 
@@ -102,18 +102,18 @@ async def test_a_modern_server_too_slow_for_the_probe_is_asked_again_when_it_ref
 @pytest.mark.parametrize("refusal", [JsonRpcError(-32000, "no"), HttpStatusError(401, "who are you?")])
 async def test_a_server_that_wants_neither_way_is_an_error(refusal: ServerError) -> None:
     with pytest.raises(type(refusal), match=str(refusal)):
-        await greet(Scripted(initialize=refusal))
+        await greet(ScriptedConnection(initialize=refusal))
 
 
 @pytest.mark.parametrize("revision", ["2023-01-01", 7, None])
 async def test_an_unknown_revision_is_an_error_that_names_it(revision: Any) -> None:
     with pytest.raises(ConnectionError, match=f"'{revision}'.*2024-11-05"):
-        await greet(Scripted(initialize=legacy(revision)))
+        await greet(ScriptedConnection(initialize=legacy(revision)))
 
 
 @pytest.mark.parametrize("era, answers", [("modern", {"server__discover": modern()}), ("legacy", {})])
 async def test_what_worked_is_remembered(era: str, answers: dict[str, Any]) -> None:
-    server, greeter = Scripted(initialize=legacy(), **answers), Handshake()
+    server, greeter = ScriptedConnection(initialize=legacy(), **answers), Handshake()
     await greet(server, greeter)
     server.asked.clear()
     assert (await greet(server, greeter)).era == era
@@ -122,15 +122,15 @@ async def test_what_worked_is_remembered(era: str, answers: dict[str, Any]) -> N
 
 async def test_a_server_that_changed_its_ways_is_greeted_anew() -> None:
     greeter = Handshake()
-    await greet(Scripted(initialize=legacy()), greeter)
-    upgraded = Scripted(initialize=JsonRpcError(-32022, "unsupported"), server__discover=modern())
+    await greet(ScriptedConnection(initialize=legacy()), greeter)
+    upgraded = ScriptedConnection(initialize=JsonRpcError(-32022, "unsupported"), server__discover=modern())
     assert (await greet(upgraded, greeter)).era == "modern"
-    assert (await greet(Scripted(initialize=legacy()), greeter)).era == "legacy"
+    assert (await greet(ScriptedConnection(initialize=legacy()), greeter)).era == "legacy"
 
 
 async def test_a_server_that_dies_of_the_probe_is_greeted_the_old_way_in_its_next_run() -> None:
     greeter = Handshake()
-    server = Scripted(server__discover=ConnectionLost("it exited"), initialize=legacy())
+    server = ScriptedConnection(server__discover=ConnectionLost("it exited"), initialize=legacy())
     with pytest.raises(ConnectionLost):
         await greet(server, greeter)
     server.asked.clear()
@@ -141,7 +141,7 @@ async def test_a_server_that_dies_of_the_probe_is_greeted_the_old_way_in_its_nex
 async def test_a_server_that_dies_for_other_reasons_is_tried_both_ways_in_turn() -> None:
     greeter, server = (
         Handshake(),
-        Scripted(server__discover=ConnectionLost("dead"), initialize=ConnectionLost("dead")),
+        ScriptedConnection(server__discover=ConnectionLost("dead"), initialize=ConnectionLost("dead")),
     )
     for _ in range(4):
         with pytest.raises(ConnectionLost):
@@ -152,15 +152,15 @@ async def test_a_server_that_dies_for_other_reasons_is_tried_both_ways_in_turn()
 
 async def test_one_crash_does_not_make_a_known_server_a_stranger() -> None:
     greeter = Handshake()
-    await greet(Scripted(server__discover=modern()), greeter)
+    await greet(ScriptedConnection(server__discover=modern()), greeter)
     with pytest.raises(ConnectionLost):
-        await greet(Scripted(server__discover=ConnectionLost("crashed")), greeter)
-    back = Scripted(server__discover=modern(), initialize=legacy())
+        await greet(ScriptedConnection(server__discover=ConnectionLost("crashed")), greeter)
+    back = ScriptedConnection(server__discover=modern(), initialize=legacy())
     assert (await greet(back, greeter)).era == "modern"
 
 
 async def test_a_server_that_cannot_be_reached_says_nothing_about_its_ways() -> None:
-    greeter, server = Handshake(), Scripted(server__discover=[NotSent("refused"), modern()])
+    greeter, server = Handshake(), ScriptedConnection(server__discover=[NotSent("refused"), modern()])
     with pytest.raises(NotSent):
         await greet(server, greeter)
     assert (await greet(server, greeter)).era == "modern"
@@ -168,7 +168,9 @@ async def test_a_server_that_cannot_be_reached_says_nothing_about_its_ways() -> 
 
 async def test_a_transport_of_the_old_days_is_never_asked_the_new_way() -> None:
     greeter = Handshake("legacy")
-    server = Scripted(initialize=[legacy(), ConnectionLost("dead"), JsonRpcError(-1, "no"), legacy()])
+    server = ScriptedConnection(
+        initialize=[legacy(), ConnectionLost("dead"), JsonRpcError(-1, "no"), legacy()]
+    )
     await greet(server, greeter)
     with pytest.raises(ConnectionLost):
         await greet(server, greeter)
@@ -182,7 +184,7 @@ async def test_what_a_server_says_of_itself_is_cut_and_made_readable_or_ignored(
     said: dict[str, Any] = dict(legacy())
     said["serverInfo"] = {"name": "a\u200bb" + "x" * 300, "version": 3}
     said["capabilities"] = ["tools"]
-    found = await greet(Scripted(initialize=said))
+    found = await greet(ScriptedConnection(initialize=said))
     assert found.name.startswith("abx")
     assert len(found.name) < 201
     assert (found.version, found.has_tools, found.tells) == ("", False, False)

@@ -6,7 +6,7 @@ import anyio
 import pytest
 from aiohttp import web
 
-from tests.sources.mcp.asked import ALL, FORM, Asked, never
+from tests.sources.mcp.recording_channel import ALL, FORM, RecordingChannel, never
 from tests.sources.mcp.upstream import Told, answer, dialled, event, serving, stream
 from tests.waiting import until
 from toolcrib.model import JsonObject
@@ -59,7 +59,7 @@ class Web:
         self._over.set()
 
 
-async def ask(connection: Connection, channel: Asked, method: str = "x") -> None:
+async def ask(connection: Connection, channel: RecordingChannel, method: str = "x") -> None:
     await connection.request(method, b"{}", ear=RequestCallbacks(None, channel))
 
 
@@ -71,7 +71,7 @@ def legacy(connection: Connection, *, relay: bool = True) -> None:
 
 @pytest.mark.requirement("D14")
 async def test_a_question_on_a_calls_own_stream_is_that_calls() -> None:
-    server, ann, ben = Web(), Asked("ann"), Asked("ben")
+    server, ann, ben = Web(), RecordingChannel("ann"), RecordingChannel("ben")
     async with serving(server.handle) as url, dialled(url) as connection, anyio.create_task_group() as tasks:
         legacy(connection)
         tasks.start_soon(ask, connection, ann)
@@ -90,7 +90,7 @@ async def test_a_question_on_a_calls_own_stream_is_that_calls() -> None:
 
 @pytest.mark.requirement("D14")
 async def test_a_question_on_the_other_stream_is_the_newest_calls() -> None:
-    server, ann = Web(), Asked("ann")
+    server, ann = Web(), RecordingChannel("ann")
     async with serving(server.handle) as url, dialled(url) as connection, anyio.create_task_group() as tasks:
         legacy(connection)
         tasks.start_soon(connection.hear)
@@ -108,7 +108,7 @@ async def test_a_question_on_the_other_stream_is_the_newest_calls() -> None:
 
 
 async def test_a_message_on_the_other_stream_reaches_a_caller_that_is_not_asked() -> None:
-    server, told, ann = Web(), Told(), Asked(capabilities={})
+    server, told, ann = Web(), Told(), RecordingChannel(capabilities={})
     async with serving(server.handle) as url, dialled(url, told) as connection:
         legacy(connection, relay=False)
         async with anyio.create_task_group() as tasks:
@@ -130,7 +130,7 @@ async def test_a_message_on_the_other_stream_reaches_a_caller_that_is_not_asked(
 
 @pytest.mark.requirement("D14")
 async def test_a_question_that_is_taken_back_over_http_is_asked_no_longer() -> None:
-    server, ann = Web(), Asked(answer=never)
+    server, ann = Web(), RecordingChannel(answer=never)
     async with serving(server.handle) as url, dialled(url) as connection, anyio.create_task_group() as tasks:
         legacy(connection)
         tasks.start_soon(ask, connection, ann)
@@ -151,7 +151,7 @@ async def test_a_question_that_is_taken_back_over_http_is_asked_no_longer() -> N
 
 @pytest.mark.parametrize("status", [400, 404, 500])
 async def test_an_answer_the_server_does_not_want_is_its_own_affair(status: int) -> None:
-    server, ann = Web(status=status), Asked()
+    server, ann = Web(status=status), RecordingChannel()
     async with serving(server.handle) as url, dialled(url) as connection, anyio.create_task_group() as tasks:
         legacy(connection)
         tasks.start_soon(ask, connection, ann)
@@ -166,7 +166,7 @@ async def test_an_answer_that_is_never_taken_does_not_hold_up_the_call(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("toolcrib.sources.mcp.server_messages.LINGER", 0.01)
-    server, ann, posted = Web(), Asked(), anyio.Event()
+    server, ann, posted = Web(), RecordingChannel(), anyio.Event()
 
     async def handle(request: web.Request) -> web.StreamResponse:
         if "method" not in await request.json():
@@ -185,7 +185,7 @@ async def test_an_answer_that_is_never_taken_does_not_hold_up_the_call(
 
 
 async def test_a_call_ends_with_its_connection_in_the_middle_of_a_question() -> None:
-    server, ann = Web(), Asked(answer=never)
+    server, ann = Web(), RecordingChannel(answer=never)
     ended: list[Exception] = []
 
     async def call(connection: Connection) -> None:

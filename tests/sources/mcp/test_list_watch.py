@@ -7,7 +7,7 @@ from typing import Any
 import anyio
 import pytest
 
-from tests.sources.mcp.rehearsed import Scripted, listed
+from tests.sources.mcp.scripted_connection import ScriptedConnection, listed
 from tests.waiting import until
 from toolcrib.sources.mcp import list_watch as module
 from toolcrib.sources.mcp.errors import (
@@ -49,11 +49,15 @@ class Refreshes:
             raise fault
 
 
-class Kept:
+class CountingRunner:
     """A life that counts what it is asked to do."""
 
     def __init__(
-        self, server: Scripted, greeting: ServerIntroduction, refresh: Refresh, behind: Collection[Part] = ()
+        self,
+        server: ScriptedConnection,
+        greeting: ServerIntroduction,
+        refresh: Refresh,
+        behind: Collection[Part] = (),
     ) -> None:
         self.refresh, self.behind = refresh, behind
         self.updates: list[str] = []
@@ -69,12 +73,12 @@ class Kept:
 
 @asynccontextmanager
 async def watched(
-    server: Scripted,
+    server: ScriptedConnection,
     greeting: ServerIntroduction,
-    refresh: Refresh | Kept,
+    refresh: Refresh | CountingRunner,
     **settings: Any,
 ) -> AsyncGenerator[ServerWatch]:
-    kept = refresh if isinstance(refresh, Kept) else Kept(server, greeting, refresh)
+    kept = refresh if isinstance(refresh, CountingRunner) else CountingRunner(server, greeting, refresh)
     watch = ServerWatch(McpSettings(id="fs", **settings))
     server.heard = watch.heard
     async with anyio.create_task_group() as tasks:
@@ -83,12 +87,14 @@ async def watched(
         tasks.cancel_scope.cancel()
 
 
-async def death(server: Scripted, greeting: ServerIntroduction, refresh: Refresh, **settings: Any) -> str:
+async def death(
+    server: ScriptedConnection, greeting: ServerIntroduction, refresh: Refresh, **settings: Any
+) -> str:
     """Wait until the watch ends; return what it says of that."""
     watch = ServerWatch(McpSettings(id="fs", **settings))
     watch.doubt()
     with pytest.RaisesGroup(ConnectionError) as caught, anyio.fail_after(5):
-        await watch.keep(server, greeting, Kept(server, greeting, refresh))
+        await watch.keep(server, greeting, CountingRunner(server, greeting, refresh))
     return str(caught.value.exceptions[0])
 
 
@@ -104,7 +110,7 @@ def brisk(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("greeting", [LEGACY, MODERN])
 async def test_a_change_that_is_told_brings_a_new_list(greeting: ServerIntroduction) -> None:
     refresh = Refreshes()
-    async with watched(server := Scripted(subscriptions__listen=None), greeting, refresh):
+    async with watched(server := ScriptedConnection(subscriptions__listen=None), greeting, refresh):
         server.heard(CHANGED, {})
         await until(lambda: refresh.count == 1)
         server.heard("notifications/prompts/list_changed", {})
@@ -122,7 +128,7 @@ async def test_a_thousand_changes_at_once_bring_one_list_at_a_time() -> None:
         await anyio.sleep(0.01)
         running -= 1
 
-    async with watched(server := Scripted(), LEGACY, refresh):
+    async with watched(server := ScriptedConnection(), LEGACY, refresh):
         for _ in range(1_000):
             server.heard(CHANGED, {})
         await until(lambda: count == 1)
@@ -137,7 +143,7 @@ async def test_a_thousand_changes_at_once_bring_one_list_at_a_time() -> None:
 @pytest.mark.requirement("B2")
 async def test_a_modern_server_is_subscribed_to() -> None:
     refresh = Refreshes()
-    async with watched(server := Scripted(subscriptions__listen=None), MODERN, refresh):
+    async with watched(server := ScriptedConnection(subscriptions__listen=None), MODERN, refresh):
         await until(lambda: server.count("subscriptions/listen") == 1)
         params = server.asked[0][1]
         assert params["notifications"] == {"toolsListChanged": True}
@@ -149,14 +155,14 @@ async def test_a_modern_server_is_subscribed_to() -> None:
 @pytest.mark.usefixtures("brisk")
 @pytest.mark.parametrize("end", [{}, ConnectionLost("the stream broke"), InvalidResponse("what?")])
 async def test_a_subscription_that_ends_is_made_again(end: Any) -> None:
-    server = Scripted(subscriptions__listen=[end, end, None])
+    server = ScriptedConnection(subscriptions__listen=[end, end, None])
     async with watched(server, MODERN, Refreshes()):
         await until(lambda: server.count("subscriptions/listen") == 3)
 
 
 @pytest.mark.usefixtures("brisk")
 async def test_a_server_that_has_no_subscriptions_after_all_is_polled() -> None:
-    refresh, server = Refreshes(), Scripted(subscriptions__listen=JsonRpcError(-32601, "what?"))
+    refresh, server = Refreshes(), ScriptedConnection(subscriptions__listen=JsonRpcError(-32601, "what?"))
     async with watched(server, MODERN, refresh):
         await until(lambda: refresh.count > 2)
     assert server.count("subscriptions/listen") == 1
@@ -171,18 +177,20 @@ async def test_a_server_that_cannot_tell_or_might_not_is_polled(
     greeting: ServerIntroduction, transport: str
 ) -> None:
     refresh = Refreshes()
-    async with watched(Scripted(subscriptions__listen=None), greeting, refresh, transport=transport):
+    async with watched(
+        ScriptedConnection(subscriptions__listen=None), greeting, refresh, transport=transport
+    ):
         await until(lambda: refresh.count > 2)
 
 
 @pytest.mark.usefixtures("brisk")
 async def test_a_server_that_tells_is_not_polled_unless_the_operator_wants_it() -> None:
     polled, told = Refreshes(), Refreshes()
-    silent, server = Scripted(), Scripted(subscriptions__listen=None)
+    silent, server = ScriptedConnection(), ScriptedConnection(subscriptions__listen=None)
     async with (
         watched(server, MODERN, told, poll=0),
         watched(silent, LEGACY, told, transport="sse"),
-        watched(Scripted(), LEGACY, polled, poll=0.005),
+        watched(ScriptedConnection(), LEGACY, polled, poll=0.005),
     ):
         await until(lambda: server.count("subscriptions/listen") == 1)
         server.heard(ACKNOWLEDGED, {})
@@ -192,7 +200,7 @@ async def test_a_server_that_tells_is_not_polled_unless_the_operator_wants_it() 
 
 @pytest.mark.usefixtures("brisk")
 async def test_a_transport_that_stops_hearing_is_no_disaster() -> None:
-    class Deaf(Scripted):
+    class Deaf(ScriptedConnection):
         async def hear(self) -> None:
             raise ConnectionLost("the stream broke")
 
@@ -211,7 +219,7 @@ async def test_a_list_that_failed_is_tried_again(caplog: pytest.LogCaptureFixtur
     def redact(text: str) -> str:
         return text.replace("s3cret", "***")
 
-    async with watched(server := Scripted(), LEGACY, refresh, redact=redact):
+    async with watched(server := ScriptedConnection(), LEGACY, refresh, redact=redact):
         server.heard(CHANGED, {})
         await until(lambda: refresh.count == 5)
     assert "so the last ones stay: ***" in caplog.text
@@ -221,7 +229,9 @@ async def test_a_list_that_failed_is_tried_again(caplog: pytest.LogCaptureFixtur
 @pytest.mark.usefixtures("brisk")
 async def test_a_web_server_that_fails_to_list_three_times_is_dead() -> None:
     refresh = Refreshes(NotSent("1"), None, NotSent("2"), HttpStatusError(500, "3"), TimeoutError())
-    reason = await death(Scripted(tools__list=listed()), SILENT, refresh, transport="http", start_timeout=9.0)
+    reason = await death(
+        ScriptedConnection(tools__list=listed()), SILENT, refresh, transport="http", start_timeout=9.0
+    )
     assert reason == "the server failed to list its tools 3 times: no answer within 9 s"
     assert refresh.count == 5
 
@@ -236,13 +246,13 @@ async def test_a_list_has_a_time_limit() -> None:
         tries += 1
         await anyio.sleep_forever()
 
-    async with watched(server := Scripted(), LEGACY, refresh, start_timeout=0.01):
+    async with watched(server := ScriptedConnection(), LEGACY, refresh, start_timeout=0.01):
         server.heard(CHANGED, {})
         await until(lambda: tries == 2)
 
 
 async def test_a_lost_connection_ends_the_watch() -> None:
-    server = Scripted()
+    server = ScriptedConnection()
     server.lose("it exited with status 3")
     assert await death(server, LEGACY, Refreshes()) == "it exited with status 3"
 
@@ -257,20 +267,20 @@ async def test_a_lost_connection_ends_the_watch() -> None:
     ],
 )
 async def test_a_web_server_in_doubt_that_does_not_answer_is_dead(fault: ServerError) -> None:
-    reason = await death(Scripted(tools__list=fault), SILENT, Refreshes(), transport="http")
+    reason = await death(ScriptedConnection(tools__list=fault), SILENT, Refreshes(), transport="http")
     assert reason == f"the server cannot be reached: {fault}"
 
 
 async def test_a_web_server_in_doubt_that_is_mute_is_dead(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "PROBE", 0.01)
-    reason = await death(Scripted(tools__list=None), SILENT, Refreshes(), transport="http")
+    reason = await death(ScriptedConnection(tools__list=None), SILENT, Refreshes(), transport="http")
     assert reason == "the server did not answer within 0.01 s"
 
 
 @pytest.mark.usefixtures("brisk")
 @pytest.mark.parametrize("answer", [listed("a"), JsonRpcError(-1, "not now")])
 async def test_a_web_server_in_doubt_that_answers_lives(answer: Any) -> None:
-    server = Scripted(tools__list=answer)
+    server = ScriptedConnection(tools__list=answer)
     async with watched(server, SILENT, Refreshes(), transport="http") as watch:
         for count in (1, 2):
             watch.doubt()
@@ -278,7 +288,7 @@ async def test_a_web_server_in_doubt_that_answers_lives(answer: Any) -> None:
 
 
 async def test_a_server_behind_a_pipe_needs_no_probe() -> None:
-    server = Scripted(tools__list=ConnectionLost("gone"))
+    server = ScriptedConnection(tools__list=ConnectionLost("gone"))
     async with watched(server, LEGACY, Refreshes()) as watch:
         watch.doubt()
         await anyio.wait_all_tasks_blocked()
@@ -300,8 +310,8 @@ ALL = ServerIntroduction(
 
 @pytest.mark.usefixtures("brisk")
 async def test_lists_of_which_nothing_is_told_are_asked_for() -> None:
-    server = Scripted()
-    kept = Kept(server, ALL, refresh := Refreshes())
+    server = ScriptedConnection()
+    kept = CountingRunner(server, ALL, refresh := Refreshes())
     async with watched(server, ALL, kept):
         await until(lambda: len(kept.listed) > 2)
     assert kept.listed[0] == {"prompts"}
@@ -310,23 +320,23 @@ async def test_lists_of_which_nothing_is_told_are_asked_for() -> None:
 
 @pytest.mark.usefixtures("brisk")
 async def test_an_operator_can_have_all_asked_for() -> None:
-    server = Scripted()
-    kept = Kept(server, ALL, Refreshes())
+    server = ScriptedConnection()
+    kept = CountingRunner(server, ALL, Refreshes())
     async with watched(server, ALL, kept, poll=0.005):
         await until(lambda: {"resources", "prompts"} in kept.listed)
 
 
 async def test_what_was_late_at_the_start_is_asked_for_again() -> None:
-    server = Scripted()
-    kept = Kept(server, ALL, Refreshes(), behind=("prompts",))
+    server = ScriptedConnection()
+    kept = CountingRunner(server, ALL, Refreshes(), behind=("prompts",))
     async with watched(server, ALL, kept):
         await until(lambda: kept.listed == [{"prompts"}])
 
 
 @pytest.mark.usefixtures("brisk")
 async def test_what_failed_is_asked_for_again_and_costs_no_web_server_its_life() -> None:
-    server = Scripted(tools__list=listed())
-    kept = Kept(server, ALL, Refreshes())
+    server = ScriptedConnection(tools__list=listed())
+    kept = CountingRunner(server, ALL, Refreshes())
     kept.failing = [("resources",)] * 5
     async with watched(server, ALL, kept, transport="http", poll=600):
         server.heard("notifications/resources/list_changed", {})
@@ -336,13 +346,13 @@ async def test_what_failed_is_asked_for_again_and_costs_no_web_server_its_life()
 
 @pytest.mark.usefixtures("brisk")
 async def test_a_list_that_hangs_is_given_up_and_asked_for_again() -> None:
-    class Hanging(Kept):
+    class Hanging(CountingRunner):
         async def refresh_besides(self, parts: Collection[Part]) -> Collection[Part]:
             self.listed.append(set(parts))
             await anyio.sleep_forever()
             raise AssertionError
 
-    server = Scripted()
+    server = ScriptedConnection()
     kept = Hanging(server, ALL, Refreshes())
     async with watched(server, ALL, kept, start_timeout=0.005, poll=600):
         server.heard("notifications/prompts/list_changed", {})
@@ -350,8 +360,8 @@ async def test_a_list_that_hangs_is_given_up_and_asked_for_again() -> None:
 
 
 async def test_what_is_told_of_a_resource_nobody_follows_is_not_passed_on() -> None:
-    server = Scripted()
-    kept = Kept(server, ALL, Refreshes())
+    server = ScriptedConnection()
+    kept = CountingRunner(server, ALL, Refreshes())
     server.heard("notifications/resources/updated", {"uri": "x://1"})
     async with watched(server, ALL, kept) as watch:
         watch.heard("notifications/resources/updated", {"uri": "x://1"})

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from tests.sources.mcp.asked import ALL, Asked, never
-from tests.sources.mcp.far import Asking, Far, settle
+from tests.sources.mcp.far_end import Asking, FarEnd, settle
+from tests.sources.mcp.recording_channel import ALL, RecordingChannel, never
 from toolcrib.model import Progress
 from toolcrib.sources.mcp.relayed_requests import LARGEST_QUESTION
 from toolcrib.sources.mcp.request_callbacks import RequestCallbacks
@@ -15,35 +15,35 @@ pytestmark = pytest.mark.anyio
 
 
 @pytest.fixture
-def far() -> Far:
+def far_end() -> FarEnd:
     """A server whose questions are relayed."""
-    far = Far()
-    far.exchange.relay(ALL)
-    return far
+    far_end = FarEnd()
+    far_end.exchange.relay(ALL)
+    return far_end
 
 
 @pytest.mark.requirement("D14")
 async def test_messages_and_progress_arrive_in_order_before_the_result() -> None:
-    far, ann = Far(), Asked()
+    far_end, ann = FarEnd(), RecordingChannel()
     heard: list[Any] = []
 
     async def report(progress: Progress) -> None:
         heard.append(progress.done)
 
-    async with Asking(far) as asking:
+    async with Asking(far_end) as asking:
         await asking.begin(0, ear=RequestCallbacks(report, ann))
-        far.progress(1, progress=1)
-        far.say(method="notifications/message", params={"level": "info", "data": "x"})
-        far.progress(1, progress=2)
-        far.say(id=1, result={})
+        far_end.progress(1, progress=1)
+        far_end.say(method="notifications/message", params={"level": "info", "data": "x"})
+        far_end.progress(1, progress=2)
+        far_end.say(id=1, result={})
     assert heard == [1, 2]
     assert ann.told == [{"level": "info", "data": "x"}]
-    assert not far.heard
+    assert not far_end.heard
 
 
 @pytest.mark.requirement("I5")
 async def test_what_a_server_logs_goes_on_without_secrets() -> None:
-    ann, heard = Asked(), list[Progress]()
+    ann, heard = RecordingChannel(), list[Progress]()
 
     async def report(progress: Progress) -> None:
         heard.append(progress)
@@ -61,34 +61,34 @@ async def test_what_a_server_logs_goes_on_without_secrets() -> None:
     [
         ([], True),
         ([None], False),
-        ([RequestCallbacks(None, Asked("ben"))], False),
-        ([RequestCallbacks(None, Asked("ann"))], True),
-        ([RequestCallbacks(None, Asked("ann", alone=True))], False),
+        ([RequestCallbacks(None, RecordingChannel("ben"))], False),
+        ([RequestCallbacks(None, RecordingChannel("ann"))], True),
+        ([RequestCallbacks(None, RecordingChannel("ann", alone=True))], False),
     ],
 )
 @pytest.mark.requirement("D14")
 async def test_a_message_that_may_be_anothers_is_nobodys(
     others: list[RequestCallbacks | None], taken: bool
 ) -> None:
-    far, ann = Far(), Asked("ann")
-    async with Asking(far) as asking:
+    far_end, ann = FarEnd(), RecordingChannel("ann")
+    async with Asking(far_end) as asking:
         for number, other in enumerate(others):
             await asking.begin(10 + number, ear=other)
         await asking.begin(0, ear=RequestCallbacks(None, ann))
         await asking.begin(99, "subscriptions/listen")
-        far.say(method="notifications/message", params={"data": 1})
+        far_end.say(method="notifications/message", params={"data": 1})
         await settle()
         asking.cancel()
     assert bool(ann.told) == taken
-    assert bool(far.heard) != taken
+    assert bool(far_end.heard) != taken
 
 
 @pytest.mark.parametrize(
     "other, method, cancelled, taken",
     [
-        (RequestCallbacks(None, Asked("ben")), "tools/call", False, False),
-        (RequestCallbacks(None, Asked("ben")), "tools/call", True, False),
-        (RequestCallbacks(None, Asked("ann")), "tools/call", True, True),
+        (RequestCallbacks(None, RecordingChannel("ben")), "tools/call", False, False),
+        (RequestCallbacks(None, RecordingChannel("ben")), "tools/call", True, False),
+        (RequestCallbacks(None, RecordingChannel("ann")), "tools/call", True, True),
         (None, "tools/call", False, False),
         (None, "tools/call", True, False),
         (None, "tools/list", False, True),
@@ -99,42 +99,44 @@ async def test_a_message_may_be_of_a_call_that_is_over(
     other: RequestCallbacks | None, method: str, *, cancelled: bool, taken: bool
 ) -> None:
     """A server works on after a time limit of ours, or in the background."""
-    far, ann = Far(), Asked("ann")
-    async with Asking(far) as before:
+    far_end, ann = FarEnd(), RecordingChannel("ann")
+    async with Asking(far_end) as before:
         await before.begin(0, method, ear=other)
         if cancelled:
             before.cancel()
         else:
-            far.say(id=1, result={})
-    async with Asking(far) as asking:
+            far_end.say(id=1, result={})
+    async with Asking(far_end) as asking:
         await asking.begin(0, ear=RequestCallbacks(None, ann))
-        far.say(method="notifications/message", params={"data": 1})
-        far.say(id=2, result={})
+        far_end.say(method="notifications/message", params={"data": 1})
+        far_end.say(id=2, result={})
     assert bool(ann.told) == taken
 
 
 @pytest.mark.requirement("I5")
-async def test_what_is_kept_for_a_caller_that_does_not_listen_is_bounded(far: Far) -> None:
-    ann = Asked(answer=never)
-    async with Asking(far) as asking:
+async def test_what_is_kept_for_a_caller_that_does_not_listen_is_bounded(far_end: FarEnd) -> None:
+    ann = RecordingChannel(answer=never)
+    async with Asking(far_end) as asking:
         await asking.begin(0, ear=RequestCallbacks(None, ann))
-        far.say(method="notifications/message", params={"data": "x" * LARGEST_LOG})
-        far.say(method="notifications/message", params={"data": "short"})
+        far_end.say(method="notifications/message", params={"data": "x" * LARGEST_LOG})
+        far_end.say(method="notifications/message", params={"data": "short"})
         for number in range(9):
-            far.say(id=number, method="elicitation/create", params={"message": "x" * (LARGEST_QUESTION // 4)})
+            far_end.say(
+                id=number, method="elicitation/create", params={"message": "x" * (LARGEST_QUESTION // 4)}
+            )
             await settle()
         assert ann.told == [{"data": "short"}]
-        assert [each["id"] for each in far.replies] == [4, 5, 6, 7, 8]
+        assert [each["id"] for each in far_end.replies] == [4, 5, 6, 7, 8]
         asking.cancel()
 
 
 async def test_a_message_that_comes_with_the_answer_of_another_is_not_heard() -> None:
-    far, ann = Far(), Asked("ann")
-    async with Asking(far) as asking:
+    far_end, ann = FarEnd(), RecordingChannel("ann")
+    async with Asking(far_end) as asking:
         await asking.begin(0, ear=RequestCallbacks(None, ann))
         await asking.begin(1)
-        far.say(id=1, result={})
-        far.say(method="notifications/message", params={"data": "the other's"})
-        far.say(id=2, result={})
+        far_end.say(id=1, result={})
+        far_end.say(method="notifications/message", params={"data": "the other's"})
+        far_end.say(id=2, result={})
     assert not ann.told
-    assert len(far.heard) == 1
+    assert len(far_end.heard) == 1

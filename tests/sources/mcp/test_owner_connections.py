@@ -9,9 +9,9 @@ from typing import Any
 import anyio
 import pytest
 
-from tests.sources.mcp.asked import FORM, Asked, never, said
 from tests.sources.mcp.census import Census, census
-from tests.sources.mcp.rehearsed import Linked, Scripted, legacy, listed
+from tests.sources.mcp.recording_channel import FORM, RecordingChannel, never, said
+from tests.sources.mcp.scripted_connection import RecordingLink, ScriptedConnection, legacy, listed
 from tests.waiting import until
 from toolcrib.config.mcp import McpServer
 from toolcrib.errors import Lost, Refused, Unavailable
@@ -59,13 +59,13 @@ class RunningSource:
     ) -> None:
         stdio = StdioTransport(command=command, env={**counted.env, **(env or {})}, patience=patience)
         self.source = McpSource(McpSettings(id="curious", **settings), stdio.dial)
-        self.link = Linked()
+        self.link = RecordingLink()
         self._counted = counted
 
-    async def call(self, tool: str, channel: Asked | None = None, **arguments: Any) -> Result:
+    async def call(self, tool: str, channel: RecordingChannel | None = None, **arguments: Any) -> Result:
         return await self.source.call(self.a_call(tool, channel, **arguments))
 
-    def a_call(self, tool: str, channel: Asked | None = None, **arguments: Any) -> Call:
+    def a_call(self, tool: str, channel: RecordingChannel | None = None, **arguments: Any) -> Call:
         named = a_tool(f"curious:{tool}", family="mcp", timeout=20.0)
         return a_call(named, arguments=arguments, channel=channel)
 
@@ -89,7 +89,7 @@ async def running_source(counted: Census, **settings: Any) -> AsyncGenerator[Run
     assert counted.alive() == []
 
 
-async def client(it: RunningSource, channel: Asked | None = None) -> Any:
+async def client(it: RunningSource, channel: RecordingChannel | None = None) -> Any:
     return said(await it.call("about", channel))
 
 
@@ -102,11 +102,11 @@ async def test_a_server_sees_exactly_what_the_caller_declared(counted: Census) -
     }
     relay: frozenset[Any] = frozenset({"elicitation", "roots", "sampling"})
     async with running_source(counted, relay=relay) as it:
-        ann = Asked(capabilities={**capabilities, "tasks": {}, "experimental": {"x": {}}})
+        ann = RecordingChannel(capabilities={**capabilities, "tasks": {}, "experimental": {"x": {}}})
         seen = await client(it, ann)
         assert seen["client"]["capabilities"] == capabilities
         assert seen["client"]["clientInfo"]["name"] == "toolcrib"
-        ben = Asked("ben", {"sampling": {}})
+        ben = RecordingChannel("ben", {"sampling": {}})
         assert (await client(it, ben))["client"]["capabilities"] == {"sampling": {}}
         # What the server asked right after the greeting was put to the one it greeted.
         assert ann.questions == [("roots/list", {})]
@@ -116,36 +116,40 @@ async def test_a_server_sees_exactly_what_the_caller_declared(counted: Census) -
 
 async def test_roots_are_kept_from_programs(counted: Census) -> None:
     async with running_source(counted) as it:
-        assert "roots" not in (await client(it, Asked()))["client"]["capabilities"]
+        assert "roots" not in (await client(it, RecordingChannel()))["client"]["capabilities"]
 
 
 @pytest.mark.requirement("D14")
 async def test_whoever_cannot_be_asked_starts_nothing(counted: Census) -> None:
     async with running_source(counted) as it:
         main = (await client(it))["pid"]
-        for channel in (Asked(capabilities={}), Asked(capabilities={"roots": {}}), Asked("")):
+        for channel in (
+            RecordingChannel(capabilities={}),
+            RecordingChannel(capabilities={"roots": {}}),
+            RecordingChannel(""),
+        ):
             assert (await client(it, channel))["pid"] == main
         assert it.lanes == 0
-        declined = said(await it.call("ask", Asked(capabilities={}), **ELICIT))
+        declined = said(await it.call("ask", RecordingChannel(capabilities={}), **ELICIT))
         assert declined == {"action": "decline"}
     async with running_source(counted, relay=frozenset[Any]()) as it:
-        assert said(await it.call("ask", Asked(), **ELICIT)) == {"action": "decline"}
+        assert said(await it.call("ask", RecordingChannel(), **ELICIT)) == {"action": "decline"}
         assert it.lanes == 0
 
 
 @pytest.mark.requirement("D14")
 async def test_a_lane_is_kept_for_its_owner(counted: Census) -> None:
     async with running_source(counted) as it:
-        ann = [(await client(it, Asked("ann")))["pid"] for _ in range(2)]
-        ben = (await client(it, Asked("ben")))["pid"]
-        other = (await client(it, Asked("ann", FORMS)))["pid"]
+        ann = [(await client(it, RecordingChannel("ann")))["pid"] for _ in range(2)]
+        ben = (await client(it, RecordingChannel("ben")))["pid"]
+        other = (await client(it, RecordingChannel("ann", FORMS)))["pid"]
         assert ann[0] == ann[1]
         assert len({ann[0], ben, other}) == it.lanes == 3
 
 
 @pytest.mark.parametrize("alone", [False, True])
 async def test_only_who_must_be_alone_has_another_lane_for_another_call(counted: Census, alone: bool) -> None:
-    waiting, quick = Asked(answer=never, alone=alone), Asked(alone=alone)
+    waiting, quick = RecordingChannel(answer=never, alone=alone), RecordingChannel(alone=alone)
     async with running_source(counted) as it, anyio.create_task_group() as tasks:
         tasks.start_soon(it.source.call, it.a_call("ask", waiting, **ELICIT))
         await until(lambda: bool(waiting.questions))
@@ -158,14 +162,14 @@ async def test_only_who_must_be_alone_has_another_lane_for_another_call(counted:
 
 async def test_a_lane_whose_call_was_given_up_serves_nobody_who_must_be_alone(counted: Census) -> None:
     async with running_source(counted) as it:
-        first = (await client(it, Asked(alone=True)))["pid"]
+        first = (await client(it, RecordingChannel(alone=True)))["pid"]
         with anyio.move_on_after(0.05):
-            await it.call("linger", Asked(alone=True))
-        assert (await client(it, Asked(alone=True)))["pid"] != first
-        shared = (await client(it, Asked()))["pid"]
+            await it.call("linger", RecordingChannel(alone=True))
+        assert (await client(it, RecordingChannel(alone=True)))["pid"] != first
+        shared = (await client(it, RecordingChannel()))["pid"]
         with anyio.move_on_after(0.05):
-            await it.call("linger", Asked())
-        assert (await client(it, Asked()))["pid"] == shared
+            await it.call("linger", RecordingChannel())
+        assert (await client(it, RecordingChannel()))["pid"] == shared
 
 
 @pytest.mark.requirement("D14")
@@ -175,7 +179,7 @@ async def test_twenty_callers_at_once_are_each_asked_their_own(counted: Census) 
     answers: dict[str, list[Any]] = {owner: [] for owner in owners}
 
     async def work(it: RunningSource, owner: str) -> None:
-        channel = Asked(owner, {"elicitation": {}, "sampling": {}})
+        channel = RecordingChannel(owner, {"elicitation": {}, "sampling": {}})
         for turn in range(5):
             form = {"message": f"{owner} {turn}", "requestedSchema": {"type": "object"}}
             result = await it.call("ask", channel, method="elicitation/create", params=form)
@@ -194,9 +198,9 @@ async def test_twenty_callers_at_once_are_each_asked_their_own(counted: Census) 
 async def test_an_idle_lane_ends_and_its_process_with_it(counted: Census) -> None:
     async with running_source(counted, lane_idle=0.05) as it:
         alone = it.servers()
-        await client(it, Asked())
+        await client(it, RecordingChannel())
         await until(lambda: it.lanes == 0 and it.servers() == alone)
-        assert (await client(it, Asked()))["client"]
+        assert (await client(it, RecordingChannel()))["client"]
     assert counted.alive() == []
 
 
@@ -210,26 +214,26 @@ def test_an_idle_copy_is_gone_within_30_s_by_default() -> None:
 async def test_an_idle_copy_that_ignores_sigterm_is_killed(counted: Census) -> None:
     async with running_source(counted, command=STUBBORN, patience=0.05, lane_idle=0.05) as it:
         alone = it.servers()
-        await client(it, Asked())
+        await client(it, RecordingChannel())
         await until(lambda: it.lanes == 0 and it.servers() == alone)
 
 
 async def test_when_all_lanes_are_there_the_longest_idle_one_makes_room(counted: Census) -> None:
     async with running_source(counted, most_lanes=2) as it:
-        ann, ben = [(await client(it, Asked(owner)))["pid"] for owner in ("ann", "ben")]
-        carl = (await client(it, Asked("carl")))["pid"]
+        ann, ben = [(await client(it, RecordingChannel(owner)))["pid"] for owner in ("ann", "ben")]
+        carl = (await client(it, RecordingChannel("carl")))["pid"]
         assert it.lanes == 2
-        assert (await client(it, Asked("ben")))["pid"] == ben
-        assert (await client(it, Asked("carl")))["pid"] == carl
-        assert (await client(it, Asked("ann")))["pid"] != ann
+        assert (await client(it, RecordingChannel("ben")))["pid"] == ben
+        assert (await client(it, RecordingChannel("carl")))["pid"] == carl
+        assert (await client(it, RecordingChannel("ann")))["pid"] != ann
 
 
 async def test_while_all_lanes_are_busy_a_call_waits_only_so_long(counted: Census) -> None:
-    waiting = Asked(answer=never)
+    waiting = RecordingChannel(answer=never)
     async with running_source(counted, most_lanes=1) as it, anyio.create_task_group() as tasks:
         tasks.start_soon(it.source.call, it.a_call("ask", waiting, **ELICIT))
         await until(lambda: bool(waiting.questions))
-        hurried = a_call(a_tool("curious:about", family="mcp", timeout=0.1), channel=Asked("ben"))
+        hurried = a_call(a_tool("curious:about", family="mcp", timeout=0.1), channel=RecordingChannel("ben"))
         with pytest.raises(Refused) as caught:
             await it.source.call(hurried)
         assert (caught.value.problem.code, caught.value.problem.retry_after) == ("OVERLOADED", 1)
@@ -237,23 +241,25 @@ async def test_while_all_lanes_are_busy_a_call_waits_only_so_long(counted: Censu
 
 
 async def test_one_caller_leaves_half_of_the_lanes_to_others(counted: Census) -> None:
-    waiting = [Asked(f"session {number}", answer=never, alone=bool(number)) for number in range(2)]
+    waiting = [RecordingChannel(f"session {number}", answer=never, alone=bool(number)) for number in range(2)]
     async with running_source(counted, most_lanes=4) as it, anyio.create_task_group() as tasks:
         for each in waiting:
             tasks.start_soon(it.source.call, it.a_call("ask", each, **ELICIT))
         await until(lambda: all(each.questions for each in waiting))
         about = a_tool("curious:about", family="mcp", timeout=0.1)
         with pytest.raises(Refused, match="has all the connections"):
-            await it.source.call(a_call(about, channel=Asked("session 2")))
+            await it.source.call(a_call(about, channel=RecordingChannel("session 2")))
         about = a_tool("curious:about", family="mcp", timeout=20.0)
-        assert await it.source.call(a_call(about, channel=Asked("ben"), caller=a_caller(id="key:ben")))
+        assert await it.source.call(
+            a_call(about, channel=RecordingChannel("ben"), caller=a_caller(id="key:ben"))
+        )
         assert it.lanes == 3
         tasks.cancel_scope.cancel()
 
 
 @pytest.mark.requirement("I10")
 async def test_users_of_one_key_leave_lanes_to_other_keys(counted: Census) -> None:
-    users = [Asked(f"user {number}", answer=never, alone=True) for number in range(3)]
+    users = [RecordingChannel(f"user {number}", answer=never, alone=True) for number in range(3)]
     async with running_source(counted, most_lanes=4) as it, anyio.create_task_group() as tasks:
         for number, each in enumerate(users):
             call = it.a_call("ask", each, **ELICIT)
@@ -262,11 +268,11 @@ async def test_users_of_one_key_leave_lanes_to_other_keys(counted: Census) -> No
         about = a_tool("curious:about", family="mcp", timeout=0.1)
         with pytest.raises(Refused):
             await it.source.call(
-                a_call(about, channel=Asked("user 3"), caller=a_caller(id="user:3", key="one"))
+                a_call(about, channel=RecordingChannel("user 3"), caller=a_caller(id="user:3", key="one"))
             )
         about = a_tool("curious:about", family="mcp", timeout=20.0)
         assert await it.source.call(
-            a_call(about, channel=Asked("ben"), caller=a_caller(id="key:ben", key="ben"))
+            a_call(about, channel=RecordingChannel("ben"), caller=a_caller(id="key:ben", key="ben"))
         )
         tasks.cancel_scope.cancel()
 
@@ -278,11 +284,11 @@ async def test_a_call_that_waited_gets_the_lane_that_comes_free(counted: Census)
         await gate.wait()
         return {"action": "cancel"}
 
-    first = Asked(answer=later)
+    first = RecordingChannel(answer=later)
     async with running_source(counted, most_lanes=1) as it, anyio.create_task_group() as tasks:
         tasks.start_soon(it.source.call, it.a_call("ask", first, **ELICIT))
         await until(lambda: bool(first.questions))
-        tasks.start_soon(client, it, Asked("ben"))
+        tasks.start_soon(client, it, RecordingChannel("ben"))
         await anyio.wait_all_tasks_blocked()
         gate.set()
     assert len(first.questions) == 1
@@ -292,9 +298,9 @@ async def test_a_call_that_waited_gets_the_lane_that_comes_free(counted: Census)
 async def test_a_lane_that_dies_fails_its_calls_and_nothing_else(counted: Census) -> None:
     async with running_source(counted) as it:
         with pytest.raises(Lost):
-            await it.call("die", Asked())
+            await it.call("die", RecordingChannel())
         await until(lambda: it.lanes == 0)
-        assert (await client(it, Asked()))["client"]
+        assert (await client(it, RecordingChannel()))["client"]
         assert (await client(it))["client"]
         assert not it.link.downs
 
@@ -306,7 +312,7 @@ async def test_a_server_that_runs_only_once_says_so(
         with pytest.raises(
             Unavailable, match="could not be reached by a connection for this caller"
         ) as caught:
-            await it.call("about", Asked())
+            await it.call("about", RecordingChannel())
         assert caught.value.problem.code == "SOURCE_DOWN"
         assert (await client(it))["client"]
         assert it.lanes == 0
@@ -314,13 +320,13 @@ async def test_a_server_that_runs_only_once_says_so(
 
 
 async def test_a_connection_that_is_not_answered_is_given_up() -> None:
-    server = Scripted(initialize=[legacy(), None], tools__list=listed("about"))
+    server = ScriptedConnection(initialize=[legacy(), None], tools__list=listed("about"))
     source = McpSource(McpSettings(id="curious", start_timeout=0.05), server.dial)
-    link = Linked()
+    link = RecordingLink()
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(source.run, link)
         await until(lambda: bool(link.offers))
-        call = a_call(a_tool("curious:about", family="mcp"), channel=Asked())
+        call = a_call(a_tool("curious:about", family="mcp"), channel=RecordingChannel())
         with pytest.raises(Unavailable, match=r"it did not answer our greeting within 0\.05 s"):
             await source.call(call)
         assert server.relayed == [{"elicitation": {"form": {}, "url": {}}, "sampling": {"tools": {}}}]
@@ -329,7 +335,7 @@ async def test_a_connection_that_is_not_answered_is_given_up() -> None:
 
 
 async def test_calls_in_lanes_end_with_the_run(counted: Census) -> None:
-    waiting = Asked(answer=never)
+    waiting = RecordingChannel(answer=never)
     ended: list[Exception] = []
 
     async def call(it: RunningSource) -> None:
@@ -351,7 +357,7 @@ async def test_calls_in_lanes_end_with_the_run(counted: Census) -> None:
 
 async def test_the_level_is_set_once_and_messages_come_through(counted: Census) -> None:
     async with running_source(counted) as it:
-        ann = Asked(level="warning")
+        ann = RecordingChannel(level="warning")
         await it.call("log", ann, count=3)
         assert [each["data"] for each in ann.told] == [0, 1, 2]
         assert (await client(it, ann))["levels"] == ["warning"]
@@ -363,13 +369,13 @@ async def test_the_level_is_set_once_and_messages_come_through(counted: Census) 
 
 async def test_questions_that_are_left_open_or_taken_back_do_no_harm(counted: Census) -> None:
     async with running_source(counted) as it:
-        ann = Asked(answer=never)
+        ann = RecordingChannel(answer=never)
         assert said(await it.call("withdraw", ann, **ELICIT)) == "never mind"
         assert said(await it.call("leave_open", ann, **ELICIT)) == "done"
         seen = await client(it, ann)
         assert [each["error"]["code"] for each in seen["roots"]] == [-32000]
         assert ann.given_up == len(ann.questions)
-        many = Asked()
+        many = RecordingChannel()
         refused = said(await it.call("flood", many, method="elicitation/create", count=100))
         assert len(many.questions) == 100 - refused
 
@@ -377,7 +383,7 @@ async def test_questions_that_are_left_open_or_taken_back_do_no_harm(counted: Ce
 async def test_vendor_data_passes_and_what_belongs_to_a_connection_does_not(counted: Census) -> None:
     async with running_source(counted) as it:
         meta = {"vendor/x": [1], "progressToken": 7, "io.modelcontextprotocol/logLevel": "debug"}
-        for channel in (None, Asked()):
+        for channel in (None, RecordingChannel()):
             call = it.a_call("about", channel)
             result = await it.source.call(call.replace(meta=meta))
             assert said(result)["meta"] == {"vendor/x": [1]}

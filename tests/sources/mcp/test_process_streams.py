@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 import anyio
 import pytest
 
-from tests.sources.mcp.under import PATIENT
+from tests.sources.mcp.marked_servers import PATIENT
 from toolcrib.sources.mcp.errors import NotSent
 from toolcrib.sources.mcp.lines import OverlongLine
 from toolcrib.sources.mcp.process_streams import ProcessInput, ProcessOutput
@@ -30,9 +30,9 @@ def nothing() -> None:
 async def written(lost: Callable[[], None] = nothing) -> AsyncGenerator[tuple[ProcessInput, io.FileIO]]:
     out, into = os.pipe()
     pipe = ProcessInput(lost)
-    with io.FileIO(out, "rb") as far, io.FileIO(into, "wb") as near:
+    with io.FileIO(out, "rb") as far_end, io.FileIO(into, "wb") as near:
         await asyncio.get_running_loop().connect_write_pipe(lambda: pipe, near)
-        yield pipe, far
+        yield pipe, far_end
         await pipe.abort()
 
 
@@ -43,9 +43,9 @@ async def test_nothing_is_written_before_there_is_a_pipe_or_after() -> None:
     pipe.close()
     await pipe.abort()
     assert pipe.unread == 0
-    async with written() as (open_pipe, far):
+    async with written() as (open_pipe, far_end):
         open_pipe.write(b"x")
-        assert os.read(far.fileno(), 10) == b"x"
+        assert os.read(far_end.fileno(), 10) == b"x"
         open_pipe.close()
         with pytest.raises(NotSent):
             open_pipe.write(b"y")

@@ -9,7 +9,7 @@ from typing import Any
 import anyio
 import pytest
 
-from tests.sources.mcp.rehearsed import Linked
+from tests.sources.mcp.scripted_connection import RecordingLink
 from tests.sources.mcp.upstream import official
 from tests.waiting import until
 from toolcrib.egress import Egress
@@ -58,7 +58,7 @@ class Running:
     """A source that runs, and the link it talks to."""
 
     def __init__(self, source: McpSource) -> None:
-        self.source, self.link = source, Linked()
+        self.source, self.link = source, RecordingLink()
         self.ended: list[BaseException] = []
 
     async def run(self) -> None:
@@ -240,7 +240,7 @@ async def test_a_server_over_sse(free_port: int) -> None:
 async def test_a_server_that_does_not_start_says_why(command: tuple[str, ...], why: str) -> None:
     source = McpSource(McpSettings(id="real"), StdioTransport(command=command).dial)
     with pytest.raises(ConnectionError, match=why):
-        await source.run(Linked())
+        await source.run(RecordingLink())
 
 
 async def test_what_a_program_wrote_last_says_why_it_ended() -> None:
@@ -248,7 +248,7 @@ async def test_what_a_program_wrote_last_says_why_it_ended() -> None:
     dial = StdioTransport(command=(sys.executable, "-c", program)).dial
     source = McpSource(McpSettings(id="real"), dial)
     with anyio.fail_after(60), pytest.raises(ConnectionError) as death:
-        await source.run(Linked())
+        await source.run(RecordingLink())
     assert str(death.value) == "it exited with status 2 (it wrote last: no such option: --speed)"
     assert "pid" not in source.details()
 
@@ -260,6 +260,6 @@ async def test_a_program_that_is_gone_has_no_last_words(tmp_path: Path) -> None:
     source = McpSource(McpSettings(id="real"), StdioTransport(command=(str(program),)).dial)
     for said in ("it wrote last: wrong", "there is no program at"):
         with anyio.fail_after(60), pytest.raises(ConnectionError, match=said) as death:
-            await source.run(Linked())
+            await source.run(RecordingLink())
         assert ("wrote last" in str(death.value)) == ("wrote last" in said)
         await anyio.Path(program).unlink(missing_ok=True)

@@ -10,8 +10,8 @@ from typing import Any
 import anyio
 import pytest
 
-from tests.servers.twelve import npm
-from tests.sources.mcp.asked import Asked, never
+from tests.servers.third_party import npm
+from tests.sources.mcp.recording_channel import RecordingChannel, never
 from tests.sources.mcp.test_real_servers import Running, running
 from tests.sources.mcp.upstream import FREE, official
 from tests.waiting import until
@@ -96,7 +96,7 @@ async def answered(method: str, _params: JsonObject) -> JsonObject:
     return {"role": "assistant", "model": "m", "content": {"type": "text", "text": "Paris"}}
 
 
-async def call(it: Running, tool: str, channel: Asked | None = None, /, **fields: Any) -> Result:
+async def call(it: Running, tool: str, channel: RecordingChannel | None = None, /, **fields: Any) -> Result:
     with anyio.fail_after(60):
         return await it.source.call(it.call(tool, fields.pop("arguments", None), channel=channel, **fields))
 
@@ -106,7 +106,7 @@ async def call(it: Running, tool: str, channel: Asked | None = None, /, **fields
 
 @pytest.mark.requirement("D14")
 async def test_a_legacy_web_server_asks_the_caller(url: str) -> None:
-    ann = Asked(capabilities=EVERYTHING, answer=answered, level="debug")
+    ann = RecordingChannel(capabilities=EVERYTHING, answer=answered, level="debug")
     heard: list[Progress] = []
 
     async def report(progress: Progress) -> None:
@@ -135,7 +135,7 @@ async def test_a_legacy_web_server_asks_the_caller(url: str) -> None:
 @pytest.mark.requirement("D14")
 async def test_sessions_at_a_legacy_web_server_never_cross(url: str) -> None:
     async def work(it: Running, owner: str) -> None:
-        channel = Asked(owner, {"elicitation": {}})
+        channel = RecordingChannel(owner, {"elicitation": {}})
         for _ in range(5):
             result = await call(it, "test_elicitation", channel, arguments={"message": owner})
             assert f'"name": "{owner}"' in str(result.data)
@@ -149,7 +149,7 @@ async def test_sessions_at_a_legacy_web_server_never_cross(url: str) -> None:
 
 @pytest.mark.requirement("D14")
 async def test_a_call_that_is_given_up_takes_its_question_along(url: str) -> None:
-    ann = Asked(capabilities=EVERYTHING, answer=never)
+    ann = RecordingChannel(capabilities=EVERYTHING, answer=never)
     async with running(over_http(url, "legacy")) as it:
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(call, it, "test_streaming_elicitation", ann)
@@ -164,7 +164,7 @@ async def test_a_server_learns_what_cannot_be_asked(url: str) -> None:
     for era in ("legacy", "modern"):
         async with running(over_http(url, era)) as it:
             with pytest.raises(Failed) as caught:
-                await call(it, "test_missing_capability", Asked(capabilities={"elicitation": {}}))
+                await call(it, "test_missing_capability", RecordingChannel(capabilities={"elicitation": {}}))
         problem = caught.value.problem
         assert problem.tool_code == "-32021"
         assert problem.details["data"] == {"requiredCapabilities": {"sampling": {}}}
@@ -172,7 +172,7 @@ async def test_a_server_learns_what_cannot_be_asked(url: str) -> None:
 
 @pytest.mark.requirement("D14")
 async def test_a_legacy_program_asks_the_caller() -> None:
-    ann = Asked(capabilities=EVERYTHING, answer=answered, level="info")
+    ann = RecordingChannel(capabilities=EVERYTHING, answer=answered, level="info")
     async with running(over_stdio("legacy")) as it:
         result = await call(it, "test_input_required_result_capabilities", ann)
         assert "Paris" in str(result.data)
@@ -189,7 +189,10 @@ async def test_a_server_over_sse_asks_the_caller(free_port: int) -> None:
             McpSettings(id="real", transport="sse"), SseTransport(url=address, egress=FREE).dial
         )
         async with running(source) as it:
-            ann, ben = Asked(capabilities={"elicitation": {}}), Asked("ben", {"elicitation": {}}, alone=True)
+            ann, ben = (
+                RecordingChannel(capabilities={"elicitation": {}}),
+                RecordingChannel("ben", {"elicitation": {}}, alone=True),
+            )
             for channel in (ann, ben):
                 assert (await call(it, "ask", channel)).data == {"result": "accept"}
                 assert channel.questions[0][1]["message"] == "Who are you?"
@@ -202,7 +205,7 @@ async def test_a_server_over_sse_asks_the_caller(free_port: int) -> None:
 @pytest.mark.requirement("D14")
 @pytest.mark.parametrize("way", ["http", "stdio"])
 async def test_a_modern_server_answers_with_its_questions(way: str, url: str) -> None:
-    ann = Asked(capabilities=EVERYTHING, level="info")
+    ann = RecordingChannel(capabilities=EVERYTHING, level="info")
     async with running(over_http(url, "modern") if way == "http" else over_stdio("modern")) as it:
         first = await call(it, "test_input_required_result_request_state", ann)
         assert first.ask is not None
@@ -215,7 +218,7 @@ async def test_a_modern_server_answers_with_its_questions(way: str, url: str) ->
         with pytest.raises(Failed, match="not one of ours"):
             await call(it, "test_input_required_result_request_state", ann, answers=answers, state="x.y")
         narrow = await call(
-            it, "test_input_required_result_capabilities", Asked(capabilities={"sampling": {}})
+            it, "test_input_required_result_capabilities", RecordingChannel(capabilities={"sampling": {}})
         )
         assert narrow.ask is not None
         assert list(narrow.ask.questions) == ["greeting"]
@@ -223,7 +226,7 @@ async def test_a_modern_server_answers_with_its_questions(way: str, url: str) ->
         assert [each["data"] for each in ann.told] == ["started", "at work", "completed"]
         # Who has a session and names no level hears what the server says; who has none, nothing.
         for alone in (False, True):
-            ben = Asked(capabilities=EVERYTHING, alone=alone)
+            ben = RecordingChannel(capabilities=EVERYTHING, alone=alone)
             await call(it, "test_tool_with_logging", ben)
             assert bool(ben.told) is not alone
         assert "lanes" not in it.source.details()
@@ -239,7 +242,7 @@ async def test_the_everything_server_asks_the_caller() -> None:
     relay: frozenset[Any] = frozenset(EVERYTHING)
     dial = StdioTransport(command=npm("mcp-server-everything", "stdio")).dial
     async with running(McpSource(McpSettings(id="real", timeout=60.0, relay=relay), dial)) as it:
-        ann = Asked(capabilities=EVERYTHING, answer=answered)
+        ann = RecordingChannel(capabilities=EVERYTHING, answer=answered)
         sampled = await call(it, "trigger-sampling-request", ann, arguments={"prompt": "Where?"})
         assert "Paris" in str(sampled.content)
         elicited = await call(it, "trigger-elicitation-request", ann)

@@ -5,7 +5,7 @@ import socket
 import pytest
 from yarl import URL
 
-from tests.sources.mcp.rehearsed import Linked, Scripted, legacy, listed
+from tests.sources.mcp.scripted_connection import RecordingLink, ScriptedConnection, legacy, listed
 from toolcrib.egress import Egress
 from toolcrib.egress.probe import Probe
 from toolcrib.interfaces import ReachableSource, ServerUnreachable
@@ -18,7 +18,7 @@ pytestmark = [pytest.mark.anyio, pytest.mark.requirement("C2")]
 
 
 def remote(port: int = 9, **script: object) -> RemoteMcpSource:
-    server = Scripted(**{"initialize": legacy(), "tools__list": listed("read"), **script})
+    server = ScriptedConnection(**{"initialize": legacy(), "tools__list": listed("read"), **script})
     settings = McpSettings(id="web", transport="http")
     return RemoteMcpSource(
         settings, server.dial, Probe(URL(f"http://127.0.0.1:{port}"), Egress(guarded=False))
@@ -27,7 +27,7 @@ def remote(port: int = 9, **script: object) -> RemoteMcpSource:
 
 def test_only_servers_with_a_url_are_probed() -> None:
     assert isinstance(remote(), ReachableSource)
-    assert not isinstance(McpSource(McpSettings(id="files"), Scripted().dial), ReachableSource)
+    assert not isinstance(McpSource(McpSettings(id="files"), ScriptedConnection().dial), ReachableSource)
 
 
 async def test_a_probe_finds_out_whether_a_server_listens() -> None:
@@ -53,5 +53,5 @@ async def test_a_probe_finds_out_whether_a_server_listens() -> None:
 )
 async def test_a_handshake_that_fails_is_an_outage_or_an_error(fault: ServerError, away: bool) -> None:
     with pytest.raises(ConnectionError) as failed:
-        await remote(tools__list=fault).run(Linked())
+        await remote(tools__list=fault).run(RecordingLink())
     assert isinstance(failed.value, ServerUnreachable) is away

@@ -10,12 +10,12 @@ from pathlib import Path
 import orjson
 import pytest
 
-from tests.sources.mcp.under import Under, ask, lost, under
+from tests.sources.mcp.marked_servers import MarkedServers, ask, lost, servers
 from toolcrib.sources.mcp import guard, rlimits, server_process
 from toolcrib.sources.mcp.errors import ConnectionLost, NotSent
 from toolcrib.sources.mcp.rlimits import ProcessLimits
 
-__all__ = ["under"]
+__all__ = ["servers"]
 
 pytestmark = [
     pytest.mark.anyio,
@@ -26,30 +26,30 @@ pytestmark = [
 GREEDY = (sys.executable, "-I", "-S", str(Path(__file__).with_name("greedy.py")))
 
 
-async def got(under: Under, deed: str, amount: int, limits: ProcessLimits, **env: str) -> object:
-    async with under.dial(command=GREEDY, limits=limits, env=env) as connection:
+async def got(servers: MarkedServers, deed: str, amount: int, limits: ProcessLimits, **env: str) -> object:
+    async with servers.dial(command=GREEDY, limits=limits, env=env) as connection:
         return (await ask(connection, deed, amount=amount))["got"]
 
 
-async def test_memory_over_the_limit_is_refused_to_the_program(under: Under) -> None:
+async def test_memory_over_the_limit_is_refused_to_the_program(servers: MarkedServers) -> None:
     limits = ProcessLimits(memory_mb=256)
-    assert await got(under, "memory", 100, limits) == 100
-    assert await got(under, "memory", 300, limits) == "MemoryError"
-    assert await got(under, "memory", 300, ProcessLimits()) == 300
+    assert await got(servers, "memory", 100, limits) == 100
+    assert await got(servers, "memory", 300, limits) == "MemoryError"
+    assert await got(servers, "memory", 300, ProcessLimits()) == 300
 
 
-async def test_files_over_the_limit_are_refused_to_the_program(under: Under) -> None:
-    assert await got(under, "files", 100, ProcessLimits(open_files=32)) == ["EMFILE", 32]
+async def test_files_over_the_limit_are_refused_to_the_program(servers: MarkedServers) -> None:
+    assert await got(servers, "files", 100, ProcessLimits(open_files=32)) == ["EMFILE", 32]
 
 
-async def test_a_file_over_the_limit_is_cut(under: Under, tmp_path: Path) -> None:
+async def test_a_file_over_the_limit_is_cut(servers: MarkedServers, tmp_path: Path) -> None:
     there = str(tmp_path / "file")
-    assert await got(under, "size", 4, ProcessLimits(file_size_mb=2), GREEDY_FILE=there) == ["EFBIG", 2]
+    assert await got(servers, "size", 4, ProcessLimits(file_size_mb=2), GREEDY_FILE=there) == ["EFBIG", 2]
 
 
-async def test_a_program_that_dies_out_of_memory_names_its_limit(under: Under) -> None:
+async def test_a_program_that_dies_out_of_memory_names_its_limit(servers: MarkedServers) -> None:
     limits = ProcessLimits(memory_mb=256, open_files=64)
-    async with under.dial(command=GREEDY, limits=limits) as connection:
+    async with servers.dial(command=GREEDY, limits=limits) as connection:
         with pytest.raises(ConnectionLost):
             await ask(connection, "memory_fatally", amount=300)
         assert await lost(connection) == (
@@ -58,29 +58,29 @@ async def test_a_program_that_dies_out_of_memory_names_its_limit(under: Under) -
 
 
 @pytest.mark.slow
-async def test_cpu_time_over_the_limit_ends_the_program_by_name(under: Under) -> None:
-    async with under.dial(command=GREEDY, limits=ProcessLimits(cpu_seconds=1)) as connection:
+async def test_cpu_time_over_the_limit_ends_the_program_by_name(servers: MarkedServers) -> None:
+    async with servers.dial(command=GREEDY, limits=ProcessLimits(cpu_seconds=1)) as connection:
         with pytest.raises(ConnectionLost):
             await ask(connection, "processor", amount=0)
         assert await lost(connection) == "it was killed by signal 24: it reached its limit of cpu_seconds 1"
 
 
-async def test_the_gateway_itself_keeps_its_own_limits(under: Under) -> None:
+async def test_the_gateway_itself_keeps_its_own_limits(servers: MarkedServers) -> None:
     before = resource.getrlimit(resource.RLIMIT_NOFILE)
-    assert await got(under, "files", 50, ProcessLimits(open_files=64)) == 50
+    assert await got(servers, "files", 50, ProcessLimits(open_files=64)) == 50
     assert resource.getrlimit(resource.RLIMIT_NOFILE) == before
 
 
 def test_processes_over_the_limit_are_refused_to_the_program() -> None:
-    near, far = socket.socketpair()
+    near, far_end = socket.socketpair()
     most = 4 if os.geteuid() == 0 else 1
-    ways = (str(far.fileno()), "5", "", ProcessLimits(processes=most).encoded())
-    with near, far:
+    ways = (str(far_end.fileno()), "5", "", ProcessLimits(processes=most).encoded())
+    with near, far_end:
         guarded = subprocess.Popen(
             [sys.executable, "-I", "-S", guard.__file__, *ways, GREEDY[0], *GREEDY],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
-            pass_fds=[far.fileno()],
+            pass_fds=[far_end.fileno()],
         )
         said, _ = guarded.communicate(
             orjson.dumps({"id": 1, "method": "forks", "params": {"amount": 50}}) + b"\n", timeout=20
@@ -95,7 +95,7 @@ def test_processes_over_the_limit_are_refused_to_the_program() -> None:
     [("darwin", 1000, "memory_mb"), ("linux", 0, "processes"), ("win32", 1, "open_files")],
 )
 async def test_a_limit_that_would_not_hold_is_refused(
-    under: Under, monkeypatch: pytest.MonkeyPatch, system: str, user: int, name: str
+    servers: MarkedServers, monkeypatch: pytest.MonkeyPatch, system: str, user: int, name: str
 ) -> None:
     monkeypatch.setattr(rlimits.sys, "platform", system)
     monkeypatch.setattr(rlimits.os, "geteuid", lambda: user)

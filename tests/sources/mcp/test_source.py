@@ -7,7 +7,7 @@ from typing import Any
 import anyio
 import pytest
 
-from tests.sources.mcp.rehearsed import Linked, Scripted, legacy, listed, modern
+from tests.sources.mcp.scripted_connection import RecordingLink, ScriptedConnection, legacy, listed, modern
 from tests.waiting import until
 from toolcrib.errors import Failed, Lost, Refused, ToolcribError, Unavailable
 from toolcrib.interfaces import Source
@@ -30,23 +30,25 @@ def redact(text: str) -> str:
     return text.replace("s3cret", "***")
 
 
-def of(server: Scripted, **settings: Any) -> McpSource:
+def of(server: ScriptedConnection, **settings: Any) -> McpSource:
     return McpSource(McpSettings(id="fs", **settings), server.dial)
 
 
-def old(**script: Any) -> Scripted:
-    return Scripted(**{"initialize": legacy(), "tools__list": listed("read"), "tools__call": HELLO, **script})
+def old(**script: Any) -> ScriptedConnection:
+    return ScriptedConnection(
+        **{"initialize": legacy(), "tools__list": listed("read"), "tools__call": HELLO, **script}
+    )
 
 
-def new(**script: Any) -> Scripted:
-    return Scripted(
+def new(**script: Any) -> ScriptedConnection:
+    return ScriptedConnection(
         **{"server__discover": modern(), "tools__list": listed("read"), "tools__call": HELLO, **script}
     )
 
 
 @asynccontextmanager
-async def running(source: McpSource) -> AsyncGenerator[Linked]:
-    link = Linked()
+async def running(source: McpSource) -> AsyncGenerator[RecordingLink]:
+    link = RecordingLink()
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(source.run, link)
         await until(lambda: bool(link.offers))
@@ -58,9 +60,9 @@ def read(**fields: Any) -> Call:
     return a_call(a_tool("fs:read", family="mcp"), **fields)
 
 
-async def death(source: McpSource, link: Linked | None = None) -> Exception:
+async def death(source: McpSource, link: RecordingLink | None = None) -> Exception:
     with pytest.raises(Exception) as caught, anyio.fail_after(5):  # noqa: PT011 - the caller looks at it
-        await source.run(link or Linked())
+        await source.run(link or RecordingLink())
     return caught.value
 
 
@@ -72,7 +74,7 @@ def test_it_is_a_source() -> None:
 
 @pytest.mark.requirement("B2")
 @pytest.mark.parametrize("server", [old(), new()])
-async def test_it_comes_up_with_its_tools_and_is_called(server: Scripted) -> None:
+async def test_it_comes_up_with_its_tools_and_is_called(server: ScriptedConnection) -> None:
     source = of(server)
     async with running(source) as link:
         assert link.names() == ["fs:read"]
@@ -262,7 +264,7 @@ async def test_a_fault_is_told_as_what_it_means(
 )
 async def test_after_a_call_that_failed_on_the_way_a_web_server_is_looked_after(fault: ServerError) -> None:
     server = old(tools__call=fault, tools__list=[listed("read"), NotSent("no route")])
-    source, link, ended = of(server, transport="http"), Linked(), list[Exception]()
+    source, link, ended = of(server, transport="http"), RecordingLink(), list[Exception]()
 
     async def run() -> None:
         ended.append(await death(source, link))
@@ -297,11 +299,11 @@ async def test_a_check_has_a_time_limit(monkeypatch: pytest.MonkeyPatch) -> None
 
 
 async def test_a_lost_server_is_told_of_before_anything_is_cleared_up() -> None:
-    server, link = old(), Linked()
+    server, link = old(), RecordingLink()
     downs_at_close: list[list[str]] = []
 
     @asynccontextmanager
-    async def dial(heard: Heard) -> AsyncGenerator[Scripted]:
+    async def dial(heard: Heard) -> AsyncGenerator[ScriptedConnection]:
         async with server.dial(heard) as connection:
             server.lose("it exited with s3cret")
             try:
@@ -334,9 +336,9 @@ async def test_a_start_has_a_time_limit_and_says_what_did_not_happen(
 @pytest.mark.requirement("C4")
 async def test_the_time_limit_of_a_start_holds_for_dialling_too() -> None:
     @asynccontextmanager
-    async def dial(_heard: Heard) -> AsyncGenerator[Scripted]:
+    async def dial(_heard: Heard) -> AsyncGenerator[ScriptedConnection]:
         await anyio.sleep_forever()
-        yield Scripted()
+        yield ScriptedConnection()
 
     error = await death(McpSource(McpSettings(id="fs", start_timeout=0.01), dial))
     assert str(error) == "the server did not start within 0.01 s"
@@ -358,7 +360,7 @@ async def test_the_time_limit_of_a_start_is_over_when_the_server_is_up() -> None
     ],
 )
 async def test_a_start_that_fails_says_why_in_one_plain_error(script: dict[str, Any], why: str) -> None:
-    link = Linked()
+    link = RecordingLink()
     source = of(old(**script), redact=redact)
     with pytest.raises(ConnectionError, match=why):
         await source.run(link)
@@ -367,10 +369,10 @@ async def test_a_start_that_fails_says_why_in_one_plain_error(script: dict[str, 
 
 async def test_what_a_transport_raises_in_groups_leaves_as_one() -> None:
     @asynccontextmanager
-    async def dial(_heard: Heard) -> AsyncGenerator[Scripted]:
+    async def dial(_heard: Heard) -> AsyncGenerator[ScriptedConnection]:
         async with anyio.create_task_group():
             raise FileNotFoundError("there is no program npx")
-        yield Scripted()
+        yield ScriptedConnection()
 
     error = await death(McpSource(McpSettings(id="fs"), dial))
     assert type(error) is FileNotFoundError

@@ -13,13 +13,13 @@ import orjson
 import pytest
 
 from tests.sources.mcp.census import MARK, parent, state, wait_until
-from tests.sources.mcp.under import PATIENT, Under, ask, lost, under
+from tests.sources.mcp.marked_servers import PATIENT, MarkedServers, ask, lost, servers
 from tests.waiting import until
 from toolcrib.sources.mcp import server_process
 from toolcrib.sources.mcp.connection import Connection
 from toolcrib.sources.mcp.errors import ConnectionLost, NotSent, ServerError
 
-__all__ = ["under"]
+__all__ = ["servers"]
 
 pytestmark = [pytest.mark.anyio, pytest.mark.slow, pytest.mark.requirement("C1")]
 
@@ -49,8 +49,8 @@ async def pending(connection: Connection, act: Callable[[], object]) -> ServerEr
     return faults[0]
 
 
-async def test_a_server_that_exits_ends_what_is_under_way(under: Under) -> None:
-    async with under.dial() as connection:
+async def test_a_server_that_exits_ends_what_is_under_way(servers: MarkedServers) -> None:
+    async with servers.dial() as connection:
         with pytest.raises(ConnectionLost, match=r"^it exited with status 3$"):
             await ask(connection, "leave", status=3)
         assert await lost(connection) == "it exited with status 3"
@@ -61,41 +61,43 @@ async def test_a_server_that_exits_ends_what_is_under_way(under: Under) -> None:
             await connection.notify("notifications/initialized", b"{}")
 
 
-async def test_a_server_that_is_killed_ends_what_is_under_way(under: Under) -> None:
-    async with under.dial() as connection:
+async def test_a_server_that_is_killed_ends_what_is_under_way(servers: MarkedServers) -> None:
+    async with servers.dial() as connection:
         pid = connection.details()["pid"]
         fault = await pending(connection, lambda: os.kill(pid, signal.SIGKILL))
         assert isinstance(fault, ConnectionLost)
         assert str(fault) == await lost(connection) == "it was killed by signal 9"
 
 
-async def test_the_last_answer_counts(under: Under) -> None:
-    async with under.dial() as connection:
+async def test_the_last_answer_counts(servers: MarkedServers) -> None:
+    async with servers.dial() as connection:
         assert await ask(connection, "last_words") == {"last": True}
         assert await lost(connection) == "it exited with status 3"
 
 
 @pytest.mark.parametrize("stream, name", [(0, "input"), (1, "output")])
 async def test_a_server_that_closes_a_stream_is_lost_though_it_lives(
-    under: Under, stream: int, name: str
+    servers: MarkedServers, stream: int, name: str
 ) -> None:
-    async with under.dial(patience=0.1) as connection:
+    async with servers.dial(patience=0.1) as connection:
         with pytest.raises(ConnectionLost, match=f"^it closed its standard {name}$"):
             await ask(connection, "close", stream=stream)
         assert await lost(connection) == f"it closed its standard {name}"
-        assert under.counted.alive()
+        assert servers.counted.alive()
 
 
 @LINUX
-async def test_a_server_that_leaves_others_with_its_output_is_lost_all_the_same(under: Under) -> None:
+async def test_a_server_that_leaves_others_with_its_output_is_lost_all_the_same(
+    servers: MarkedServers,
+) -> None:
     script = "import subprocess, sys; subprocess.Popen(['sleep', '1000']); sys.exit(5)"
-    async with under.dial(command=(sys.executable, "-c", script), patience=5.0) as connection:
+    async with servers.dial(command=(sys.executable, "-c", script), patience=5.0) as connection:
         assert await lost(connection) == "it exited with status 5"
 
 
 @LINUX
-async def test_a_guard_that_is_killed_takes_everybody_in_the_group_along(under: Under) -> None:
-    async with under.dial(patience=0.1) as connection:
+async def test_a_guard_that_is_killed_takes_everybody_in_the_group_along(servers: MarkedServers) -> None:
+    async with servers.dial(patience=0.1) as connection:
         family = (await ask(connection, "family"))["pids"]
         plain, session, stubborn, daemon, server = family
         guard = parent(server)
@@ -104,11 +106,11 @@ async def test_a_guard_that_is_killed_takes_everybody_in_the_group_along(under: 
         await until(lambda: {state(pid) for pid in (plain, stubborn, server)} <= {"", "Z"})
         for pid in (session, daemon):
             os.kill(pid, signal.SIGKILL)
-        await until(lambda: not under.counted.alive())
+        await until(lambda: not servers.counted.alive())
 
 
-async def test_a_polite_server_is_stopped_by_the_end_of_its_input(under: Under) -> None:
-    async with under.dial(patience=PATIENT) as connection:
+async def test_a_polite_server_is_stopped_by_the_end_of_its_input(servers: MarkedServers) -> None:
+    async with servers.dial(patience=PATIENT) as connection:
         await ask(connection, "echo")
     assert await lost(connection) == "it was stopped"
     with pytest.raises(NotSent, match="it was stopped"):
@@ -116,20 +118,20 @@ async def test_a_polite_server_is_stopped_by_the_end_of_its_input(under: Under) 
 
 
 @pytest.mark.parametrize("deaf", [False, True])
-async def test_one_that_is_not_is_asked_and_then_killed(under: Under, deaf: bool) -> None:
-    async with under.dial(patience=0.1) as connection:
+async def test_one_that_is_not_is_asked_and_then_killed(servers: MarkedServers, deaf: bool) -> None:
+    async with servers.dial(patience=0.1) as connection:
         await ask(connection, "stubborn", deaf=deaf)
 
 
 @LINUX
-async def test_nobody_it_started_is_left(under: Under) -> None:
-    async with under.dial(patience=0.1) as connection:
+async def test_nobody_it_started_is_left(servers: MarkedServers) -> None:
+    async with servers.dial(patience=0.1) as connection:
         family = (await ask(connection, "family"))["pids"]
-        assert {*family} < {*under.counted.alive()}
+        assert {*family} < {*servers.counted.alive()}
     assert [state(pid) for pid in family] == [""] * 5
 
 
-async def test_what_is_under_way_when_it_is_stopped_is_cut(under: Under) -> None:
+async def test_what_is_under_way_when_it_is_stopped_is_cut(servers: MarkedServers) -> None:
     faults: list[ServerError] = []
 
     async def wait(connection: Connection) -> None:
@@ -138,26 +140,28 @@ async def test_what_is_under_way_when_it_is_stopped_is_cut(under: Under) -> None
         except ServerError as fault:
             faults.append(fault)
 
-    async with anyio.create_task_group() as tasks, under.dial() as connection:
+    async with anyio.create_task_group() as tasks, servers.dial() as connection:
         tasks.start_soon(wait, connection)
         await anyio.wait_all_tasks_blocked()
     assert [(type(fault), str(fault)) for fault in faults] == [(ConnectionLost, "it was stopped")]
 
 
 @pytest.mark.parametrize("within", [0.0, 0.001, 0.01, 0.03, 0.1])
-async def test_a_start_that_is_cancelled_at_any_moment_leaves_nobody(under: Under, within: float) -> None:
+async def test_a_start_that_is_cancelled_at_any_moment_leaves_nobody(
+    servers: MarkedServers, within: float
+) -> None:
     with anyio.move_on_after(within):
-        async with under.dial() as connection:
+        async with servers.dial() as connection:
             await ask(connection, "silent")
-    assert not under.counted.alive()
+    assert not servers.counted.alive()
 
 
-async def test_a_stop_is_finished_even_when_it_is_cancelled(under: Under) -> None:
+async def test_a_stop_is_finished_even_when_it_is_cancelled(servers: MarkedServers) -> None:
     with anyio.CancelScope() as scope:
-        async with under.dial(patience=0.1) as connection:
+        async with servers.dial(patience=0.1) as connection:
             await ask(connection, "stubborn", deaf=True)
             scope.cancel()
-    assert not under.counted.alive()
+    assert not servers.counted.alive()
 
 
 @pytest.mark.parametrize(
@@ -169,35 +173,37 @@ async def test_a_stop_is_finished_even_when_it_is_cancelled(under: Under) -> Non
     ],
 )
 async def test_a_command_that_cannot_be_is_told_before_anything_starts(
-    under: Under, monkeypatch: pytest.MonkeyPatch, settings: dict[str, Any], why: str
+    servers: MarkedServers, monkeypatch: pytest.MonkeyPatch, settings: dict[str, Any], why: str
 ) -> None:
     monkeypatch.setattr(subprocess, "Popen", None)
     with pytest.raises(NotSent, match=why):
-        async with under.dial(**settings):
+        async with servers.dial(**settings):
             pytest.fail("it started")
 
 
-async def test_a_program_the_system_cannot_run_is_told(under: Under, tmp_path: Path) -> None:
+async def test_a_program_the_system_cannot_run_is_told(servers: MarkedServers, tmp_path: Path) -> None:
     path = tmp_path / "serve"
     path.write_text("no shebang here")
     path.chmod(0o755)
     with pytest.raises(NotSent, match="could not be started: Exec format error"):
-        async with under.dial(command=(str(path),)):
+        async with servers.dial(command=(str(path),)):
             pytest.fail("it started")
 
 
-async def test_a_guard_that_does_not_come_up_is_told(under: Under, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_guard_that_does_not_come_up_is_told(
+    servers: MarkedServers, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(server_process.sys, "executable", "/bin/false")
     with pytest.raises(NotSent, match="its guard did not come up"):
-        async with under.dial(command=("sh",)):
+        async with servers.dial(command=("sh",)):
             pytest.fail("it started")
 
 
 async def test_who_cannot_be_ended_holds_nobody_up(
-    under: Under, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    servers: MarkedServers, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(server_process, "MIN_KILL_SECONDS", 0.05)
-    async with under.dial(patience=0.05) as connection:
+    async with servers.dial(patience=0.05) as connection:
         server = connection.details()["pid"]
         guard = parent(server)
         os.kill(guard, signal.SIGSTOP)
@@ -207,14 +213,14 @@ async def test_who_cannot_be_ended_holds_nobody_up(
 
 @LINUX
 @pytest.mark.parametrize("loop", ["asyncio", "uvloop"])
-def test_a_gateway_that_is_killed_leaves_nobody(under: Under, loop: str) -> None:
-    mark = f"{MARK}={under.counted.mark}"
+def test_a_gateway_that_is_killed_leaves_nobody(servers: MarkedServers, loop: str) -> None:
+    mark = f"{MARK}={servers.counted.mark}"
     command = [sys.executable, str(Path(__file__).with_name("doomed.py")), mark, loop]
     with subprocess.Popen(command, stdout=subprocess.PIPE) as gateway:
         assert gateway.stdout is not None
         family = orjson.loads(gateway.stdout.readline())["pids"]
         assert gateway.stdout.readline() == b"ready\n"
-        assert {*family} < {*under.counted.alive()}
+        assert {*family} < {*servers.counted.alive()}
         gateway.kill()
-    wait_until(lambda: not under.counted.alive())
+    wait_until(lambda: not servers.counted.alive())
     assert {state(pid) for pid in family} == {""}

@@ -9,14 +9,14 @@ import anyio
 import orjson
 import pytest
 
-from tests.sources.mcp.under import Under, ask, files, lost, under
+from tests.sources.mcp.marked_servers import MarkedServers, ask, files, lost, servers
 from tests.waiting import until
 from toolcrib.model import Progress
 from toolcrib.sources.mcp import notification_limit, process_streams, stdio_transport
 from toolcrib.sources.mcp.errors import ConnectionLost, InvalidResponse, NotSent, ResponseTooLarge
 from toolcrib.sources.mcp.request_callbacks import RequestCallbacks
 
-__all__ = ["under"]
+__all__ = ["servers"]
 
 pytestmark = [pytest.mark.anyio, pytest.mark.slow]
 
@@ -28,13 +28,13 @@ def anyio_backend(request: pytest.FixtureRequest) -> tuple[str, dict[str, bool]]
     return ("asyncio", {"use_uvloop": request.param})
 
 
-async def test_many_requests_run_at_once(under: Under) -> None:
+async def test_many_requests_run_at_once(servers: MarkedServers) -> None:
     found: dict[int, Any] = {}
 
     async def one(number: int) -> None:
         found[number] = await ask(connection, "echo", number=number)
 
-    async with under.dial() as connection, anyio.create_task_group() as tasks:
+    async with servers.dial() as connection, anyio.create_task_group() as tasks:
         connection.speak("legacy", "2025-06-18")
         await connection.notify("notifications/initialized", b"{}")
         for number in range(200):
@@ -43,10 +43,10 @@ async def test_many_requests_run_at_once(under: Under) -> None:
 
 
 async def test_a_server_has_the_environment_and_folder_it_was_given(
-    under: Under, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    servers: MarkedServers, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("TOOLCRIB_ADMIN_KEY", "s3cret")
-    async with under.dial(cwd=tmp_path, env={"TOKEN": "given"}) as connection:
+    async with servers.dial(cwd=tmp_path, env={"TOKEN": "given"}) as connection:
         told = await ask(connection, "environment")
         assert connection.details()["pid"] == told["pid"]
     assert told["cwd"] == str(tmp_path)
@@ -70,22 +70,22 @@ async def test_a_server_has_the_environment_and_folder_it_was_given(
     ],
     ids=lambda noise: repr(noise[:8]),
 )
-async def test_noise_on_standard_output_disturbs_nobody(under: Under, noise: str) -> None:
-    async with under.dial() as connection:
+async def test_noise_on_standard_output_disturbs_nobody(servers: MarkedServers, noise: str) -> None:
+    async with servers.dial() as connection:
         assert await ask(connection, "raw", text=noise) == {"done": True}
         assert await ask(connection, "echo", a=1) == {"a": 1}
 
 
 @pytest.mark.requirement("C3")
 async def test_noise_is_logged_without_secrets_and_counted(
-    under: Under, caplog: pytest.LogCaptureFixture
+    servers: MarkedServers, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.INFO, logger=MESSAGES)
 
     def redact(text: str) -> str:
         return text.replace("s3cret", "***")
 
-    async with under.dial(redact=redact, server="fs") as connection:
+    async with servers.dial(redact=redact, server="fs") as connection:
         await ask(connection, "raw", text="the key is s3cret\n" * 200)
         await ask(connection, "raw", text='{"jsonrpc":"2.0","id":99,"result":{}}\n')
         details = connection.details()
@@ -106,35 +106,37 @@ async def test_noise_is_logged_without_secrets_and_counted(
     ],
     ids=lambda text: repr(text[-16:]),
 )
-async def test_an_answer_that_cannot_be_read_ends_its_request_alone(under: Under, text: str) -> None:
-    async with under.dial() as connection:
+async def test_an_answer_that_cannot_be_read_ends_its_request_alone(
+    servers: MarkedServers, text: str
+) -> None:
+    async with servers.dial() as connection:
         with pytest.raises(InvalidResponse):
             await ask(connection, "raw", text=text, answer=False)
         assert await ask(connection, "echo", a=1) == {"a": 1}
 
 
-async def test_a_large_answer_is_taken_up_to_the_cap(under: Under) -> None:
-    async with under.dial() as connection:
+async def test_a_large_answer_is_taken_up_to_the_cap(servers: MarkedServers) -> None:
+    async with servers.dial() as connection:
         answer = await ask(connection, "huge", size=(8 << 20) - 100, first=True)
         assert len(answer["text"]) == (8 << 20) - 100
 
 
 @pytest.mark.parametrize("first", [True, False])
-async def test_an_answer_over_the_cap_ends_its_request_alone(under: Under, first: bool) -> None:
-    async with under.dial() as connection:
+async def test_an_answer_over_the_cap_ends_its_request_alone(servers: MarkedServers, first: bool) -> None:
+    async with servers.dial() as connection:
         with pytest.raises(ResponseTooLarge, match="over 8 MiB"):
             await ask(connection, "huge", size=20 << 20, first=first)
         assert await ask(connection, "echo", a=1) == {"a": 1}
 
 
-async def test_a_line_over_the_cap_that_is_no_answer_is_noise(under: Under) -> None:
-    async with under.dial() as connection:
+async def test_a_line_over_the_cap_that_is_no_answer_is_noise(servers: MarkedServers) -> None:
+    async with servers.dial() as connection:
         await ask(connection, "raw", text="x" * (9 << 20) + "\n")
         assert connection.details()["stray_lines"] == 1
 
 
-async def test_a_line_without_an_end_is_the_end_of_the_connection(under: Under) -> None:
-    async with under.dial(patience=0.1) as connection:
+async def test_a_line_without_an_end_is_the_end_of_the_connection(servers: MarkedServers) -> None:
+    async with servers.dial(patience=0.1) as connection:
         with pytest.raises(ConnectionLost, match="more than 64 MiB without an end of line"):
             await ask(connection, "endless")
         assert "64 MiB" in await lost(connection)
@@ -142,7 +144,9 @@ async def test_a_line_without_an_end_is_the_end_of_the_connection(under: Under) 
             await ask(connection, "echo")
 
 
-async def test_a_flood_of_messages_is_taken_in_slices(under: Under, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_flood_of_messages_is_taken_in_slices(
+    servers: MarkedServers, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(process_streams, "_SLICE", 10)
     monkeypatch.setattr(notification_limit, "MAX_PER_SECOND", 10_000)
     turns = 0
@@ -153,28 +157,28 @@ async def test_a_flood_of_messages_is_taken_in_slices(under: Under, monkeypatch:
             await anyio.lowlevel.checkpoint()
             turns += 1
 
-    async with under.dial() as connection, anyio.create_task_group() as tasks:
+    async with servers.dial() as connection, anyio.create_task_group() as tasks:
         tasks.start_soon(others)
         assert await ask(connection, "notes", count=5_000) == {"count": 5_000}
-        assert [params["n"] for _, params in under.heard] == [*range(5_000)]
+        assert [params["n"] for _, params in servers.heard] == [*range(5_000)]
         assert await ask(connection, "echo", a=1) == {"a": 1}
         assert turns > 100
         tasks.cancel_scope.cancel()
 
 
 async def test_what_a_server_said_before_it_left_is_heard_to_the_end(
-    under: Under, monkeypatch: pytest.MonkeyPatch
+    servers: MarkedServers, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(process_streams, "_SLICE", 10)
     monkeypatch.setattr(notification_limit, "MAX_PER_SECOND", 10_000)
-    async with under.dial() as connection:
+    async with servers.dial() as connection:
         with pytest.raises(ConnectionLost, match="it exited with status 0"):
             await ask(connection, "notes", count=5_000, leave=True)
-        assert len(under.heard) == 5_000
+        assert len(servers.heard) == 5_000
 
 
-async def test_requests_of_the_server_are_answered(under: Under) -> None:
-    async with under.dial() as connection:
+async def test_requests_of_the_server_are_answered(servers: MarkedServers) -> None:
+    async with servers.dial() as connection:
         told = await ask(connection, "ask", methods=["ping", "sampling/createMessage"])
     ping, sampling = told["answers"]
     assert ping == {"jsonrpc": "2.0", "id": "s0", "result": {}}
@@ -182,30 +186,30 @@ async def test_requests_of_the_server_are_answered(under: Under) -> None:
 
 
 async def test_a_server_that_asks_and_does_not_listen_is_not_answered_for_ever(
-    under: Under, monkeypatch: pytest.MonkeyPatch
+    servers: MarkedServers, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(stdio_transport, "MOST_UNREAD", 10_000)
     monkeypatch.setattr(notification_limit, "MAX_PER_SECOND", 100_000)
-    async with under.dial(patience=0.1) as connection:
+    async with servers.dial(patience=0.1) as connection:
         await ask(connection, "beg", count=20_000)
         assert connection.details()["requests_not_answered"] > 1_000
 
 
-async def test_progress_is_passed_on(under: Under) -> None:
+async def test_progress_is_passed_on(servers: MarkedServers) -> None:
     told: list[Progress] = []
 
     async def report(news: Progress) -> None:
         told.append(news)
 
-    async with under.dial() as connection:
+    async with servers.dial() as connection:
         answer = await connection.request("progress", b"{}", ear=RequestCallbacks(report))
     assert answer["token"] == 1
     assert told == [Progress(done=step, total=3, message=f"step {step}") for step in range(3)]
 
 
 @pytest.mark.requirement("C4")
-async def test_a_cancelled_request_is_cancelled_at_the_server(under: Under) -> None:
-    async with under.dial() as connection:
+async def test_a_cancelled_request_is_cancelled_at_the_server(servers: MarkedServers) -> None:
+    async with servers.dial() as connection:
         with anyio.move_on_after(0.01):
             await connection.request("silent", b"{}")
         (silent, cancelled, _) = (await ask(connection, "history"))["messages"]
@@ -213,14 +217,14 @@ async def test_a_cancelled_request_is_cancelled_at_the_server(under: Under) -> N
     assert cancelled["params"]["requestId"] == silent["id"]
 
 
-async def test_requests_wait_while_a_server_does_not_read(under: Under, tmp_path: Path) -> None:
+async def test_requests_wait_while_a_server_does_not_read(servers: MarkedServers, tmp_path: Path) -> None:
     text, done = "x" * 100_000, list[int]()
 
     async def one(number: int) -> None:
         await connection.request("echo", orjson.dumps({"text": text}))
         done.append(number)
 
-    async with under.dial() as connection, anyio.create_task_group() as tasks:
+    async with servers.dial() as connection, anyio.create_task_group() as tasks:
         await ask(connection, "deaf", until=str(tmp_path / "go"))
         for number in range(20):
             tasks.start_soon(one, number)
@@ -237,7 +241,7 @@ async def test_requests_wait_while_a_server_does_not_read(under: Under, tmp_path
         assert [message["method"] for message in messages] == ["deaf", *["echo"] * 20, "history"]
 
 
-async def test_those_who_wait_to_write_are_told_of_the_end(under: Under) -> None:
+async def test_those_who_wait_to_write_are_told_of_the_end(servers: MarkedServers) -> None:
     faults: list[str] = []
 
     async def one() -> None:
@@ -246,7 +250,7 @@ async def test_those_who_wait_to_write_are_told_of_the_end(under: Under) -> None
         except (ConnectionLost, NotSent) as fault:
             faults.append(f"{type(fault).__name__}: {fault}")
 
-    async with under.dial(patience=0.1) as connection:
+    async with servers.dial(patience=0.1) as connection:
         await ask(connection, "stubborn")
         async with anyio.create_task_group() as tasks:
             for _ in range(10):
@@ -262,14 +266,14 @@ async def test_those_who_wait_to_write_are_told_of_the_end(under: Under) -> None
 
 @pytest.mark.requirement("C3")
 async def test_standard_error_is_shown_and_logged_without_secrets(
-    under: Under, caplog: pytest.LogCaptureFixture
+    servers: MarkedServers, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.INFO, logger=MESSAGES)
 
     def redact(text: str) -> str:
         return text.replace("s3cret", "***")
 
-    async with under.dial(redact=redact) as connection:
+    async with servers.dial(redact=redact) as connection:
         await ask(connection, "errors", text="the key is s3cret\n\x1b[31mred\xff\n")
         await until(lambda: len(connection.details()["stderr_tail"]) == 2)
         assert connection.details()["stderr_tail"] == ["the key is ***", "red\ufffd"]
@@ -278,19 +282,19 @@ async def test_standard_error_is_shown_and_logged_without_secrets(
 
 
 @pytest.mark.requirement("C3")
-async def test_a_flood_of_errors_makes_the_server_wait_not_us(under: Under) -> None:
-    async with under.dial() as connection:
+async def test_a_flood_of_errors_makes_the_server_wait_not_us(servers: MarkedServers) -> None:
+    async with servers.dial() as connection:
         await ask(connection, "errors", text="x" * 99 + "\n", times=25_000)
         await ask(connection, "errors", text="last\n")
         await until(lambda: connection.details()["stderr_tail"][-1:] == ["last"])
         assert len(connection.details()["stderr_tail"]) == 50
 
 
-async def test_dialling_again_and_again_leaves_no_file_open(under: Under) -> None:
-    async with under.dial():
+async def test_dialling_again_and_again_leaves_no_file_open(servers: MarkedServers) -> None:
+    async with servers.dial():
         pass
     before = files()
     for _ in range(5):
-        async with under.dial() as connection:
+        async with servers.dial() as connection:
             await ask(connection, "echo")
     assert files() == before

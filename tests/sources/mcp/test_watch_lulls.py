@@ -5,7 +5,7 @@ from typing import Any
 import anyio
 import pytest
 
-from tests.sources.mcp.rehearsed import Scripted
+from tests.sources.mcp.scripted_connection import ScriptedConnection
 from tests.sources.mcp.test_list_watch import CHANGED, LEGACY, watched
 from tests.supervisor.clockwork import Clockwork
 from tests.waiting import until
@@ -35,7 +35,7 @@ class Lists:
         return [later - before for before, later in zip(self.at, self.at[1:], strict=False)]
 
 
-async def keep_telling(server: Scripted, lists: Lists, after: float, seconds: float) -> None:
+async def keep_telling(server: ScriptedConnection, lists: Lists, after: float, seconds: float) -> None:
     """Tell of a change so long after each list."""
     told = 0
     with anyio.move_on_after(seconds):
@@ -51,7 +51,7 @@ async def test_a_server_that_keeps_changing_is_listed_ever_more_rarely(
     monkeypatch: pytest.MonkeyPatch, after: float
 ) -> None:
     lists = Lists(monkeypatch)
-    async with watched(server := Scripted(), LEGACY, lists):
+    async with watched(server := ScriptedConnection(), LEGACY, lists):
         await keep_telling(server, lists, after, 100.0)
     gaps = lists.gaps()
     assert len(gaps) < 20
@@ -60,7 +60,7 @@ async def test_a_server_that_keeps_changing_is_listed_ever_more_rarely(
 
 async def test_a_server_that_has_been_quiet_is_listed_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     lists = Lists(monkeypatch)
-    async with watched(server := Scripted(), LEGACY, lists):
+    async with watched(server := ScriptedConnection(), LEGACY, lists):
         await keep_telling(server, lists, 0.13, 60.0)
         await anyio.sleep(30.0)
         lists.at.clear()
@@ -79,14 +79,14 @@ async def test_a_server_that_has_been_quiet_is_listed_at_once(monkeypatch: pytes
 
 async def test_our_own_polls_do_not_lengthen_the_lulls(monkeypatch: pytest.MonkeyPatch) -> None:
     lists = Lists(monkeypatch)
-    async with watched(Scripted(), LEGACY, lists, poll=0.5):
+    async with watched(ScriptedConnection(), LEGACY, lists, poll=0.5):
         await anyio.sleep(60.2)
     assert len(lists.at) == 120
 
 
 async def test_lists_that_keep_us_busy_have_a_tenth_of_the_time(monkeypatch: pytest.MonkeyPatch) -> None:
     lists = Lists(monkeypatch, busy=0.4)
-    async with watched(server := Scripted(), LEGACY, lists):
+    async with watched(server := ScriptedConnection(), LEGACY, lists):
         for _ in range(60):
             server.heard(CHANGED, {})
             await anyio.sleep(1.5)

@@ -14,7 +14,7 @@ from anyio.abc import ByteStream, SocketAttribute
 from sqlalchemy import event, text
 
 from tests.store.sql.conftest import Opened
-from tests.store.sql.wire import Wire, wire_to
+from tests.store.sql.tcp_proxy import TcpProxy, proxy_to
 from toolcrib.errors import Lost, Unavailable
 from toolcrib.interfaces import KeyRecord, UsageRow
 from toolcrib.store import open_store
@@ -43,19 +43,19 @@ def path(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def rival(path: Path) -> Generator[sqlite3.Connection]:
+def lock_holder(path: Path) -> Generator[sqlite3.Connection]:
     """Another process, as far as SQLite can tell."""
     with closing(sqlite3.connect(path, isolation_level=None)) as connection:
         yield connection
 
 
 async def test_a_database_locked_by_another_is_read_but_not_changed(
-    path: Path, opened: Opened, rival: sqlite3.Connection
+    path: Path, opened: Opened, lock_holder: sqlite3.Connection
 ) -> None:
     store = await opened(f"sqlite:///{path}")
     store.database.wait = 0.3
     await store.keys.add(a_key("before"))
-    rival.execute("BEGIN IMMEDIATE")
+    lock_holder.execute("BEGIN IMMEDIATE")
     with pytest.raises(Unavailable) as down:
         await store.keys.add(a_key("during"))
     assert down.value.problem.code == "SOURCE_DOWN"
@@ -64,7 +64,7 @@ async def test_a_database_locked_by_another_is_read_but_not_changed(
     assert down.value.problem.retry_after == 2.0
     assert await names(store) == ["before"]
     await store.check()
-    rival.execute("ROLLBACK")
+    lock_holder.execute("ROLLBACK")
     assert await store.keys.add(a_key("after"))
     assert await names(store) == ["after", "before"]
 
@@ -158,18 +158,18 @@ async def test_a_database_in_memory_outlives_its_connections(opened: Opened) -> 
 
 
 @pytest.fixture
-async def wire(fresh_database: str) -> AsyncGenerator[Wire]:
-    async with wire_to(urlsplit(fresh_database).port or 0) as laid:
+async def proxy(fresh_database: str) -> AsyncGenerator[TcpProxy]:
+    async with proxy_to(urlsplit(fresh_database).port or 0) as laid:
         yield laid
 
 
 @pytest.fixture
-async def wired(wire: Wire, fresh_database: str) -> AsyncGenerator[SqlStore]:
+async def proxied_store(proxy: TcpProxy, fresh_database: str) -> AsyncGenerator[SqlStore]:
     """A store whose Postgres is at the other end of a wire."""
-    store = await open_store(f"postgresql://postgres@127.0.0.1:{wire.port}{urlsplit(fresh_database).path}")
+    store = await open_store(f"postgresql://postgres@127.0.0.1:{proxy.port}{urlsplit(fresh_database).path}")
     yield store
-    wire.mend()
-    wire.flow.set()
+    proxy.restore()
+    proxy.flow.set()
     await store.close()
 
 
@@ -218,39 +218,39 @@ async def test_a_server_whose_tls_fails() -> None:
 
 
 @pytest.mark.check(27)
-async def test_a_server_that_comes_back_is_used_again(wired: SqlStore, wire: Wire) -> None:
-    await wired.keys.add(a_key("before"))
-    wire.cut()
+async def test_a_server_that_comes_back_is_used_again(proxied_store: SqlStore, proxy: TcpProxy) -> None:
+    await proxied_store.keys.add(a_key("before"))
+    proxy.cut()
     with pytest.raises(Unavailable):
-        await wired.keys.add(a_key("during"))
+        await proxied_store.keys.add(a_key("during"))
     with pytest.raises(Unavailable):
-        await wired.check()
-    wire.mend()
-    await wired.keys.add(a_key("after"))
-    assert await names(wired) == ["after", "before"]
+        await proxied_store.check()
+    proxy.restore()
+    await proxied_store.keys.add(a_key("after"))
+    assert await names(proxied_store) == ["after", "before"]
 
 
 async def test_a_server_that_was_restarted_in_a_quiet_moment_is_not_noticed(
-    wired: SqlStore, wire: Wire
+    proxied_store: SqlStore, proxy: TcpProxy
 ) -> None:
-    await wired.keys.add(a_key("before"))
-    wire.cut()
+    await proxied_store.keys.add(a_key("before"))
+    proxy.cut()
     await anyio.wait_all_tasks_blocked()
-    wire.mend()
-    await wired.keys.add(a_key("after"))
-    assert await names(wired) == ["after", "before"]
+    proxy.restore()
+    await proxied_store.keys.add(a_key("after"))
+    assert await names(proxied_store) == ["after", "before"]
 
 
-async def test_a_server_that_falls_silent_is_given_up(wired: SqlStore, wire: Wire) -> None:
-    wired.database.patience = 0.3
-    wire.mute()
+async def test_a_server_that_falls_silent_is_given_up(proxied_store: SqlStore, proxy: TcpProxy) -> None:
+    proxied_store.database.patience = 0.3
+    proxy.mute()
     with anyio.fail_after(3), pytest.raises(Unavailable, match="it took too long"):
-        await wired.keys.all()
+        await proxied_store.keys.all()
     with anyio.fail_after(3), pytest.raises(Unavailable, match="it took too long"):
-        await wired.keys.add(a_key("during"))
-    wire.flow.set()
-    wired.database.patience = 5.0
-    assert await wired.keys.add(a_key("after"))
+        await proxied_store.keys.add(a_key("during"))
+    proxy.flow.set()
+    proxied_store.database.patience = 5.0
+    assert await proxied_store.keys.add(a_key("after"))
 
 
 DIE_AT_COMMIT = """

@@ -16,7 +16,7 @@ import anyio
 import asyncpg
 from anyio.abc import SocketAttribute, SocketStream
 
-from tests.served import Served
+from tests.gateway_process import GatewayProcess
 from tests.servers import alive
 
 PREFIX = "canary-"
@@ -120,7 +120,7 @@ async def run_command(*words: str, env: Mapping[str, str]) -> tuple[int, str]:
 class Seen:
     """Collects every text that leaves the gateway, by its origin, and counts the secrets that were sent."""
 
-    def __init__(self, gateway: Served) -> None:
+    def __init__(self, gateway: GatewayProcess) -> None:
         self._gateway = gateway
         self.texts: dict[str, str] = {}
         self.sent: set[str] = set()

@@ -15,8 +15,8 @@ import pytest
 from anyio.streams.buffered import BufferedByteReceiveStream
 
 from tests.figures import Record, figure
+from tests.gateway_process import GatewayProcess, gateway_process
 from tests.gateways import Reply
-from tests.served import Served, served
 from tests.servers.client import until
 from tests.servers.hostile import KINDS
 from tests.servers.settings import PYTHON, ROOT, config, hostile
@@ -64,7 +64,7 @@ STRAINS: dict[str, Any] = {
 class Remote:
     """A gateway over HTTP, and how long its healthy server took."""
 
-    gateway: Served
+    gateway: GatewayProcess
     client: aiohttp.ClientSession
     seconds: list[float] = field(default_factory=list[float])
     errors: list[str] = field(default_factory=list[str])
@@ -121,7 +121,7 @@ async def remote(home: Path, servers: dict[str, Any]) -> AsyncGenerator[Remote]:
     await place.mkdir()
     await (place / "loop_probe.py").write_bytes(PROBE.read_bytes())
     async with (
-        served(home, settings(servers), demo=False, log=home / "log") as gateway,
+        gateway_process(home, settings(servers), demo=False, log=home / "log") as gateway,
         aiohttp.ClientSession(headers=gateway.admin) as client,
     ):
         made = Remote(gateway, client)

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 
 import toolcrib
 from tests.figures import figure
+from tests.gateway_process import GatewayProcess, gateway_process
 from tests.gateways import ADMIN, HOST, AsgiConnection, InProcessGateway, Reply, open_gateway, scope
-from tests.served import Served, served
 from tests.walks.test_routes import INITIALIZE, TABLE
 from toolcrib import create_tool
 from toolcrib.errors import CODES
@@ -360,7 +360,7 @@ def spoilt(body: bytes, chance: random.Random) -> bytes:
     return bytes(changed)
 
 
-async def send_lot(client: aiohttp.ClientSession, gateway: Served, chance: random.Random) -> None:
+async def send_lot(client: aiohttp.ClientSession, gateway: GatewayProcess, chance: random.Random) -> None:
     """Send a lot of spoilt bodies, then a good call."""
 
     async def send(method: str, target: str, body: bytes) -> None:
@@ -381,7 +381,7 @@ async def send_lot(client: aiohttp.ClientSession, gateway: Served, chance: rando
 async def test_spoilt_bodies_over_the_wire(tmp_path: Path) -> None:
     chance = random.Random(SEED)  # noqa: S311 - to repeat, not to hide
     log = tmp_path / "log"
-    async with served(tmp_path, "limits: {per_user: null}", demo=False, log=log) as gateway:
+    async with gateway_process(tmp_path, "limits: {per_user: null}", demo=False, log=log) as gateway:
         connector = aiohttp.TCPConnector(limit=8)
         async with aiohttp.ClientSession(headers=gateway.admin, connector=connector) as client:
             for _ in range(BODIES // A_LOT):

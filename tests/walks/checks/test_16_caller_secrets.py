@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from tests.figures import Record
-from tests.frontends.mcp.wire import message
-from tests.served import ADMIN_KEY, served
+from tests.frontends.mcp.messages import message
+from tests.gateway_process import ADMIN_KEY, gateway_process
 from tests.servers.client import until
 from tests.walks.checks.canaries import (
     ASKING,
@@ -181,7 +181,7 @@ async def test_secrets_of_callers_are_seen_and_kept_nowhere(tmp_path: Path, reco
     log, env = tmp_path / "log", {"OUTSIDE": secret("outside")}
     async with echo() as port:
         written = config(tmp_path, port)
-        async with served(tmp_path, json.dumps(written), env=env, demo=False, log=log) as gateway:
+        async with gateway_process(tmp_path, json.dumps(written), env=env, demo=False, log=log) as gateway:
             seen = Seen(gateway)
             seen.sent |= secrets_in(env)
             await until(lambda: seen.is_up("asking"))

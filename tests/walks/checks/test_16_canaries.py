@@ -11,7 +11,7 @@ import anyio
 import pytest
 
 from tests.figures import Record
-from tests.served import ADMIN_KEY, served
+from tests.gateway_process import ADMIN_KEY, gateway_process
 from tests.servers.client import until
 from tests.walks.checks.canaries import (
     ASKING,
@@ -129,7 +129,7 @@ async def test_no_secret_is_seen_whatever_goes_wrong(
     log, env = tmp_path / "log", {"OUTSIDE": secret("outside")}
     async with echo() as port:
         written = config(tmp_path, port, fresh_database)
-        async with served(tmp_path, json.dumps(written), env=env, demo=False, log=log) as gateway:
+        async with gateway_process(tmp_path, json.dumps(written), env=env, demo=False, log=log) as gateway:
             seen = Seen(gateway)
             seen.sent |= secrets_in(written, env) | {secret("key-file")}
             servers = written["mcp"]["servers"].values()

@@ -18,7 +18,7 @@ import anyio
 import pytest
 
 from tests.figures import figure
-from tests.served import Served, served
+from tests.gateway_process import GatewayProcess, gateway_process
 from tests.servers.settings import ledger
 
 pytestmark = [
@@ -90,7 +90,7 @@ def body_of(kind: str, number: int) -> Any:
     return {"name": names.get(kind, kind), "arguments": {"number": number}}
 
 
-async def call(client: aiohttp.ClientSession, gateway: Served, sent: Sent, number: int) -> None:
+async def call(client: aiohttp.ClientSession, gateway: GatewayProcess, sent: Sent, number: int) -> None:
     """Make one call that is accepted, whatever comes of it."""
     kind, made = kind_of(number), str(uuid4())
     headers = {**gateway.admin, "X-User-Id": sent.user, "X-Correlation-Id": made}
@@ -107,7 +107,7 @@ async def call(client: aiohttp.ClientSession, gateway: Served, sent: Sent, numbe
             sent.statuses[answer.status] += 1
 
 
-async def administer(client: aiohttp.ClientSession, gateway: Served, count: int) -> int:
+async def administer(client: aiohttp.ClientSession, gateway: GatewayProcess, count: int) -> int:
     """Make, rotate and end keys; how many actions that was."""
     for number in range(count):
         name = f"key-{number}"
@@ -151,7 +151,7 @@ async def disturb(folder: Path, ended: anyio.Event) -> int:
     return killed
 
 
-async def run(gateway: Served, folder: Path) -> tuple[list[Sent], int, int]:
+async def run(gateway: GatewayProcess, folder: Path) -> tuple[list[Sent], int, int]:
     """Call for all users at once, while keys come and go, the server is killed and the store is locked."""
     users = [Sent(f"user-{number}") for number in range(USERS)]
     actions = killed = 0
@@ -222,7 +222,7 @@ async def test_calls_and_actions_are_all_recorded(tmp_path: Path) -> None:
         "store": f"sqlite:///{database}",
         "mcp": {"servers": {"books": ledger(tmp_path / "books", restart=RESTART)}},
     }
-    async with served(tmp_path, json.dumps(config), demo=False, log=log) as gateway:
+    async with gateway_process(tmp_path, json.dumps(config), demo=False, log=log) as gateway:
         users, actions, killed = await run(gateway, tmp_path)
         gateway.process.terminate()
         assert await gateway.process.wait() == 0

@@ -1,4 +1,4 @@
-"""An app on our own SDK as a process, which can be killed: `python -m tests.servers.jotter`."""
+"""An app on our own SDK as a process, which can be killed: `python -m tests.servers.notes_app`."""
 
 import os
 import signal
@@ -52,7 +52,7 @@ def make(key: str, *, off: float = 0.0, begins: float = 0.0) -> AppServer:
     return app
 
 
-class Jotter:
+class NotesApp:
     """The running app."""
 
     def __init__(self, process: Process, url: str) -> None:
@@ -79,13 +79,13 @@ class Jotter:
 
 
 @asynccontextmanager
-async def jotter(key: str, port: int, **settings: float) -> AsyncGenerator[Jotter]:
+async def notes_app(key: str, port: int, **settings: float) -> AsyncGenerator[NotesApp]:
     """Run the app on a port until the block ends."""
-    words = [sys.executable, "-m", "tests.servers.jotter", str(port)]
+    words = [sys.executable, "-m", "tests.servers.notes_app", str(port)]
     words += [f"{name}={value}" for name, value in settings.items()]
     environment = {**os.environ, "APP_KEY": key}
     process = await anyio.open_process(words, stdin=DEVNULL, stdout=DEVNULL, stderr=None, env=environment)
-    app = Jotter(process, f"http://127.0.0.1:{port}")
+    app = NotesApp(process, f"http://127.0.0.1:{port}")
     try:
         with anyio.fail_after(60):
             while await app.sessions() < 0:

@@ -123,7 +123,7 @@ async def who(ctx: ToolContext) -> dict[str, Any]:
     }
 
 
-class Waiting:
+class WaitingTool:
     """What is known of a call that waits for ever."""
 
     def __init__(self) -> None:

@@ -13,7 +13,7 @@ from toolcrib.sources.mcp.request_multiplexer import RequestMultiplexer
 Message = dict[str, Any]
 
 
-class Far:
+class FarEnd:
     """A server without a transport. With `polite` it has a way of its own for what may be left out."""
 
     def __init__(self, *, polite: bool = True) -> None:
@@ -65,8 +65,8 @@ async def settle() -> None:
 class Asking:
     """Requests under way, each under a number of the test, and how each ended."""
 
-    def __init__(self, far: Far) -> None:
-        self._far, self._tasks = far, anyio.create_task_group()
+    def __init__(self, far_end: FarEnd) -> None:
+        self._far, self._tasks = far_end, anyio.create_task_group()
         self.ended: dict[int, Any] = {}
         self.scopes: dict[int, anyio.CancelScope] = {}
 

@@ -52,7 +52,7 @@ def a_definition(name: str = "add", **more: Any) -> JsonObject:
     return {"name": name, "description": "Writes something down.", "inputSchema": schema, **more}
 
 
-class Desks:
+class AdminSetup:
     """Both desks, and what they did beside the store."""
 
     def __init__(self, store: Store, tasks: TaskGroup) -> None:
@@ -141,12 +141,12 @@ class Desks:
 
 
 @asynccontextmanager
-async def open_desks(clock: Clock | None = None) -> AsyncGenerator[Desks]:
+async def open_admin(clock: Clock | None = None) -> AsyncGenerator[AdminSetup]:
     """Open both for as long as the block lasts."""
     store = await open_store("sqlite://", clock)
     try:
         async with anyio.create_task_group() as tasks:
-            made = Desks(store, tasks)
+            made = AdminSetup(store, tasks)
             await tasks.start(made.sessions.run)
             yield made
             tasks.cancel_scope.cancel()

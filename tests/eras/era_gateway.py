@@ -14,9 +14,9 @@ from mcp.client.context import ClientRequestContext
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 
 from tests.eras.server import EraServer
-from tests.frontends.mcp.served import listening
+from tests.frontends.mcp.mcp_gateway import listening
 from tests.gateways import InProcessGateway, open_gateway
-from tests.gateways import listening as served
+from tests.gateways import listening as serve_mcp
 from tests.servers.settings import ROOT, config
 from toolcrib.frontends.mcp.revisions import LEGACY, MODERN
 from toolcrib.http import Receive, Scope, Send
@@ -34,7 +34,7 @@ _VERSION = b"mcp-protocol-version"
 
 
 @dataclass
-class Person:
+class User:
     """Sits at a client: gives a name when asked for one, and remembers every question."""
 
     names: list[str] = field(default_factory=lambda: ["Ada", "Grace"])
@@ -74,7 +74,7 @@ class Person:
 
 
 @dataclass(frozen=True)
-class Place:
+class EraGateway:
     """Where the gateway is, and where its servers note what they notice."""
 
     client: InProcessGateway
@@ -140,11 +140,11 @@ def over_pipes(folder: Path) -> dict[str, Any]:
 
 
 @asynccontextmanager
-async def gateway(servers: Mapping[str, Any], folder: Path, **more: Any) -> AsyncGenerator[Place]:
+async def gateway(servers: Mapping[str, Any], folder: Path, **more: Any) -> AsyncGenerator[EraGateway]:
     """Serve a gateway over these servers, once all of them are up; anybody may come in."""
     document = config(servers, **{"auth": {"anonymous": {"context": "default"}}, **more})
     async with AsyncExitStack() as stack:
         opened = await stack.enter_async_context(open_gateway(document))
-        root = await stack.enter_async_context(served(opened.server))
+        root = await stack.enter_async_context(serve_mcp(opened.server))
         assert await opened.runtime.settled(PATIENCE)
-        yield Place(opened, root, folder)
+        yield EraGateway(opened, root, folder)

@@ -13,7 +13,7 @@ ALL: JsonObject = {"elicitation": {"form": {}, "url": {}}, "sampling": {"tools":
 FORM = {"message": "Who?", "requestedSchema": {"type": "object", "properties": {"name": {"type": "string"}}}}
 
 
-class Asked:
+class RecordingChannel:
     """The channel of one call, or of all the calls of one owner."""
 
     def __init__(

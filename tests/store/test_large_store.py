@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.contracts.stores import LASTING, Kind, opened
-from tests.store.crowd import MEASURED, fill, package
+from tests.store.large_store import MEASURED, fill, package
 from toolcrib.interfaces import AppRecord, UserRecord
 
 pytestmark = pytest.mark.anyio

@@ -19,7 +19,7 @@ _PATIENCE = 60
 
 
 @dataclass(frozen=True)
-class Served:
+class GatewayProcess:
     """Where it listens, and the process behind it."""
 
     url: str
@@ -37,7 +37,7 @@ class Served:
 
 
 @asynccontextmanager
-async def served(
+async def gateway_process(
     home: Path,
     config: str = "",
     *,
@@ -45,7 +45,7 @@ async def served(
     demo: bool = True,
     log: Path | None = None,
     python: str | Path = sys.executable,
-) -> AsyncGenerator[Served, None]:
+) -> AsyncGenerator[GatewayProcess, None]:
     """Run `toolcrib serve` on a port of its own until the block ends; `log` is where its log goes."""
     path = anyio.Path(home / "toolcrib.yaml")
     await path.write_text(config)
@@ -63,7 +63,7 @@ async def served(
             line = await BufferedByteReceiveStream(process.stdout).receive_until(b"\n", 4096)
         found = re.search(r"http://\S+", line.decode())
         assert found is not None, line
-        yield Served(found[0], process)
+        yield GatewayProcess(found[0], process)
     finally:
         with anyio.CancelScope(shield=True):
             if process.returncode is None:

@@ -12,8 +12,8 @@ from urllib.parse import urlsplit
 
 import anyio
 
-from tests.served import ADMIN_KEY, Served, served
-from tests.walks.crowding import new_key
+from tests.gateway_process import ADMIN_KEY, GatewayProcess, gateway_process
+from tests.walks.connections import new_key
 
 FUNCTIONS = '''
 import sys
@@ -68,7 +68,7 @@ async def hold(megabytes: int) -> int:
 CONFIG = "functions: [pressed]\nlog: {level: warning}\n"
 
 
-class Pressed(Served):
+class GatewayUnderPressure(GatewayProcess):
     """A gateway, and what its process takes."""
 
     @property
@@ -114,7 +114,7 @@ class Answered:
         return self.status, "\r\nretry-after: " in self.head
 
 
-class Wire:
+class RawConnection:
     """One raw connection."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -147,7 +147,7 @@ def _is_whole(got: bytes) -> bool:
 
 
 @asynccontextmanager
-async def raw(gateway: Served, *, receive_buffer: int = 0) -> AsyncGenerator[Wire]:
+async def raw(gateway: GatewayProcess, *, receive_buffer: int = 0) -> AsyncGenerator[RawConnection]:
     """Open a connection until the block ends; a small buffer makes the other side keep what is not read."""
     at = urlsplit(gateway.url)
     opened = socket.socket()
@@ -161,13 +161,15 @@ async def raw(gateway: Served, *, receive_buffer: int = 0) -> AsyncGenerator[Wir
         raise
     reader, writer = await asyncio.open_connection(sock=opened, limit=1 << 10 if receive_buffer else 1 << 16)
     try:
-        yield Wire(reader, writer)
+        yield RawConnection(reader, writer)
     finally:
         writer.transport.abort()
 
 
 @asynccontextmanager
-async def many(gateway: Served, number: int, *, receive_buffer: int = 0) -> AsyncGenerator[Sequence[Wire]]:
+async def many(
+    gateway: GatewayProcess, number: int, *, receive_buffer: int = 0
+) -> AsyncGenerator[Sequence[RawConnection]]:
     """Open many connections."""
     async with AsyncExitStack() as stack:
         yield [
@@ -187,11 +189,11 @@ def head(method: str, path: str, key: str | None, body: bytes | int | None = Non
 
 
 @asynccontextmanager
-async def pressed(
+async def gateway_under_pressure(
     home: Path, limits: str = "", *, python: str | Path = sys.executable, more: str = ""
-) -> AsyncGenerator[Pressed]:
+) -> AsyncGenerator[GatewayUnderPressure]:
     """Run a gateway; its log is the file `log` in its home."""
     await anyio.Path(home / "pressed.py").write_text(FUNCTIONS)
     config = f"{CONFIG}limits: {{per_user: null{', ' if limits else ''}{limits}}}\n{more}"
-    async with served(home, config, demo=False, log=home / "log", python=python) as gateway:
-        yield Pressed(gateway.url, gateway.process)
+    async with gateway_process(home, config, demo=False, log=home / "log", python=python) as gateway:
+        yield GatewayUnderPressure(gateway.url, gateway.process)

@@ -19,7 +19,7 @@ ACTING = {"x-user-id": DEMO_USER}
 
 
 @dataclass(frozen=True)
-class Stage:
+class DemoGateway:
     """The gateway, and what its user has seen and heard."""
 
     gateway: InProcessGateway
@@ -64,9 +64,9 @@ class Stage:
 
 
 @asynccontextmanager
-async def stage(
+async def open_demo_gateway(
     device: str = "Simulated Glasses", *, apps: Sequence[DemoApp] = APPS, watched: bool = True
-) -> AsyncGenerator[Stage]:
+) -> AsyncGenerator[DemoGateway]:
     """Open everything; where it is watched, what the apps show and say is seen."""
     async with (
         open_gateway() as gateway,
@@ -84,7 +84,7 @@ async def stage(
             await runtime.console.apps.refresh()
 
         await tasks.start(serve_demo_apps, register, apps)
-        made = Stage(gateway, url)
+        made = DemoGateway(gateway, url)
         await made.wear(device)
 
         async def watch(*, task_status: TaskStatus[None]) -> None:

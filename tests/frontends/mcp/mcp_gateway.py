@@ -49,14 +49,14 @@ CONTEXTS = {
 }
 
 
-class Said(BaseModel):
+class EchoResult(BaseModel):
     """What echo gives back."""
 
     text: str
     nothing: str | None = None
 
 
-class Happened:
+class ToolEvents:
     """What a tool noticed while it ran."""
 
     def __init__(self) -> None:
@@ -111,34 +111,36 @@ def refuse_always() -> str:
     raise BusinessRuleError("CARD_CLOSED", "The card is closed.")
 
 
-def make_tools(happened: Happened) -> list[Any]:
+def make_tools(events: ToolEvents) -> list[Any]:
     """Make the tools; those that notice something note it in `happened`."""
 
     @create_tool(category="query", idempotent=True)
-    async def echo(text: Annotated[str, Field(description="What to say again.")], ctx: ToolContext) -> Said:
+    async def echo(
+        text: Annotated[str, Field(description="What to say again.")], ctx: ToolContext
+    ) -> EchoResult:
         """Say a text again."""
-        happened.contexts.append(ctx)
-        return Said(text=text)
+        events.contexts.append(ctx)
+        return EchoResult(text=text)
 
     @create_tool(category="query", idempotent=True, response_time="slow")
     async def wait_forever() -> str:
         """Wait until cancelled."""
-        happened.started.set()
+        events.started.set()
         try:
             await anyio.sleep_forever()
         finally:
-            happened.cancelled.set()
+            events.cancelled.set()
         return "never"
 
     plain = (say_hello, count_up, drop_all, read_secret, take_steps, fail_always, refuse_always)
     return [echo, wait_forever, *plain]
 
 
-class Place:
+class McpGateway:
     """Where a served house is: its parts, and the address of each caller's endpoint."""
 
-    def __init__(self, runtime: Runtime, face: StreamableHttpFrontend, port: int, happened: Happened) -> None:
-        self.runtime, self.face, self.happened = runtime, face, happened
+    def __init__(self, runtime: Runtime, face: StreamableHttpFrontend, port: int, events: ToolEvents) -> None:
+        self.runtime, self.face, self.events = runtime, face, events
         self.root = f"http://127.0.0.1:{port}"
         self._tools = tuple(tool for tool in runtime.gateway.tools(ADMIN) if tool.source == "tools")
 
@@ -158,20 +160,20 @@ class Place:
 
 
 @asynccontextmanager
-async def a_house(happened: Happened, **contexts: ContextSection) -> AsyncGenerator[Runtime]:
+async def in_memory_runtime(events: ToolEvents, **contexts: ContextSection) -> AsyncGenerator[Runtime]:
     """Run a house with our tools, in memory."""
     document = default_document({})
     auth = replace(document.auth, admin_key="the-operators-own-key-of-this-test")
     document = replace(document, store="sqlite://", auth=auth, contexts={**document.contexts, **contexts})
-    async with build(document, env={}, tools=make_tools(happened)) as runtime:
+    async with build(document, env={}, tools=make_tools(events)) as runtime:
         yield runtime
 
 
 @asynccontextmanager
-async def served(**options: Any) -> AsyncGenerator[Place]:
+async def serve_mcp(**options: Any) -> AsyncGenerator[McpGateway]:
     """Serve the MCP face; `/NAME/mcp` is the endpoint as the caller of that name sees it."""
-    happened = Happened()
-    async with a_house(happened, **CONTEXTS) as runtime:
+    events = ToolEvents()
+    async with in_memory_runtime(events, **CONTEXTS) as runtime:
         face = StreamableHttpFrontend(
             runtime.gateway, runtime.conversations, b"0" * 32, runtime.console.store, **options
         )
@@ -190,7 +192,7 @@ async def served(**options: Any) -> AsyncGenerator[Place]:
 
         async with face.run(), listening(app) as port:
             try:
-                yield Place(runtime, face, port, happened)
+                yield McpGateway(runtime, face, port, events)
             finally:
                 face.end()
 

@@ -30,7 +30,7 @@ class Answer:
 
 
 @dataclass
-class Cloud:
+class FakeGateway:
     """One gateway, which lets apps in until it is told otherwise, and remembers every frame."""
 
     app: str
@@ -141,10 +141,10 @@ def an_app(
 
 
 @asynccontextmanager
-async def cloud(app: AppServer) -> AsyncGenerator[Cloud]:
+async def fake_gateway(app: AppServer) -> AsyncGenerator[FakeGateway]:
     """An app that is served, and a gateway beside it."""
     async with aiohttp.ClientSession() as http:
-        gateway = Cloud("", "", http)
+        gateway = FakeGateway("", "", http)
         async with serve(gateway.attend, "127.0.0.1", 0) as server, app.serving() as address:
             port = next(iter(server.sockets)).getsockname()[1]
             gateway.app, gateway.socket = address, f"ws://127.0.0.1:{port}/app-ws"

@@ -89,7 +89,7 @@ async def measured(url: str, key: str, name: str, *, connections: int, each: int
     return Measured(outcomes, sorted(seconds)[int(len(seconds) * 0.99) - 1] * 1000)
 
 
-class Crowd:
+class ConnectionCrowd:
     """Calls of one key that are under way at once, each on a connection of its own."""
 
     def __init__(self, tasks: TaskGroup, url: str, key: str) -> None:
@@ -123,8 +123,8 @@ class Crowd:
 
 
 @asynccontextmanager
-async def crowd(url: str, key: str) -> AsyncGenerator[Crowd]:
+async def crowd(url: str, key: str) -> AsyncGenerator[ConnectionCrowd]:
     """Let a crowd of one key in; it leaves when the block ends, whatever is under way."""
     async with anyio.create_task_group() as tasks:
-        yield Crowd(tasks, url, key)
+        yield ConnectionCrowd(tasks, url, key)
         tasks.cancel_scope.cancel()

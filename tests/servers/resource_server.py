@@ -1,6 +1,6 @@
 """A server with resources and prompts, in either era, from the standard library alone.
 
-    python -m tests.servers.librarian old|new [NAME]
+    python -m tests.servers.resource_server old|new [NAME]
 
 Its tools change what it has and tell of it: `edit` a resource, `acquire` a resource or a prompt, `crash`.
 """
@@ -29,7 +29,7 @@ class Refused(Exception):
         self.error = {"code": code, "message": message, **({} if data is None else {"data": data})}
 
 
-class Librarian:
+class ResourceServer:
     """One server over its pipes; `era` is `old` or `new`."""
 
     def __init__(self, era: str, name: str) -> None:
@@ -197,7 +197,7 @@ def say(message: Any) -> None:
 
 
 def main(era: str, name: str = "lib") -> None:
-    librarian = Librarian(era, name)
+    librarian = ResourceServer(era, name)
     for line in sys.stdin:
         librarian.take(json.loads(line))
 

@@ -9,7 +9,7 @@ from anyio.abc import ByteStream, SocketAttribute
 
 
 @dataclass
-class Wire:
+class TcpProxy:
     """Listens on `port` and passes bytes on to the server and back, as long as it is allowed to."""
 
     target: int
@@ -25,7 +25,7 @@ class Wire:
         for end in self._ends:
             end.cancel()
 
-    def mend(self) -> None:
+    def restore(self) -> None:
         self.whole = True
 
     def mute(self) -> None:
@@ -54,12 +54,12 @@ class Wire:
 
 
 @asynccontextmanager
-async def wire_to(port: int) -> AsyncGenerator[Wire]:
+async def proxy_to(port: int) -> AsyncGenerator[TcpProxy]:
     """Lay a wire to a local port."""
     async with await anyio.create_tcp_listener(local_host="127.0.0.1") as listener:
-        wire = Wire(port, listener.extra(SocketAttribute.local_port))  # noqa: S610 - no Django here
-        wire.flow.set()
+        proxy = TcpProxy(port, listener.extra(SocketAttribute.local_port))  # noqa: S610 - no Django here
+        proxy.flow.set()
         async with anyio.create_task_group() as tasks:
-            tasks.start_soon(listener.serve, wire.serve)
-            yield wire
+            tasks.start_soon(listener.serve, proxy.serve)
+            yield proxy
             tasks.cancel_scope.cancel()

@@ -28,11 +28,11 @@ POOR = Caller(id="poor")
 
 
 def librarian(era: str, name: str) -> dict[str, Any]:
-    command = [sys.executable, "-ES", "-m", "tests.servers.librarian", era, name]
+    command = [sys.executable, "-ES", "-m", "tests.servers.resource_server", era, name]
     return {"transport": "stdio", "command": command, "cwd": str(ROOT)}
 
 
-class Wire:
+class ResponseWire:
     """An answer nobody looks at before it is there."""
 
     streams = True
@@ -81,7 +81,7 @@ class Client:
 
     async def ask(self, method: str, **params: Any) -> JsonObject:
         asked = McpRequest(
-            id=1, method=method, params=params, peer=self.peer, wire=Wire(), origin=Origin(face="mcp")
+            id=1, method=method, params=params, peer=self.peer, wire=ResponseWire(), origin=Origin(face="mcp")
         )
         return orjson.loads((await self.engine.answer(asked)).body)
 
@@ -115,7 +115,7 @@ class Client:
 
 
 @asynccontextmanager
-async def both(folder: Path) -> AsyncGenerator[Runtime]:
+async def two_servers(folder: Path) -> AsyncGenerator[Runtime]:
     """Two servers, one of each era, that nobody changes for good."""
     path = folder / "toolcrib.yaml"
     servers = {"old": librarian("old", "a"), "new": librarian("new", "b"), "hidden": librarian("old", "h")}
@@ -125,7 +125,7 @@ async def both(folder: Path) -> AsyncGenerator[Runtime]:
 
 
 @asynccontextmanager
-async def alone(folder: Path, era: str, **more: Any) -> AsyncGenerator[Runtime]:
+async def one_server(folder: Path, era: str, **more: Any) -> AsyncGenerator[Runtime]:
     """A house with one server that a test may change."""
     write(folder / "toolcrib.yaml", {"lib": {**librarian(era, "a"), **more}})
     async with running(folder / "toolcrib.yaml") as runtime:

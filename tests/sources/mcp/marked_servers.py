@@ -26,7 +26,7 @@ def files() -> int:
     return len(os.listdir("/dev/fd"))  # noqa: PTH208 - only their number counts
 
 
-class Under:
+class MarkedServers:
     """Servers that all carry one mark."""
 
     def __init__(self, counted: Census) -> None:
@@ -64,6 +64,6 @@ async def lost(connection: Connection) -> str:
 
 
 @pytest.fixture
-def under() -> Generator[Under]:
+def servers() -> Generator[MarkedServers]:
     with census() as counted:
-        yield Under(counted)
+        yield MarkedServers(counted)

@@ -39,7 +39,7 @@ def listed(*names: str) -> JsonObject:
     return {"tools": [{"name": name, "inputSchema": {"type": "object"}} for name in names]}
 
 
-class Scripted:
+class ScriptedConnection:
     """Answers each method by its script; a list is used up from the left, and its last entry stays.
 
     An answer is a result, an exception to raise, a function of the parameters, or None: no answer ever comes.
@@ -59,7 +59,7 @@ class Scripted:
         self._reason = ""
 
     @asynccontextmanager
-    async def dial(self, heard: Heard) -> AsyncGenerator["Scripted"]:
+    async def dial(self, heard: Heard) -> AsyncGenerator["ScriptedConnection"]:
         self.heard, self._gone = heard, anyio.Event()
         self.dials += 1
         try:
@@ -122,7 +122,7 @@ class Scripted:
         return {"pid": 4711}
 
 
-class Linked:
+class RecordingLink:
     """A link that keeps what it is told."""
 
     def __init__(self) -> None:

@@ -21,7 +21,7 @@ from tests.parts import (
     reverse_proxies,
     sound,
 )
-from tests.parts.place import Missing, alone
+from tests.parts.install import Missing, alone
 
 __all__ = ["PARTS", "Missing", "Part", "may_skip", "require", "take"]
 

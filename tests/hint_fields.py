@@ -1,6 +1,6 @@
 """The hint fields every result carries, as agents read them: written down once, apart from the code."""
 
-IN_ORDER = (
+HINT_FIELDS = (
     "suggestedNextActions",
     "relatedResources",
     "confidence",
@@ -14,4 +14,4 @@ IN_ORDER = (
     "preferenceAlignment",
 )
 """As they are spelled."""
-ELEVEN = frozenset(IN_ORDER)
+HINT_FIELD_SET = frozenset(HINT_FIELDS)

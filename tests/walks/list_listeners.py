@@ -20,7 +20,7 @@ _META: dict[str, Any] = {
 }
 
 
-class Ear:
+class ListListener:
     """One client: what it was told, and its list as it is now."""
 
     def __init__(self, era: str, http: httpx2.AsyncClient) -> None:
@@ -92,14 +92,14 @@ class Ear:
 
 
 @asynccontextmanager
-async def ears(url: str, key: str) -> AsyncGenerator[list[Ear]]:
+async def list_listeners(url: str, key: str) -> AsyncGenerator[list[ListListener]]:
     """Open a client of each era that listens with a key."""
     authorization = {"authorization": f"Bearer {key}"}
     async with (
         httpx2.AsyncClient(base_url=url, headers=authorization, timeout=None) as http,
         anyio.create_task_group() as tasks,
     ):
-        opened = [Ear(era, http) for era in ("legacy", "modern")]
+        opened = [ListListener(era, http) for era in ("legacy", "modern")]
         for ear in opened:
             await ear.begin()
             await tasks.start(ear.listen)

@@ -36,7 +36,7 @@ async def register(
     return made.json["apiKey"]
 
 
-async def move_in(gateway: InProcessGateway, user: str = "ann", **session: Any) -> Reply:
+async def install_for_user(gateway: InProcessGateway, user: str = "ann", **session: Any) -> Reply:
     """Install the notes for a user, and begin a session."""
     installed = await gateway.ask("PUT", f"/api/users/{user}/apps/{NOTES}")
     assert installed.status == 201, installed.body
