@@ -81,7 +81,7 @@ schemas: st.SearchStrategy[Any] = st.recursive(
 @pytest.mark.slow
 @settings(max_examples=500, deadline=None)
 @given(schemas, schemas, st.randoms(use_true_random=False))
-def test_another_order_of_sets_is_no_change(takes: Any, gives: Any, random: Random) -> None:
+def test_set_order_is_no_change(takes: Any, gives: Any, random: Random) -> None:
     house = Gateway("strict")
     definition = {"name": "read", "inputSchema": takes, "outputSchema": gives}
     for each in (definition, shuffled(definition, random), deepcopy(definition)):
@@ -101,7 +101,7 @@ def test_another_order_of_sets_is_no_change(takes: Any, gives: Any, random: Rand
         ("summary,status,assignee", "assignee,summary,status"),
     ],
 )
-def test_a_generated_default_is_no_change(one: str, other: str) -> None:
+def test_generated_defaults_are_no_change(one: str, other: str) -> None:
     assert seal(with_default(one)) == seal(with_default(other))
     # Anywhere else the same text counts.
     assert seal({"name": "read", "description": one}) != seal({"name": "read", "description": other})
@@ -110,7 +110,7 @@ def test_a_generated_default_is_no_change(one: str, other: str) -> None:
     assert seal(metas[0]) != seal(metas[1])
 
 
-def test_the_order_of_a_default_that_is_a_set_is_no_change() -> None:
+def test_order_of_a_set_default_is_no_change() -> None:
     assert seal(with_default(["a", "b"], uniqueItems=True)) == seal(
         with_default(["b", "a"], uniqueItems=True)
     )
@@ -136,7 +136,7 @@ def test_the_order_of_a_default_that_is_a_set_is_no_change() -> None:
         ("0b9f1d6e-6d0d-5c3c-9d6e-1c7a5e2f4b10", "9c1b2f6a-3a56-5d2c-8a7e-5f0e7d9c1b2a"),
     ],
 )
-def test_nothing_else_hides_in_a_default(one: Any, other: Any) -> None:
+def test_other_default_changes_are_changes(one: Any, other: Any) -> None:
     assert seal(with_default(one)) != seal(with_default(other))
 
 
@@ -152,7 +152,7 @@ def ordered(data: list[str]) -> list[JsonObject]:
     ]
 
 
-def test_what_is_no_set_of_plain_values_keeps_its_order() -> None:
+def test_order_of_other_lists_is_a_change() -> None:
     for one, other in zip(ordered(["a", "b"]), ordered(["b", "a"]), strict=True):
         assert seal({"name": "read", "inputSchema": one}) != seal({"name": "read", "inputSchema": other})
 
@@ -171,7 +171,7 @@ def reordered() -> JsonObject:
     return shuffled(OLD, Random(1))  # noqa: S311 - the same order in every run
 
 
-def test_hashes_of_an_earlier_version_stay_good() -> None:
+def test_hashes_of_earlier_versions_stay_valid() -> None:
     assert seal(OLD) != seal_as_written(OLD) != seal_as_written(reordered())
     house = Gateway("strict", {NAME: stored(OLD, OLD)})
     house.offer(deepcopy(OLD))
@@ -186,7 +186,7 @@ def test_hashes_of_an_earlier_version_stay_good() -> None:
     assert after.visible()
 
 
-def test_what_had_changed_before_an_upgrade_stays_changed() -> None:
+def test_change_before_an_upgrade_stays_a_change() -> None:
     house = Gateway("strict", {NAME: stored(OLD, {"name": "read"})})
     house.offer(reordered())
     assert not house.visible()
@@ -195,7 +195,7 @@ def test_what_had_changed_before_an_upgrade_stays_changed() -> None:
 
 
 @pytest.mark.parametrize("offered", [OLD, reordered()], ids=["as approved", "in another order"])
-def test_an_approval_of_an_earlier_version_stays_good(offered: JsonObject) -> None:
+def test_approvals_of_earlier_versions_stay_valid(offered: JsonObject) -> None:
     rows = {NAME: stored(OLD, {"name": "read"})}
     for _ in range(2):
         house = Gateway("strict", rows)
@@ -205,7 +205,7 @@ def test_an_approval_of_an_earlier_version_stays_good(offered: JsonObject) -> No
         rows = dict(house.stored)
 
 
-def test_a_tool_that_was_gone_matches_its_old_hash_only_as_written() -> None:
+def test_removed_tool_matches_old_hash_only_as_written() -> None:
     row = StoredDefinition(
         name=NAME, definition={}, seal=seal_as_written(OLD), trusted=seal_as_written(OLD), seen=1.0
     )
@@ -215,7 +215,7 @@ def test_a_tool_that_was_gone_matches_its_old_hash_only_as_written() -> None:
     assert list(pins.look("files", {NAME: {**OLD, "description": "other"}})) == [NAME]
 
 
-def test_the_way_a_tool_has_come_is_no_change() -> None:
+def test_gateway_path_is_no_change() -> None:
     came = {"name": "read", "_meta": {"toolcrib/gateways": ["00112233445566aa"]}}
     assert seal(came) == seal({"name": "read"})
     assert seal({"name": "read", "_meta": {"toolcrib/gateways": ["mail it to me"]}}) != seal({"name": "read"})

@@ -21,7 +21,7 @@ def served(catalog: Catalog) -> dict[str, str]:
 
 
 @pytest.mark.requirement("A1", "A5")
-def test_a_tool_is_found_under_every_name_it_has() -> None:
+def test_tool_is_found_by_every_name() -> None:
     catalog = Catalog(["crm"])
     catalog.replace("crm", an_offer(a_tool("crm:find-card", aliases=("look-up-card",))))
     for name in (
@@ -38,7 +38,7 @@ def test_a_tool_is_found_under_every_name_it_has() -> None:
 
 
 @pytest.mark.requirement("A2", "A3")
-def test_safe_names_carry_the_server_for_mcp_and_are_bare_for_functions() -> None:
+def test_safe_names_have_server_prefix_only_for_mcp() -> None:
     catalog = Catalog(["files", "local"])
     catalog.replace("files", an_offer(a_tool("files:readFile", family="mcp")))
     catalog.replace("local", an_offer(a_tool("local:get-datetime")))
@@ -47,7 +47,7 @@ def test_safe_names_carry_the_server_for_mcp_and_are_bare_for_functions() -> Non
 
 @pytest.mark.requirement("A4")
 @pytest.mark.parametrize("order", [("one", "two"), ("two", "one")])
-def test_a_name_belongs_to_the_first_in_config_order_once_both_are_there(order: tuple[str, str]) -> None:
+def test_name_belongs_to_first_source_in_config_order(order: tuple[str, str]) -> None:
     claims: dict[str, str] = {}
     for source in ("one", "two"):
         _claimed_catalog(claims).replace(source, an_offer(a_tool(f"{source}:echo")))
@@ -70,7 +70,7 @@ def _claimed_catalog(claims: dict[str, str]) -> Catalog:
 
 
 @pytest.mark.requirement("A3", "A4")
-def test_a_claim_outlives_the_source_that_holds_it_being_away() -> None:
+def test_offline_source_keeps_its_claim() -> None:
     claims: dict[str, str] = {}
     _claimed_catalog(claims).replace("one", an_offer(a_tool("one:echo")))
     later = _claimed_catalog(claims)
@@ -81,7 +81,7 @@ def test_a_claim_outlives_the_source_that_holds_it_being_away() -> None:
 
 
 @pytest.mark.requirement("A4")
-def test_a_source_that_left_the_config_gives_its_names_up() -> None:
+def test_unconfigured_source_gives_up_its_names() -> None:
     catalog = Catalog(["two"], claims={"echo": "gone:echo"})
     catalog.replace("two", an_offer(a_tool("two:echo")))
     assert served(catalog) == {"two:echo": "echo"}
@@ -90,7 +90,7 @@ def test_a_source_that_left_the_config_gives_its_names_up() -> None:
 @pytest.mark.requirement("A4")
 @pytest.mark.parametrize("rival", ["Echo", "ECHO", "e-cho", "ｅｃｈｏ"])
 @pytest.mark.check(12)
-def test_spellings_that_fold_to_one_name_collide(rival: str) -> None:
+def test_names_that_fold_to_one_collide(rival: str) -> None:
     catalog = Catalog(["one", "two"])
     catalog.replace("one", an_offer(a_tool("one:e-cho" if "-" in rival else "one:echo")))
     catalog.replace("two", an_offer(a_tool(f"two:{rival}")))
@@ -109,7 +109,7 @@ def test_expose_as_settles_a_collision() -> None:
 
 
 @pytest.mark.requirement("A4")
-def test_an_owner_that_is_exposed_under_another_name_gives_the_old_one_up() -> None:
+def test_expose_as_frees_the_old_name() -> None:
     overrides = Overrides({"one:echo": ToolOverride(expose_as="first_echo")})
     catalog = Catalog(["one", "two"], overrides=overrides, claims={"echo": "one:echo"})
     catalog.replace("one", an_offer(a_tool("one:echo")))
@@ -118,7 +118,7 @@ def test_an_owner_that_is_exposed_under_another_name_gives_the_old_one_up() -> N
 
 
 @pytest.mark.requirement("I7")
-def test_overrides_change_tools_of_any_source_and_the_later_goes_over_the_earlier() -> None:
+def test_later_override_wins_for_any_source() -> None:
     overrides = Overrides(
         {
             "crm:*": ToolOverride(permissions=frozenset({"crm:use"}), cache_ttl=5.0, category="query"),
@@ -143,7 +143,7 @@ def test_overrides_change_tools_of_any_source_and_the_later_goes_over_the_earlie
 
 
 @pytest.mark.requirement("G2", "I7")
-def test_an_override_of_when_or_of_what_is_said_leaves_the_other() -> None:
+def test_slow_message_overrides_merge() -> None:
     own = a_tool(slow=Slow(threshold=3.0, message="Wait."))
     assert ToolOverride(slow_message="Looking.").apply(own).slow == Slow(threshold=3.0, message="Looking.")
     assert ToolOverride(slow_threshold=1.0).apply(own).slow == Slow(threshold=1.0, message="Wait.")
@@ -152,14 +152,14 @@ def test_an_override_of_when_or_of_what_is_said_leaves_the_other() -> None:
 
 @pytest.mark.requirement("A1")
 @pytest.mark.parametrize("local", ["two:colons", "", "hid\u200bden", " edge"])
-def test_a_name_that_cannot_be_one_withholds_its_tool(local: str) -> None:
+def test_invalid_name_withholds_the_tool(local: str) -> None:
     catalog = Catalog(["x"])
     catalog.replace("x", an_offer(a_tool(f"x:{local}"), a_tool("x:good")))
     assert list(catalog.snapshot.tools) == ["x:good"]
     assert [lost.name for lost in catalog.snapshot.withheld] == [f"x:{local}"]
 
 
-def test_a_bad_schema_withholds_one_tool_and_serves_the_rest() -> None:
+def test_invalid_schema_withholds_only_its_tool() -> None:
     catalog = Catalog(["x"])
     bad = a_tool("x:bad", input_schema={"$ref": "http://127.0.0.1:1/schema"})
     worse = a_tool("x:worse", output_schema={"type": "object", "$ref": "file:///etc/passwd"})
@@ -168,14 +168,14 @@ def test_a_bad_schema_withholds_one_tool_and_serves_the_rest() -> None:
     assert {lost.name for lost in catalog.snapshot.withheld} == {"x:bad", "x:worse"}
 
 
-def test_a_missing_root_type_is_repaired_and_reported() -> None:
+def test_missing_root_type_is_repaired() -> None:
     catalog = Catalog(["x"])
     catalog.replace("x", an_offer(a_tool("x:odd", input_schema={"properties": {}})))
     assert catalog.snapshot.tools["x:odd"].input_schema["type"] == "object"
     assert "x:odd" in catalog.snapshot.repaired
 
 
-def test_a_snapshot_is_swapped_whole_and_listeners_hear_of_it() -> None:
+def test_snapshot_swap_notifies_listeners() -> None:
     catalog, heard = Catalog(["x", "y"]), list[Snapshot]()
     catalog.listen(heard.append)
     catalog.replace("x", an_offer(a_tool("x:a")))
@@ -189,7 +189,7 @@ def test_a_snapshot_is_swapped_whole_and_listeners_hear_of_it() -> None:
 
 
 @pytest.mark.requirement("A4")
-def test_a_flat_name_that_two_tools_have_finds_its_owner_first() -> None:
+def test_flat_name_of_two_tools_finds_its_owner() -> None:
     catalog = Catalog(["a", "b"])
     catalog.replace("b", an_offer(a_tool("b:read", family="mcp")))
     catalog.replace("a", an_offer(a_tool("a:read", family="mcp")))
@@ -198,7 +198,7 @@ def test_a_flat_name_that_two_tools_have_finds_its_owner_first() -> None:
 
 @pytest.mark.requirement("A3")
 @given(st.permutations(["a", "b", "c"]), st.sets(st.sampled_from("abc")))
-def test_names_never_change_because_another_source_came_or_went(order: list[str], away: set[str]) -> None:
+def test_names_are_stable_as_sources_come_and_go(order: list[str], away: set[str]) -> None:
     def tools(source: str) -> list[Tool]:
         return [a_tool(f"{source}:read", family="mcp"), a_tool(f"{source}:only-{source}", family="app")]
 
@@ -214,7 +214,7 @@ def test_names_never_change_because_another_source_came_or_went(order: list[str]
 
 
 @pytest.mark.requirement("F8")
-def test_a_full_catalog_withholds_the_rest_and_never_what_finds_the_others(
+def test_full_catalog_keeps_the_search_tool(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("toolcrib.catalog.catalog.MOST_TOOLS", 3)
@@ -231,7 +231,7 @@ def test_a_full_catalog_withholds_the_rest_and_never_what_finds_the_others(
 @pytest.mark.parametrize(
     "later", ["com_example.notes:note", "com.example:notes_note", "com.example-notes:note"]
 )
-def test_an_app_does_not_get_a_name_that_another_apps_tool_has(later: str) -> None:
+def test_app_cannot_take_a_name_of_another_app(later: str) -> None:
     catalog = Catalog(["apps"])
     first, second = a_tool("com.example_notes:note", family="app"), a_tool(later, family="app")
     catalog.replace("apps", an_offer(first))
@@ -244,7 +244,7 @@ def test_an_app_does_not_get_a_name_that_another_apps_tool_has(later: str) -> No
 
 
 @pytest.mark.requirement("A4", "I1")
-def test_an_app_keeps_no_name_from_a_source_of_the_operators() -> None:
+def test_operator_source_takes_a_name_from_an_app() -> None:
     catalog = Catalog(["github", "apps"])
     sly, real = a_tool("mcp.github:create", family="app"), a_tool("github:create", family="mcp")
     catalog.replace("apps", an_offer(sly))

@@ -58,7 +58,7 @@ def checks(monkeypatch: pytest.MonkeyPatch) -> list[object]:
     return seen
 
 
-def test_the_same_offer_again_is_no_change() -> None:
+def test_repeated_offer_is_no_change() -> None:
     house = Watched("x")
     house.offer("x", a_tool("x:a"), a_tool("x:b", input_schema={}))
     first = house.catalog.snapshot
@@ -71,7 +71,7 @@ def test_the_same_offer_again_is_no_change() -> None:
     assert house.names == ["x:b", "x:a"]
 
 
-def test_a_value_that_python_takes_for_the_same_is_a_change() -> None:
+def test_values_equal_in_python_are_changes() -> None:
     house = Watched("x")
     for default in (1, True, 1.0):
         house.offer("x", a_tool("x:a", input_schema={"type": "object", "default": default}))
@@ -80,7 +80,7 @@ def test_a_value_that_python_takes_for_the_same_is_a_change() -> None:
     assert house.news() == 3
 
 
-def test_what_has_not_changed_is_not_checked_again(checks: list[object]) -> None:
+def test_unchanged_tools_are_not_checked_again(checks: list[object]) -> None:
     house = Watched("x")
     house.offer("x", a_tool("x:a"), a_tool("x:b", input_schema={"$ref": "http://127.0.0.1/"}))
     assert len(checks) == 2
@@ -96,7 +96,7 @@ def test_what_has_not_changed_is_not_checked_again(checks: list[object]) -> None
 
 
 @pytest.mark.requirement("B6")
-def test_the_tools_of_a_source_that_is_down_are_marked_and_sound_again_later() -> None:
+def test_tools_of_a_source_that_is_down_are_degraded() -> None:
     house = Watched("x", "y")
     house.offer("x", a_tool("x:a"))
     house.offer("y", a_tool("y:b"))
@@ -114,7 +114,7 @@ def test_the_tools_of_a_source_that_is_down_are_marked_and_sound_again_later() -
 
 
 @pytest.mark.requirement("B6")
-def test_tools_from_memory_enter_degraded_and_a_living_source_replaces_them_in_one_swap() -> None:
+def test_remembered_tools_are_replaced_in_one_swap() -> None:
     house = Watched("x")
     house.catalog.replace("x", Offer(tools=[a_tool("x:a")]), degraded=True)
     assert house.catalog.snapshot.tools["x:a"].degraded
@@ -123,7 +123,7 @@ def test_tools_from_memory_enter_degraded_and_a_living_source_replaces_them_in_o
     assert house.news() == 2
 
 
-def test_a_source_that_is_not_there_can_be_neither_degraded_nor_removed() -> None:
+def test_unknown_source_cannot_be_degraded_or_removed() -> None:
     house = Watched("x")
     house.catalog.degrade("x", True)
     house.catalog.remove("x")
@@ -131,7 +131,7 @@ def test_a_source_that_is_not_there_can_be_neither_degraded_nor_removed() -> Non
 
 
 @pytest.mark.requirement("A4")
-def test_a_removed_source_takes_its_tools_and_leaves_its_names() -> None:
+def test_removed_source_keeps_its_names() -> None:
     house = Watched("one", "two")
     house.offer("one", a_tool("one:echo"))
     house.offer("two", a_tool("two:echo"), a_tool("two:other"))
@@ -143,7 +143,7 @@ def test_a_removed_source_takes_its_tools_and_leaves_its_names() -> None:
 
 
 @pytest.mark.requirement("A4", "C5")
-def test_a_source_that_leaves_the_config_gives_its_names_up_at_once() -> None:
+def test_unconfigured_source_frees_its_names() -> None:
     house = Watched("one", "two")
     house.offer("one", a_tool("one:echo"))
     house.offer("two", a_tool("two:echo"))
@@ -159,7 +159,7 @@ def test_a_source_that_leaves_the_config_gives_its_names_up_at_once() -> None:
 
 
 @pytest.mark.requirement("A4")
-def test_another_config_order_moves_tools_and_no_names() -> None:
+def test_config_reorder_keeps_names() -> None:
     house = Watched("one", "two")
     house.offer("one", a_tool("one:echo"), a_tool("one:a"))
     house.offer("two", a_tool("two:echo"), a_tool("two:b"))
@@ -171,7 +171,7 @@ def test_another_config_order_moves_tools_and_no_names() -> None:
 
 
 @pytest.mark.requirement("I7")
-def test_other_overrides_let_every_tool_enter_again() -> None:
+def test_changed_overrides_check_every_tool_again() -> None:
     house = Watched("x", "y", overrides=Overrides({"x:a": ToolOverride(description="Old.")}))
     house.offer("x", a_tool("x:a", description="Own."))
     house.offer("y", a_tool("y:b", description="Own."))
@@ -188,7 +188,7 @@ def test_other_overrides_let_every_tool_enter_again() -> None:
     assert "cannot be exposed" in house.catalog.snapshot.withheld[0].reason
 
 
-def test_what_the_source_withheld_and_repaired_stands_beside_what_the_catalog_did() -> None:
+def test_withheld_and_repaired_are_merged_with_the_source() -> None:
     house = Watched("x")
     house.offer(
         "x",
@@ -206,7 +206,7 @@ def test_what_the_source_withheld_and_repaired_stands_beside_what_the_catalog_di
 
 
 @pytest.mark.parametrize("leave", ["replace", "remove"])
-def test_nothing_of_a_source_lingers(leave: str) -> None:
+def test_removed_source_leaves_nothing(leave: str) -> None:
     house = Watched("x")
     house.offer("x", a_tool("x:odd", input_schema={}), a_tool("x:bad", input_schema={"type": "array"}))
     if leave == "replace":
@@ -217,7 +217,7 @@ def test_nothing_of_a_source_lingers(leave: str) -> None:
     assert (snapshot.repaired, snapshot.withheld, snapshot.spellings) == ({}, (), {})
 
 
-def test_of_two_tools_of_one_name_the_first_is_served() -> None:
+def test_duplicate_name_serves_the_first_tool() -> None:
     house = Watched("x")
     house.offer("x", a_tool("x:a", description="First."), a_tool("x:a", description="Second."))
     assert house.catalog.snapshot.tools["x:a"].description == "First."
@@ -228,7 +228,7 @@ def test_of_two_tools_of_one_name_the_first_is_served() -> None:
 
 @pytest.mark.requirement("A4")
 @pytest.mark.parametrize("rival", ["Echo", "e_cho", "ｅ-cho"])
-def test_spellings_of_one_name_within_an_offer_collide(rival: str) -> None:
+def test_equal_folded_names_in_an_offer_collide(rival: str) -> None:
     house = Watched("x")
     house.offer("x", a_tool("x:e-cho" if rival != "Echo" else "x:echo"), a_tool(f"x:{rival}"))
     assert len(house.names) == 1
@@ -253,7 +253,7 @@ def _endless() -> dict[str, Any]:
     ],
     ids=["endless", "no JSON", "a set", "a number for a key"],
 )
-def test_a_definition_that_cannot_be_written_down_is_withheld(fields: dict[str, Any]) -> None:
+def test_unserializable_definition_is_withheld(fields: dict[str, Any]) -> None:
     house = Watched("x")
     for _ in range(2):
         house.offer("x", a_tool("x:bad", **fields), a_tool("x:good"))
@@ -262,7 +262,7 @@ def test_a_definition_that_cannot_be_written_down_is_withheld(fields: dict[str, 
     assert [lost.name for lost in house.catalog.snapshot.withheld] == ["x:bad"]
 
 
-def test_what_is_over_the_cap_is_withheld(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_tools_over_the_cap_are_withheld(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(catalog, "MOST_TOOLS", 2)
     house = Watched("x")
     house.offer("x", *(a_tool(f"x:t{number}") for number in range(4)))
@@ -270,7 +270,7 @@ def test_what_is_over_the_cap_is_withheld(monkeypatch: pytest.MonkeyPatch) -> No
     assert [lost.name for lost in house.catalog.snapshot.withheld] == ["x:t2", "x:t3"]
 
 
-def test_a_source_full_of_faults_does_not_fill_the_log(caplog: pytest.LogCaptureFixture) -> None:
+def test_logged_faults_per_source_are_bounded(caplog: pytest.LogCaptureFixture) -> None:
     house = Watched("x")
     house.offer("x", *(a_tool(f"x:t{number}", input_schema={"type": "array"}) for number in range(100)))
     assert len(caplog.messages) == catalog.MOST_LINES + 1
@@ -279,7 +279,7 @@ def test_a_source_full_of_faults_does_not_fill_the_log(caplog: pytest.LogCapture
     assert len(caplog.messages) == catalog.MOST_LINES + 1
 
 
-def test_what_was_examined_ahead_of_time_is_not_again(checks: list[object]) -> None:
+def test_prechecked_tools_are_not_checked_again(checks: list[object]) -> None:
     plain, other = a_tool("crm:find"), a_tool("crm:give", input_schema={"description": "no type"})
     tools = (plain, other)
     looked = {tool.name: examine(tool) for tool in tools}
@@ -292,7 +292,7 @@ def test_what_was_examined_ahead_of_time_is_not_again(checks: list[object]) -> N
         assert tool.fingerprint == fingerprint(tool)
 
 
-def test_what_was_examined_counts_for_that_very_tool_alone() -> None:
+def test_precheck_counts_for_one_tool_object() -> None:
     shown = Watched("crm")
     shown.offer(
         "crm", a_tool("crm:find", description="b"), examined={"crm:find": examine(a_tool("crm:find"))}

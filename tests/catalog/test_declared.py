@@ -32,7 +32,7 @@ def test_operator_overrides_the_author(before: bool, category: Any, declared: bo
     assert changed.declared_mutation is (before if declared is None else declared)
 
 
-def test_hints_of_a_server_declare_nothing() -> None:
+def test_annotations_of_a_server_declare_nothing() -> None:
     found = a_tool(family="mcp", annotations={"destructiveHint": True, "readOnlyHint": False})
     assert not found.declared_mutation
 

@@ -48,7 +48,7 @@ class Kept:
 
 
 @given(st.permutations(["files", "repo", "evil"]))
-def test_the_config_order_decides_at_the_first_start(order: list[str]) -> None:
+def test_config_order_decides_at_first_start(order: list[str]) -> None:
     kept = Kept("files", "repo", "evil")
     for source in order:
         kept.offer(source, "read", "write")
@@ -59,7 +59,7 @@ def test_the_config_order_decides_at_the_first_start(order: list[str]) -> None:
     assert kept.owner("read") == "files:read", "another order of the config later changes nothing"
 
 
-def test_later_claims_leave_a_name_with_its_owner() -> None:
+def test_later_claims_do_not_take_a_name() -> None:
     kept = Kept("evil", "files")
     kept.offer("evil", "harmless")
     kept.offer("files", "read-file")
@@ -81,7 +81,7 @@ def test_a_source_added_above_others_takes_no_names() -> None:
     assert kept.owner("read") == "files:read"
 
 
-def test_an_owner_that_is_away_keeps_its_name() -> None:
+def test_offline_owner_keeps_its_name() -> None:
     kept = Kept("files", "evil")
     kept.offer("files", "read")
     kept.offer("evil", "read")
@@ -117,7 +117,7 @@ def _not_kept(_: Mapping[str, str], __: Collection[str]) -> None:
     """No store."""
 
 
-def test_a_first_offer_that_comes_late_counts_from_then() -> None:
+def test_late_first_offer_claims_from_then() -> None:
     now = 0.0
     claims = FlatNameClaims({}, ["slow", "quick"], _not_kept, clock=lambda: now)
     slow, quick = a_tool("slow:read", family="mcp"), a_tool("quick:read", family="mcp")
@@ -127,7 +127,7 @@ def test_a_first_offer_that_comes_late_counts_from_then() -> None:
     assert [tool.name for tool in contested["read"]] == ["quick:read", "slow:read"]
 
 
-def test_sources_of_the_operator_go_before_apps() -> None:
+def test_operator_sources_precede_apps() -> None:
     kept = Kept("apps", "files")
     kept.offer("com.example", "read", family="app")
     kept.offer("com.another", "read", family="app")
@@ -164,7 +164,7 @@ def test_an_added_server_takes_no_name_from_an_app(restarted: bool) -> None:
     assert kept.owner("review") == "evil:review", "an app that is gone keeps nothing"
 
 
-def test_no_first_offer_of_an_added_server_goes_before_an_app() -> None:
+def test_first_offer_of_added_server_follows_apps() -> None:
     kept = Kept("evil", "apps")
     kept.start("evil", "apps", added=["evil"])
     kept.offer("com.x.cards", "review", family="app")
@@ -183,7 +183,7 @@ def test_an_app_takes_no_name_from_an_added_server() -> None:
     assert kept.found("review") == ["later:review", "files:review", "com.x.cards:review"]
 
 
-def test_the_file_goes_before_an_app_and_who_came_after_it() -> None:
+def test_config_file_precedes_apps_and_later_sources() -> None:
     kept = Kept()
     kept.start("later", "files", "apps", added=["later"])
     kept.offer("com.x.cards", "review", family="app")
@@ -207,7 +207,7 @@ def most(monkeypatch: pytest.MonkeyPatch) -> int:
     return flat_names.MOST_ABSENT
 
 
-def test_names_of_renamed_tools_are_kept_up_to_a_bound(most: int) -> None:
+def test_names_of_renamed_tools_are_bounded(most: int) -> None:
     kept = Kept("evil", "files")
     kept.offer("files", "read", "write")
     for turn in range(30):
@@ -228,7 +228,7 @@ def _sizes(catalog: Catalog) -> tuple[int, int, int]:
     return len(claims._flat._ranks), len(claims._flat._names), len(claims._claims._owners)
 
 
-def test_a_forgotten_name_is_claimed_anew_and_last(most: int) -> None:
+def test_forgotten_name_is_claimed_anew_last(most: int) -> None:
     kept = Kept("files", "other")
     kept.offer("files", "read")
     kept.offer("other", "read")
@@ -240,7 +240,7 @@ def test_a_forgotten_name_is_claimed_anew_and_last(most: int) -> None:
     assert kept.found("read") == ["other:read", "files:read"]
 
 
-def test_names_of_a_source_that_is_away_are_not_forgotten(most: int) -> None:
+def test_names_of_offline_sources_are_kept(most: int) -> None:
     kept = Kept("files", "other")
     names = [f"tool{number}" for number in range(2 * most)]
     kept.offer("files", *names)
@@ -262,7 +262,7 @@ def test_names_of_removed_apps_are_bounded_together(most: int) -> None:
     assert "flat:com.x29:tool" in kept.claims
 
 
-def test_a_source_that_leaves_gives_up_its_exposed_names() -> None:
+def test_removed_source_frees_its_exposed_names() -> None:
     kept = Kept("files", "other")
     kept.offer("files", "read")
     kept.catalog.remove("files")
@@ -270,14 +270,14 @@ def test_a_source_that_leaves_gives_up_its_exposed_names() -> None:
     assert kept.claims == {}
 
 
-def test_a_safe_name_goes_before_flat_ones_in_every_spelling() -> None:
+def test_safe_name_precedes_flat_names() -> None:
     kept = Kept("evil", "cards")
     kept.offer("evil", "get-card", "get_card2")
     kept.offer("cards", "get-card", family="function")
     assert {kept.owner(name) for name in ("get-card", "get_card", "Get-Card")} == {"cards:get-card"}
 
 
-def test_of_one_source_the_tool_of_just_that_name_is_meant() -> None:
+def test_exact_name_wins_within_a_source() -> None:
     kept = Kept("files", "evil")
     kept.offer("evil", "readfile")
     kept.offer("files", "readFile", "readfile")
@@ -286,7 +286,7 @@ def test_of_one_source_the_tool_of_just_that_name_is_meant() -> None:
     assert [tool.name for tool in ordered("x", tools)] == ["a:x", "a:X", "b:x"]
 
 
-def test_collisions_are_reported_once_and_hide_nothing(caplog: pytest.LogCaptureFixture) -> None:
+def test_collisions_are_reported_once(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.WARNING)
     kept = Kept("files", "evil")
     names = [f"tool{number}" for number in range(50)]
@@ -302,7 +302,7 @@ def test_collisions_are_reported_once_and_hide_nothing(caplog: pytest.LogCapture
     assert len(caplog.records) == lines
 
 
-def test_a_name_that_cannot_be_exposed_is_kept_for_its_owner() -> None:
+def test_unexposable_name_stays_with_its_owner() -> None:
     kept = Kept("files", "evil")
     kept.offer("files", "東京")
     kept.offer("evil", "東京")

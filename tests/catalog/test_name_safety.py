@@ -58,7 +58,7 @@ def served(
 
 @pytest.mark.no_cover
 @pytest.mark.check(12)
-def test_names_are_unique_short_valid_everywhere_and_the_same_in_any_order() -> None:
+def test_safe_names_are_unique_short_valid_and_stable() -> None:
     random = Random(7)  # noqa: S311 - the same names in every run
     tools, claims = offers(random), dict[str, str]()
     first = served(tools, list(tools), claims)

@@ -56,7 +56,7 @@ class Gateway:
 
 
 @pytest.mark.requirement("I5")
-def test_the_first_definition_is_trusted_and_another_is_hidden_until_it_is_approved() -> None:
+def test_strict_change_is_hidden_until_approved() -> None:
     house = Gateway("strict")
     house.offer(FIRST)
     assert house.visible()
@@ -74,7 +74,7 @@ def test_the_first_definition_is_trusted_and_another_is_hidden_until_it_is_appro
 
 
 @pytest.mark.requirement("I5")
-def test_what_is_approved_goes_before_what_was_trusted() -> None:
+def test_approval_overrides_first_trust() -> None:
     house = Gateway("strict")
     house.offer(FIRST)
     house.catalog.pin({NAME: seal(SECOND)}, {"files": "strict"})
@@ -84,7 +84,7 @@ def test_what_is_approved_goes_before_what_was_trusted() -> None:
 
 
 @pytest.mark.requirement("I5")
-def test_where_only_a_notice_is_wanted_a_changed_tool_is_served_and_reported_once(
+def test_notify_mode_serves_and_reports_once(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     house = Gateway("notify")
@@ -101,7 +101,7 @@ def test_where_only_a_notice_is_wanted_a_changed_tool_is_served_and_reported_onc
     assert house.changes == []
 
 
-def test_where_pinning_is_off_definitions_are_remembered_and_not_compared() -> None:
+def test_off_mode_stores_without_comparing() -> None:
     house = Gateway("off")
     house.offer(FIRST)
     house.offer(SECOND)
@@ -111,7 +111,7 @@ def test_where_pinning_is_off_definitions_are_remembered_and_not_compared() -> N
     assert not house.visible()
 
 
-def test_a_source_nobody_says_a_mode_for_is_watched() -> None:
+def test_default_pin_mode_is_notify() -> None:
     house = Gateway()
     house.offer(FIRST, source="other")
     house.offer(SECOND, source="other")
@@ -119,7 +119,7 @@ def test_a_source_nobody_says_a_mode_for_is_watched() -> None:
 
 
 @pytest.mark.requirement("I5")
-def test_a_restart_does_not_make_a_changed_tool_trusted() -> None:
+def test_restart_does_not_trust_a_change() -> None:
     before = Gateway("strict")
     before.offer(FIRST)
     before.offer(SECOND)
@@ -131,7 +131,7 @@ def test_a_restart_does_not_make_a_changed_tool_trusted() -> None:
 
 
 @pytest.mark.requirement("I5")
-def test_a_tool_that_goes_away_does_not_come_back_as_another() -> None:
+def test_removed_tool_cannot_return_changed() -> None:
     house = Gateway("strict")
     house.offer(FIRST)
     house.offer()
@@ -140,7 +140,7 @@ def test_a_tool_that_goes_away_does_not_come_back_as_another() -> None:
     assert not house.visible()
 
 
-def test_a_source_that_leaves_the_config_is_forgotten() -> None:
+def test_pins_of_unconfigured_sources_are_dropped() -> None:
     house = Gateway("strict")
     house.offer(FIRST)
     house.offer(FIRST, source="other")
@@ -154,7 +154,7 @@ def test_a_source_that_leaves_the_config_is_forgotten() -> None:
     assert later.visible()
 
 
-def test_what_is_stored_of_sources_the_config_does_not_name_is_kept_while_there_is_room() -> None:
+def test_pins_of_unknown_sources_are_kept_up_to_a_bound() -> None:
     row = StoredDefinition(name="gone:x", definition={}, seal="s", trusted="s", seen=1.0)
     assert list(Gateway("strict", {row.name: row}).stored) == ["gone:x"]
     dropped = list[str]()
@@ -162,7 +162,7 @@ def test_what_is_stored_of_sources_the_config_does_not_name_is_kept_while_there_
     assert dropped == ["gone:x"]
 
 
-def test_the_same_definition_again_is_not_written_again() -> None:
+def test_unchanged_definition_is_not_written_again() -> None:
     house = Gateway("strict")
     house.offer(FIRST)
     row = house.stored[NAME]
@@ -175,7 +175,7 @@ def test_the_same_definition_again_is_not_written_again() -> None:
     assert house.stored[NAME].seen >= row.seen
 
 
-def test_tools_without_a_definition_take_no_part() -> None:
+def test_tools_without_definition_are_not_pinned() -> None:
     house = Gateway("strict")
     for description in ("One.", "Another."):
         tools = [a_tool(NAME, description=description)]
@@ -184,14 +184,14 @@ def test_tools_without_a_definition_take_no_part() -> None:
     assert house.visible()
 
 
-def test_an_override_is_no_change_of_the_definition() -> None:
+def test_overrides_are_no_definition_change() -> None:
     house = Gateway("strict")
     house.offer(FIRST)
     house.catalog.override(Overrides({NAME: ToolOverride(description="The operator's word.")}))
     assert house.visible()
 
 
-def test_a_withheld_tool_is_not_trusted_by_being_offered() -> None:
+def test_withheld_tool_is_not_trusted() -> None:
     house = Gateway("strict")
     broken = Offer(tools=[a_tool(NAME, input_schema={"type": "array"})], definitions={NAME: SECOND})
     house.catalog.replace("files", broken)
@@ -204,7 +204,7 @@ def test_a_withheld_tool_is_not_trusted_by_being_offered() -> None:
 
 
 @pytest.mark.parametrize("definition", [{"text": "x" * LARGEST}, {"set": {1}}], ids=["too large", "no JSON"])
-def test_what_cannot_be_sealed_is_never_trusted(
+def test_unhashable_definition_is_never_trusted(
     definition: JsonObject, caplog: pytest.LogCaptureFixture
 ) -> None:
     assert seal(definition) == ""
@@ -221,7 +221,7 @@ def _ignore(_fresh: Sequence[StoredDefinition], _gone: Collection[str]) -> None:
     """Nothing is stored."""
 
 
-def test_no_source_can_take_all_the_room() -> None:
+def test_pins_per_source_are_bounded() -> None:
     stored: set[str] = set()
 
     def keep(fresh: Sequence[StoredDefinition], _gone: Collection[str]) -> None:
@@ -341,7 +341,7 @@ def _shuffled(value: Any, random: Random) -> Any:
 @settings(max_examples=500)
 @given(definitions, st.randoms(use_true_random=False))
 @pytest.mark.check(11)
-def test_another_order_of_keys_is_no_change(definition: JsonObject, random: Random) -> None:
+def test_key_order_is_no_change(definition: JsonObject, random: Random) -> None:
     house = Gateway("strict")
     for each in (definition, _shuffled(definition, random), json.loads(json.dumps(definition))):
         house.catalog.replace("files", Offer(tools=[a_tool(NAME)], definitions={NAME: each}))
@@ -350,7 +350,7 @@ def test_another_order_of_keys_is_no_change(definition: JsonObject, random: Rand
 
 
 @pytest.mark.requirement("I5")
-def test_of_a_tool_that_is_gone_the_hashes_are_kept_and_nothing_else() -> None:
+def test_removed_tool_keeps_only_hashes() -> None:
     house = Gateway("strict")
     house.offer({"name": "ask"}, source="other")
     house.offer(FIRST)
@@ -364,7 +364,7 @@ def test_of_a_tool_that_is_gone_the_hashes_are_kept_and_nothing_else() -> None:
     assert house.stored[NAME].definition == SECOND
 
 
-def test_a_tool_that_comes_back_as_it_was_is_remembered_whole_again() -> None:
+def test_returned_tool_is_stored_whole_again() -> None:
     house = Gateway("strict")
     house.offer(FIRST)
     house.offer({"name": "write"})

@@ -13,7 +13,7 @@ def offered(besides: SourceResources | None) -> Offer:
     return Offer(tools=[a_tool("a:t", family="mcp")], materials=besides)
 
 
-def test_each_kind_has_its_doors() -> None:
+def test_each_kind_has_pseudo_tools() -> None:
     catalog = Catalog(["a"])
     catalog.replace("a", offered(FULL))
     assert catalog.snapshot.doors.keys() == {f"a:{local}" for local in DOORS}
@@ -27,7 +27,7 @@ def test_each_kind_has_its_doors() -> None:
     assert catalog.snapshot.holdings == {}
 
 
-def test_a_change_of_them_is_one_and_nothing_else_is() -> None:
+def test_pseudo_tool_changes_are_catalog_changes() -> None:
     heard: list[Snapshot] = []
     catalog = Catalog(["a", "b"])
     catalog.listen(heard.append)
@@ -41,7 +41,7 @@ def test_a_change_of_them_is_one_and_nothing_else_is() -> None:
     assert [list(each.holdings) for each in heard[1:]] == [["a"], ["a", "b"], ["b", "a"], ["b"]]
 
 
-def test_what_is_down_is_marked() -> None:
+def test_pseudo_tools_of_a_source_that_is_down() -> None:
     catalog = Catalog(["a"])
     catalog.replace("a", offered(FULL), degraded=True)
     assert all(door.degraded for door in catalog.snapshot.doors.values())
@@ -49,7 +49,7 @@ def test_what_is_down_is_marked() -> None:
     assert not any(door.degraded for door in catalog.snapshot.doors.values())
 
 
-def test_the_operators_word_holds_for_a_door_and_all_beside_it() -> None:
+def test_overrides_apply_to_pseudo_tools() -> None:
     said = {
         "a:*": ToolOverride(category="query", cache_ttl=60, expose_as="same", aliases=("t",)),
         "a:resources/read": ToolOverride(permissions=frozenset({"docs:read"}), rate_limit=RateLimit(1, 1000)),

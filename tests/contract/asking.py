@@ -74,7 +74,7 @@ class Asker:
 
     async def _post(self, method: str, params: Any, key: str, headers: dict[str, str]) -> Reply:
         body = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
-        return await self.crib.ask("POST", "/mcp", key=key, body=body, headers=_MCP | headers)
+        return await self.crib.request("POST", "/mcp", key=key, body=body, headers=_MCP | headers)
 
 
 def _last(reply: Reply) -> str:

@@ -88,21 +88,20 @@ CHANGES: tuple[Must, ...] = (
         "Using it is warned of, in the log and in the hints.",
         "E13",
         "tests/walks/test_leaving.py::test_until_its_day_it_answers_and_warns",
-        "tests/observe/test_call_warnings.py::test_a_deprecated_tool_is_warned_of_with_what_replaces_it",
+        "tests/observe/test_call_warnings.py::test_deprecation_warning_names_the_replacement",
     ),
     must(
         "leaving-documented",
         "Its listing says since when it is deprecated, until when it answers and what replaces it.",
         "E13",
-        "tests/contract/test_definition.py::"
-        "test_a_deprecated_tool_is_listed_with_since_when_until_when_and_what_instead",
+        "tests/contract/test_definition.py::test_deprecated_tool_lists_dates_and_replacement",
     ),
     must(
         "leaving-gone",
         "On its day it is gone, and names its replacement.",
         "E13",
         "tests/walks/test_leaving.py::test_from_its_day_on_it_is_gone_and_names_what_replaces_it",
-        "tests/policy/test_policy.py::test_a_deprecated_tool_is_there_until_its_removal_date",
+        "tests/policy/test_policy.py::test_deprecated_tool_is_visible_until_removal",
     ),
     must(
         "breaking-another-name",
@@ -122,7 +121,7 @@ CHANGES: tuple[Must, ...] = (
         "Agents that call the old tool are led to the new one.",
         "E13",
         "tests/walks/test_leaving.py::test_until_its_day_it_answers_and_warns",
-        "tests/hints/test_builders.py::test_deprecation_adds_to_the_hints_there_are",
+        "tests/hints/test_builders.py::test_deprecated_extends_existing_hints",
     ),
     must(
         "breaking-guide",

@@ -7,7 +7,7 @@ DEFINITIONS: tuple[Must, ...] = (
         "definition-fields",
         "A definition has all its fields, and whoever lists tools can read them.",
         "E1",
-        "tests/contract/test_definition.py::test_every_field_of_a_definition_is_listed_by_its_name",
+        "tests/contract/test_definition.py::test_every_definition_field_is_listed",
         "tests/sdk/test_decorator.py::test_a_definition_carries_everything_the_author_said",
     ),
     must(
@@ -76,7 +76,7 @@ DEFINITIONS: tuple[Must, ...] = (
         "permissions-listed",
         "Permissions are a list of resource and action, empty where none is needed.",
         "E1",
-        "tests/contract/test_definition.py::test_words_of_a_definition_are_those_of_their_lists",
+        "tests/contract/test_definition.py::test_enum_fields_have_known_values",
         "tests/sdk/test_strict.py::test_a_good_definition_is_taken",
     ),
     must(
@@ -90,7 +90,7 @@ DEFINITIONS: tuple[Must, ...] = (
         "parameters-at-run-time",
         "All input is validated against the parameters when a tool is called.",
         "E10",
-        "tests/contract/test_before.py::test_what_lacks_or_does_not_fit_is_refused_and_nothing_runs",
+        "tests/contract/test_before.py::test_invalid_arguments_prevent_the_call",
     ),
     must(
         "parameters-branded",
@@ -105,8 +105,7 @@ DEFINITIONS: tuple[Must, ...] = (
         "parameters-needed",
         "Parameters say which of them must be given.",
         "E1",
-        "tests/contract/test_definition.py::"
-        "test_parameters_say_what_is_needed_what_they_mean_and_how_far_they_go",
+        "tests/contract/test_definition.py::test_parameters_list_required_meaning_and_range",
     ),
     must(
         "parameters-bounded",
@@ -132,13 +131,13 @@ DEFINITIONS: tuple[Must, ...] = (
         "category-word",
         "A category is query, mutation, analysis or generation.",
         "E1",
-        "tests/contract/test_definition.py::test_words_of_a_definition_are_those_of_their_lists",
+        "tests/contract/test_definition.py::test_enum_fields_have_known_values",
     ),
     must(
         "response-time-word",
         "A tool promises to be fast, medium or slow.",
         "E1",
-        "tests/contract/test_definition.py::test_words_of_a_definition_are_those_of_their_lists",
+        "tests/contract/test_definition.py::test_enum_fields_have_known_values",
     ),
     must(
         "cache-time",
@@ -178,22 +177,21 @@ DEFINITIONS: tuple[Must, ...] = (
         "There is a tag, and tools are found by it.",
         "E1",
         "tests/sdk/test_strict.py::test_what_a_good_definition_has_may_not_be_missing",
-        "tests/contract/test_definition.py::test_tools_are_found_by_their_tags_and_by_no_tag_they_lack",
+        "tests/contract/test_definition.py::test_tools_are_found_by_tag",
     ),
     must(
         "rate-limit-form",
         "A limit is so many calls in so many milliseconds.",
         "E1",
         "tests/sdk/test_contradictions.py::test_bad_options_are_refused",
-        "tests/contract/test_definition.py::test_every_field_of_a_definition_is_listed_by_its_name",
+        "tests/contract/test_definition.py::test_every_definition_field_is_listed",
     ),
     must(
         "deprecation-form",
         "A deprecation says since which version, what replaces the tool and until when it answers.",
         "E1 E13",
         "tests/sdk/test_strict.py::test_what_a_good_definition_has_may_not_be_missing",
-        "tests/contract/test_definition.py::"
-        "test_a_deprecated_tool_is_listed_with_since_when_until_when_and_what_instead",
+        "tests/contract/test_definition.py::test_deprecated_tool_lists_dates_and_replacement",
     ),
     must(
         "registry",

@@ -59,7 +59,7 @@ async def room() -> AsyncGenerator[Room]:
 
 
 @pytest.mark.requirement("E1")
-async def test_without_every_permission_nothing_runs(room: Room) -> None:
+async def test_missing_permission_prevents_the_call(room: Room) -> None:
     none = await room.asker.crib.key("none")
     other = await room.asker.crib.key("other", permissions=["decks:read", "cards:write"])
     for family in FAMILIES:
@@ -72,7 +72,7 @@ async def test_without_every_permission_nothing_runs(room: Room) -> None:
         assert room.ran(family) == []
 
 
-async def test_with_all_of_them_it_does(room: Room) -> None:
+async def test_all_permissions_allow_the_call(room: Room) -> None:
     reader = await room.asker.crib.key("reader", permissions=["cards:read", "decks:read"])
     for family in FAMILIES:
         for face in SERVED:
@@ -91,7 +91,7 @@ UNFIT: tuple[tuple[Any, str], ...] = (
 )
 
 
-async def test_what_lacks_or_does_not_fit_is_refused_and_nothing_runs(room: Room) -> None:
+async def test_invalid_arguments_prevent_the_call(room: Room) -> None:
     for number, family in enumerate(FAMILIES):
         for face in SERVED:
             arguments, path = UNFIT[(number + SERVED.index(face)) % len(UNFIT)]
@@ -108,7 +108,7 @@ async def test_what_lacks_or_does_not_fit_is_refused_and_nothing_runs(room: Room
 
 
 @pytest.mark.requirement("E12")
-async def test_over_its_limit_nothing_runs_and_each_caller_has_its_own(room: Room) -> None:
+async def test_rate_limit_prevents_the_call_per_caller(room: Room) -> None:
     other = await room.asker.crib.key("other")
     for family in FAMILIES:
         for face in SERVED:
@@ -122,7 +122,7 @@ async def test_over_its_limit_nothing_runs_and_each_caller_has_its_own(room: Roo
         assert len(room.ran(family)) == 2 * len(SERVED)
 
 
-async def test_who_may_not_use_a_tool_is_told_that_and_nothing_of_its_arguments(room: Room) -> None:
+async def test_denied_caller_learns_nothing_of_the_arguments(room: Room) -> None:
     none = await room.asker.crib.key("none")
     for face in SERVED:
         answer = await room.asker.ask(face, "function:function-guarded", {"count": "wrong"}, key=none)

@@ -28,7 +28,7 @@ async def confidence(crib: InProcessGateway, name: str, some: int) -> float:
     return (await crib.call(name, {"some": some})).json["agentHints"]["confidence"]
 
 
-async def test_the_more_of_all_there_is_the_surer() -> None:
+async def test_confidence_grows_with_completeness() -> None:
     async with open_gateway(tools=[list_rows]) as crib:
         told = [await confidence(crib, "list-rows", some) for some in range(1, 11)]
     assert told == sorted(told)
@@ -37,7 +37,7 @@ async def test_the_more_of_all_there_is_the_surer() -> None:
 
 
 @pytest.mark.requirement("E9")
-async def test_failures_lower_trust_in_the_next_answer_and_successes_restore_it() -> None:
+async def test_confidence_follows_failures_and_successes() -> None:
     async with open_gateway(tools=[list_plainly]) as crib:
         fresh = await confidence(crib, "list-plainly", 5)
         falling: list[float] = []
@@ -53,6 +53,6 @@ async def test_failures_lower_trust_in_the_next_answer_and_successes_restore_it(
     assert len({*falling, *rising}) > 10
 
 
-async def test_what_gives_nothing_is_trusted_less_than_what_gives_something() -> None:
+async def test_empty_result_lowers_confidence() -> None:
     async with open_gateway(tools=[list_plainly]) as crib:
         assert await confidence(crib, "list-plainly", 0) < await confidence(crib, "list-plainly", 5)

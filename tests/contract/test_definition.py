@@ -67,7 +67,7 @@ LISTED: dict[str, Any] = {
 
 
 @pytest.mark.requirement("E1")
-async def test_every_field_of_a_definition_is_listed_by_its_name() -> None:
+async def test_every_definition_field_is_listed() -> None:
     async with Crib(tools=[list_cards]) as crib:
         (listed,) = (each for each in crib.tools() if each["name"] == LISTED["name"])
     assert {key: listed[key] for key in LISTED} == LISTED
@@ -75,7 +75,7 @@ async def test_every_field_of_a_definition_is_listed_by_its_name() -> None:
 
 
 @pytest.mark.requirement("E1", "E1a", "E4")
-async def test_parameters_say_what_is_needed_what_they_mean_and_how_far_they_go() -> None:
+async def test_parameters_list_required_meaning_and_range() -> None:
     schema = list_cards.definition.input_schema
     assert schema["required"] == ["boxId"]
     assert schema["properties"] == {
@@ -98,7 +98,7 @@ async def test_parameters_say_what_is_needed_what_they_mean_and_how_far_they_go(
 
 
 @pytest.mark.requirement("E1")
-async def test_tools_are_found_by_their_tags_and_by_no_tag_they_lack() -> None:
+async def test_tools_are_found_by_tag() -> None:
     async with Crib(tools=[list_cards]) as crib:
         assert [each["name"] for each in crib.tools(search="learning")] == ["tools:list-cards"]
         assert crib.tools(search="astronomy") == []
@@ -118,7 +118,7 @@ WORDS: list[tuple[str, Any, Any]] = [
 
 @pytest.mark.requirement("E1", "E12")
 @pytest.mark.parametrize("option, good, bad", WORDS)
-def test_words_of_a_definition_are_those_of_their_lists(option: str, good: Any, bad: Any) -> None:
+def test_enum_fields_have_known_values(option: str, good: Any, bad: Any) -> None:
     plain = {key: value for key, value in OPTIONS.items() if key not in ("cacheable", "cache_ttl")}
     del plain["idempotent"]
     for value in good:
@@ -130,10 +130,10 @@ def test_words_of_a_definition_are_those_of_their_lists(option: str, good: Any, 
 
 
 @pytest.mark.requirement("E13")
-async def test_a_deprecated_tool_is_listed_with_since_when_until_when_and_what_instead() -> None:
+async def test_deprecated_tool_lists_dates_and_replacement() -> None:
     gone = {"since": "2.0.0", "replacement": "tools:list-cards", "removal_date": "2999-01-31"}
     config = json.dumps({"overrides": {"local:get-datetime": {"deprecated": gone}}})
     async with open_gateway(config, tools=[list_cards]) as crib:
-        listed = (await crib.ask("GET", "/api/tools")).json["tools"]
+        listed = (await crib.request("GET", "/api/tools")).json["tools"]
     (told,) = (each["deprecated"] for each in listed if each["name"] == "local:get-datetime")
     assert told == {"since": "2.0.0", "replacement": "tools:list-cards", "removalDate": "2999-01-31"}

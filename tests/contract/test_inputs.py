@@ -72,7 +72,7 @@ def at_once(_lowest: float, _highest: float) -> float:
     return 0.0
 
 
-async def test_every_try_is_given_what_the_caller_gave(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_every_attempt_gets_the_original_arguments(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("toolcrib.steps.retry.uniform", at_once)
     spoilers = Spoilers()
     async with Crib(tools=spoilers.tools()) as crib:
@@ -100,7 +100,7 @@ async def crib() -> AsyncGenerator[Crib]:
 
 @settings(max_examples=50, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.dictionaries(st.text(max_size=5), JSON, max_size=3))
-async def test_no_input_of_any_shape_is_changed(crib: Crib, given: dict[str, Any]) -> None:
+async def test_arguments_are_not_mutated(crib: Crib, given: dict[str, Any]) -> None:
     before = deepcopy(given)
     assert (await crib.call("spoil-it", {"given": given})).data == "done"
     assert given == before

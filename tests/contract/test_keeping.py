@@ -36,14 +36,14 @@ async def run_of(crib: InProcessGateway, name: str, **more: Any) -> tuple[int, b
 
 
 async def metrics_of(crib: InProcessGateway, start: str) -> dict[str, float]:
-    lines = (await crib.ask("GET", "/metrics")).body.decode().splitlines()
+    lines = (await crib.request("GET", "/metrics")).body.decode().splitlines()
     return {
         line.rpartition(" ")[0]: float(line.rpartition(" ")[2]) for line in lines if line.startswith(start)
     }
 
 
 @pytest.mark.requirement("E6")
-async def test_a_kept_answer_says_so_on_every_face() -> None:
+async def test_cached_answer_is_marked_on_every_frontend() -> None:
     @create_tool(category="query", cache_ttl=3600)
     async def look_up() -> dict[str, int]:
         """Look something up."""
@@ -56,7 +56,7 @@ async def test_a_kept_answer_says_so_on_every_face() -> None:
             assert first is (face not in ("rest", "library")), "the served faces share one caller's answers"
 
 
-async def test_a_query_is_run_once_for_each_caller_and_never_answers_another() -> None:
+async def test_cached_query_runs_once_per_caller() -> None:
     async with open_gateway(tools=[counting("look-up", "query", cache_ttl=3600)]) as crib:
         one, two = await crib.key("one"), await crib.key("two")
         assert [await run_of(crib, "look-up", key=one) for _ in range(2)] == [(1, False), (1, True)]
@@ -70,18 +70,18 @@ async def test_a_query_is_run_once_for_each_caller_and_never_answers_another() -
 
 
 @pytest.mark.parametrize("category", ["query", "analysis", "generation", "mutation"])
-async def test_what_is_not_said_to_be_kept_runs_every_time(category: Category) -> None:
+async def test_uncached_tools_run_every_time(category: Category) -> None:
     async with open_gateway(tools=[counting("do-it", category)]) as crib:
         assert [await run_of(crib, "do-it") for _ in range(3)] == [(1, False), (2, False), (3, False)]
 
 
 @pytest.mark.parametrize("category", ["query", "analysis", "generation"])
-async def test_what_only_reads_or_makes_may_be_kept_where_its_author_says_so(category: Category) -> None:
+async def test_queries_and_generations_are_cacheable(category: Category) -> None:
     async with open_gateway(tools=[counting("do-it", category, cache_ttl=3600)]) as crib:
         assert [await run_of(crib, "do-it") for _ in range(2)] == [(1, False), (1, True)]
 
 
-async def test_a_mutation_is_kept_on_nobodys_word() -> None:
+async def test_mutations_are_never_cached() -> None:
     with pytest.raises(ToolDefinitionError, match="a mutation cannot be cached"):
         counting("change-it", "mutation", cache_ttl=3600)
     said = {"tools:*": {"cache_ttl": 3600, "shared_cache": True, "idempotent": True}}
@@ -91,7 +91,7 @@ async def test_a_mutation_is_kept_on_nobodys_word() -> None:
         assert [await run_of(crib, "change-it") for _ in range(3)] == [(1, False), (2, False), (3, False)]
 
 
-async def test_an_error_is_not_kept() -> None:
+async def test_errors_of_cacheable_tools_are_not_cached() -> None:
     tries = 0
 
     @create_tool(category="query", cache_ttl=3600)
@@ -108,7 +108,7 @@ async def test_an_error_is_not_kept() -> None:
         assert await run_of(crib, "look-up") == (2, False)
 
 
-async def test_an_answer_is_kept_for_so_many_seconds() -> None:
+async def test_cache_entry_expires_after_ttl() -> None:
     clock = [0.0]
     tool = a_tool(category="query", cache_ttl=90.0)
     stage = Cache(MemoryShared(clock=lambda: clock[-1])).fit(tool)
@@ -119,7 +119,7 @@ async def test_an_answer_is_kept_for_so_many_seconds() -> None:
 
 
 @pytest.mark.requirement("E14")
-async def test_hits_and_misses_are_counted_where_there_can_be_any() -> None:
+async def test_cache_hits_and_misses_are_counted() -> None:
     tools = [counting("look-up", "query", cache_ttl=3600), counting("change-it", "mutation")]
     async with open_gateway(tools=tools) as crib:
         for _ in range(4):

@@ -85,19 +85,19 @@ def faults(entry: Must) -> list[str]:
     return found
 
 
-def test_every_must_is_proved_by_a_test_or_asked_of_a_person() -> None:
+def test_every_must_has_a_test_or_a_review_question() -> None:
     found = [fault for entry in MUSTS for fault in faults(entry)]
     assert not found, "\n".join(found)
 
 
-def test_no_must_stands_there_twice_and_each_is_said_in_a_sentence() -> None:
+def test_musts_are_unique_sentences() -> None:
     assert len({entry.key for entry in MUSTS}) == len(MUSTS) > 100
     for entry in MUSTS:
         assert entry.holds.endswith(".")
         assert len(entry.holds.split()) >= 5, entry.key
 
 
-def test_every_id_of_the_contract_has_musts_with_a_test_that_is_marked_with_it() -> None:
+def test_every_contract_id_has_marked_tests() -> None:
     proved = {
         one
         for entry in MUSTS

@@ -110,7 +110,7 @@ async def told(file: Path) -> tuple[dict[str, str | None], list[dict[str, Any]],
         await story.call("claim-much")
         await story.call("take-card")
         await story.call("take-card", key=plain)
-        metrics = (await crib.ask("GET", "/metrics")).body.decode()
+        metrics = (await crib.request("GET", "/metrics")).body.decode()
     lines = [json.loads(line) for line in (await anyio.Path(file).read_text()).splitlines()]
     return story.calls, [line for line in lines if line.get("tool")], metrics
 
@@ -120,7 +120,7 @@ DENIED = "PERMISSION_DENIED"
 
 
 @pytest.mark.requirement("E11", "E13")
-async def test_every_line_of_a_call_is_under_its_trace(tmp_path: Path) -> None:
+async def test_every_log_line_has_the_trace(tmp_path: Path) -> None:
     calls, lines, _ = await told(tmp_path / "log")
     assert [*calls.values()] == [*ENDS, DENIED]
     of: dict[str, list[dict[str, Any]]] = {number: [] for number in calls}
@@ -147,7 +147,7 @@ async def test_line_has_the_arguments_and_a_summary_of_the_result(tmp_path: Path
 
 
 @pytest.mark.requirement("E11", "E13")
-async def test_a_fault_is_logged_with_its_stack_and_a_warning_names_what_is_better(tmp_path: Path) -> None:
+async def test_faults_log_stack_and_warnings_name_replacement(tmp_path: Path) -> None:
     _, lines, _ = await told(tmp_path / "log")
     raised, broken, leaving = [line for line in lines if line["event"] == "log"]
     assert (raised["level"], raised["code"]) == ("error", "HANDLER_ERROR")
@@ -160,7 +160,7 @@ async def test_a_fault_is_logged_with_its_stack_and_a_warning_names_what_is_bett
 
 
 @pytest.mark.requirement("I3")
-async def test_calls_are_counted_timed_and_told_apart_by_how_they_failed(tmp_path: Path) -> None:
+async def test_calls_are_counted_by_outcome_and_timed(tmp_path: Path) -> None:
     _, _, metrics = await told(tmp_path / "log")
     values = {line.rpartition(" ")[0]: line.rpartition(" ")[2] for line in metrics.splitlines()}
     found, taken = 'tool="tools:find-card"', 'tool="tools:take-card"'

@@ -64,7 +64,7 @@ def replied(name: str, *answers: ProviderResult) -> list[Reply]:
     return [replace(reply, id=each.asked.id) for reply, each in zip(replies, answers, strict=True)]
 
 
-def test_every_provider_is_held_to_this() -> None:
+def test_every_format_is_covered() -> None:
     assert PROVIDERS.keys() == DIALOGUES.keys()
 
 
@@ -72,7 +72,7 @@ def test_every_provider_is_held_to_this() -> None:
 
 
 @every
-def test_the_shapes_are_those_on_file(name: str) -> None:
+def test_declarations_match_the_golden_files(name: str) -> None:
     provider, file = PROVIDERS[name], GOLDEN / f"{name}.json"
     message = SPOKEN[name].asks(
         [Said(id="call_1", name="post_entry", arguments={"amount": 5, "text": "tea"})]
@@ -101,7 +101,7 @@ def test_a_tool_without_arguments_is_declared(name: str) -> None:
 
 
 @every
-def test_a_declaration_is_of_the_tool_as_it_is_now(name: str) -> None:
+def test_declaration_follows_the_current_tool(name: str) -> None:
     provider = PROVIDERS[name]
     before = Tool(name="here:look", source="here", description="Look.", fingerprint="one")
     properties = {"where": {"type": "string", "description": "At what."}}
@@ -120,7 +120,7 @@ def test_a_declaration_is_of_the_tool_as_it_is_now(name: str) -> None:
 
 @pytest.mark.requirement("F1")
 @every
-def test_only_mcp_leaves_out_whose_tool_it_is(name: str) -> None:
+def test_description_names_the_source_except_in_mcp(name: str) -> None:
     declared: Any = PROVIDERS[name].tool(TOOL, "post_entry")
     said = "Post an entry." if name == "mcp" else "[MCP:ledger] Post an entry."
     assert SPOKEN[name].declared(declared)["description"] == said
@@ -130,7 +130,7 @@ def test_only_mcp_leaves_out_whose_tool_it_is(name: str) -> None:
 @pytest.mark.slow
 @given(tool=tools(), safe=NAMES)
 @settings(max_examples=200)
-def test_nothing_is_declared_that_a_provider_refuses(tool: Tool, safe: str) -> None:
+def test_declarations_keep_the_provider_rules(tool: Tool, safe: str) -> None:
     for name, provider in PROVIDERS.items():
         declared: Any = provider.tool(tool, safe)
         assert json.loads(json.dumps(declared)) == declared
@@ -144,9 +144,7 @@ def test_nothing_is_declared_that_a_provider_refuses(tool: Tool, safe: str) -> N
 @pytest.mark.slow
 @given(tool=tools(), safe=NAMES, call_id=IDS, arguments=OBJECTS)
 @settings(max_examples=100)
-def test_what_is_declared_is_called_and_read(
-    tool: Tool, safe: str, call_id: str, arguments: dict[str, Any]
-) -> None:
+def test_declared_tool_can_be_called(tool: Tool, safe: str, call_id: str, arguments: dict[str, Any]) -> None:
     for name, provider in PROVIDERS.items():
         declared: Any = provider.tool(tool, safe)
         told = SPOKEN[name].declared(declared)["name"]
@@ -159,7 +157,7 @@ def test_what_is_declared_is_called_and_read(
 
 @pytest.mark.requirement("F3")
 @pytest.mark.parametrize("name", PARALLEL)
-def test_all_of_several_calls_are_read_and_answered_in_order(name: str) -> None:
+def test_several_calls_are_answered_in_order(name: str) -> None:
     said = [Said(id=f"call_{n}", name=f"tool_{n % 3}", arguments={"n": n}) for n in range(20)]
     calls = asked(name, *said)
     assert [(each.id, each.name, dict(each.arguments)) for each in calls] == [
@@ -207,7 +205,7 @@ def test_arguments_of_another_kind_are_answered(name: str, given_: Any) -> None:
 
 @pytest.mark.requirement("F3")
 @pytest.mark.parametrize("name", PLAIN)
-def test_an_object_may_also_come_as_a_text(name: str) -> None:
+def test_object_arguments_may_be_json_text(name: str) -> None:
     (call,) = asked(name, Said(id="call_1", name="post_entry", arguments='{"amount": 5}'))
     assert (call.arguments, call.problem) == ({"amount": 5}, None)
 
@@ -221,7 +219,7 @@ def test_no_arguments_are_an_empty_object(name: str, nothing: Any) -> None:
 
 
 @every
-def test_words_of_all_scripts_come_through(name: str) -> None:
+def test_unicode_text_round_trips(name: str) -> None:
     words = {"名前": "Zoë 😀 \u2028 \u0000 \u202eolleh", "nested": [{"ключ": "значение"}]}
     (call,) = asked(name, Said(id="çall–1", name="post_entry", arguments=words))
     assert (call.id, call.arguments) == ("çall–1", words)
@@ -232,7 +230,7 @@ def test_words_of_all_scripts_come_through(name: str) -> None:
 
 @every
 @pytest.mark.parametrize("message", [{}, {"role": 7}, {"surely": "nothing"}, {"type": 7}, {"type": None}])
-def test_what_is_no_message_of_the_provider_is_refused_with_its_path(name: str, message: Any) -> None:
+def test_invalid_provider_message_has_a_path(name: str, message: Any) -> None:
     with pytest.raises(Refused) as refused:
         PROVIDERS[name].calls(message)
     assert refused.value.problem.code == "INVALID_REQUEST"
@@ -242,7 +240,7 @@ def test_what_is_no_message_of_the_provider_is_refused_with_its_path(name: str, 
 @every
 @given(chance=st.data())
 @settings(max_examples=25)
-def test_a_broken_message_is_read_or_refused_and_breaks_nothing(name: str, chance: st.DataObject) -> None:
+def test_mutated_message_is_parsed_or_refused(name: str, chance: st.DataObject) -> None:
     message = SPOKEN[name].asks([Said(id="call_1", name="post_entry", arguments={"amount": 5})])
     broken = spoiled(chance.draw, message)
     for read in (PROVIDERS[name].calls, PROVIDERS[name].cancelled):
@@ -262,7 +260,7 @@ def refusal(read: Callable[[JsonObject], object], message: JsonObject) -> Proble
 
 
 @pytest.mark.parametrize("name", TAKING_BACK)
-def test_a_cancellation_names_its_calls_and_asks_for_none(name: str) -> None:
+def test_cancellation_names_its_calls(name: str) -> None:
     cancels = SPOKEN[name].cancels
     assert cancels is not None
     ids = [f"call_{n}" for n in range(3 if SPOKEN[name].parallel else 1)]
@@ -281,7 +279,7 @@ def test_calls_cancel_nothing(name: str) -> None:
 
 
 @every
-def test_a_tool_nobody_has_is_answered_like_any_other(name: str) -> None:
+def test_unknown_tool_is_answered(name: str) -> None:
     (call,) = asked(name, Said(id="call_1", name="no_such_tool"))
     unknown = Result(problem=problem("TOOL_NOT_FOUND", "no tool no_such_tool"), message="I do not have that.")
     (reply,) = replied(name, ProviderResult(asked=call, result=unknown))
@@ -289,7 +287,7 @@ def test_a_tool_nobody_has_is_answered_like_any_other(name: str) -> None:
 
 
 @every
-def test_the_sentence_is_always_told(name: str) -> None:
+def test_message_is_always_in_the_reply(name: str) -> None:
     (call,) = asked(name, Said(id="call_1", name="post_entry"))
     for outcome in (WENT, FAILED):
         (reply,) = replied(name, ProviderResult(asked=call, result=outcome))
@@ -297,7 +295,7 @@ def test_the_sentence_is_always_told(name: str) -> None:
 
 
 @pytest.mark.requirement("G2", "G3")
-def test_caps_and_who_does_the_talking_are_as_promised() -> None:
+def test_caps_and_speaking_side_per_provider() -> None:
     caps = {name: each.bounds.result_bytes for name, each in PROVIDERS.items() if name in BOUNDED}
     openai = dict.fromkeys(("openai_chat", "openai_responses", "openai_realtime", "deepgram"), 12_000)
     live = dict.fromkeys(("gemini_live", "gemini_live_vertex"), 8_000)
@@ -311,14 +309,14 @@ def test_caps_and_who_does_the_talking_are_as_promised() -> None:
 @pytest.mark.slow
 @given(outcome=results())
 @settings(max_examples=200)
-def test_no_result_is_larger_than_the_provider_takes(name: str, outcome: Result) -> None:
+def test_results_stay_within_the_provider_cap(name: str, outcome: Result) -> None:
     _within(PROVIDERS[name], SPOKEN[name], outcome)
 
 
 @pytest.mark.requirement("G3")
 @pytest.mark.parametrize("name", BOUNDED)
 @pytest.mark.parametrize("piece", ["a", "ü", "😀", '"', "\x00"])
-def test_a_result_is_cut_between_characters(name: str, piece: str) -> None:
+def test_results_are_truncated_between_characters(name: str, piece: str) -> None:
     long = piece * (min(PROVIDERS[name].bounds.result_bytes or 0, 1 << 20) + 10)
     _within(PROVIDERS[name], SPOKEN[name], Result(data=None, message=long))
     _within(PROVIDERS[name], SPOKEN[name], Result(data={"destination": long}, message="Done."))

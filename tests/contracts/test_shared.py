@@ -51,7 +51,7 @@ def shared(place: Place) -> Shared:
 # --- limits ---
 
 
-async def test_so_many_calls_at_once_and_then_evenly(place: Place) -> None:
+async def test_burst_then_even_rate(place: Place) -> None:
     demand = [RateDemand("user", 3, 60.0)]
     assert [await place.shared.take(demand) for _ in range(3)] == [0.0, 0.0, 0.0]
     wait = await place.shared.take(demand)
@@ -63,7 +63,7 @@ async def test_so_many_calls_at_once_and_then_evenly(place: Place) -> None:
     assert [await place.shared.take(demand) for _ in range(3)] == [0.0, 0.0, 0.0]
 
 
-async def test_a_refused_call_takes_from_no_limit(place: Place) -> None:
+async def test_refused_call_takes_no_tokens(place: Place) -> None:
     narrow, wide = RateDemand("narrow", 1, 10.0), RateDemand("wide", 5, 10.0)
     assert await place.shared.take([wide, narrow]) == 0.0
     for demands in ([wide, narrow], [narrow, wide]):
@@ -72,21 +72,21 @@ async def test_a_refused_call_takes_from_no_limit(place: Place) -> None:
     assert await place.shared.take([wide]) > 0.0
 
 
-async def test_the_longest_wait_counts(place: Place) -> None:
+async def test_longest_wait_is_returned(place: Place) -> None:
     demands = [RateDemand("short", 1, 1.0), RateDemand("long", 1, 30.0)]
     assert await place.shared.take(demands) == 0.0
     for each_way in (demands, demands[::-1]):
         assert await place.shared.take(each_way) == pytest.approx(30.0, abs=0.1)
 
 
-async def test_keys_have_limits_of_their_own_and_none_is_no_limit(shared: Shared) -> None:
+async def test_limits_are_per_key(shared: Shared) -> None:
     assert await shared.take([RateDemand("one", 1, 10.0)]) == 0.0
     assert await shared.take([RateDemand("two", 1, 10.0)]) == 0.0
     assert await shared.take([RateDemand("one", 1, 10.0)]) > 0.0
     assert await shared.take([]) == 0.0
 
 
-async def test_a_limit_that_was_loosened_does_not_collect_old_debts(place: Place) -> None:
+async def test_loosened_limit_applies_at_once(place: Place) -> None:
     assert await place.shared.take([RateDemand("user", 1, 3600.0)]) == 0.0
     wait = await place.shared.take([RateDemand("user", 1, 2.0)])
     assert wait == pytest.approx(2.0, abs=0.1)
@@ -97,7 +97,7 @@ async def test_a_limit_that_was_loosened_does_not_collect_old_debts(place: Place
 # --- results ---
 
 
-async def test_a_kept_result_is_recalled_while_it_is_fresh(place: Place) -> None:
+async def test_cached_result_is_returned_while_fresh(place: Place) -> None:
     result = Result(data={"answer": 42}, message="Forty-two.")
     assert await place.shared.recall("key") is None
     await place.shared.keep("key", result, 30.0)
@@ -108,7 +108,7 @@ async def test_a_kept_result_is_recalled_while_it_is_fresh(place: Place) -> None
     assert await place.shared.recall("key") is None
 
 
-async def test_a_kept_result_is_replaced(place: Place) -> None:
+async def test_cached_result_is_replaced(place: Place) -> None:
     await place.shared.keep("key", Result(data=1), 10.0)
     await place.shared.keep("key", Result(data=2), 60.0)
     place.advance(30.0)
@@ -134,7 +134,7 @@ class Work:
         return Result(data=mine)
 
 
-async def test_many_wait_for_one(shared: Shared) -> None:
+async def test_many_callers_share_one_flight(shared: Shared) -> None:
     work = Work()
     answers: list[tuple[Result, bool]] = []
 
@@ -152,14 +152,14 @@ async def test_many_wait_for_one(shared: Shared) -> None:
     assert all(result == Result(data=1) for result, _ in answers)
 
 
-async def test_the_next_call_starts_anew(shared: Shared) -> None:
+async def test_next_call_starts_a_new_flight(shared: Shared) -> None:
     work = Work()
     work.go.set()
     assert await shared.once("key", work) == (Result(data=1), False)
     assert await shared.once("key", work) == (Result(data=2), False)
 
 
-async def test_keys_do_not_wait_for_each_other(shared: Shared) -> None:
+async def test_flights_of_keys_are_independent(shared: Shared) -> None:
     stuck, free = Work(), Work()
     free.go.set()
     with anyio.fail_after(5):
@@ -170,7 +170,7 @@ async def test_keys_do_not_wait_for_each_other(shared: Shared) -> None:
             stuck.go.set()
 
 
-async def test_a_waiter_that_goes_away_disturbs_nobody(shared: Shared) -> None:
+async def test_cancelled_waiter_does_not_affect_others(shared: Shared) -> None:
     work = Work()
     answers: list[Result] = []
 
@@ -192,7 +192,7 @@ async def test_a_waiter_that_goes_away_disturbs_nobody(shared: Shared) -> None:
     assert work.started == 1
 
 
-async def test_a_leader_that_goes_away_hands_over(shared: Shared) -> None:
+async def test_cancelled_leader_hands_over(shared: Shared) -> None:
     work = Work()
     answers: list[tuple[Result, bool]] = []
 
@@ -214,7 +214,7 @@ async def test_a_leader_that_goes_away_hands_over(shared: Shared) -> None:
     assert all(result == Result(data=2) for result, _ in answers)
 
 
-async def test_all_hear_of_a_failure_and_the_next_tries_again(shared: Shared) -> None:
+async def test_failure_reaches_all_waiters_and_is_retried(shared: Shared) -> None:
     go = anyio.Event()
     heard: list[str] = []
 
@@ -250,7 +250,7 @@ async def heard(ear: list[ChangeSignal], count: int) -> None:
             await checkpoint()
 
 
-async def test_everyone_who_listens_hears(shared: Shared) -> None:
+async def test_every_listener_is_notified(shared: Shared) -> None:
     one: list[ChangeSignal] = []
     two: list[ChangeSignal] = []
     shared.listen("keys", one.append)
@@ -262,7 +262,7 @@ async def test_everyone_who_listens_hears(shared: Shared) -> None:
     assert one == two == [ChangeSignal("keys", "agent"), ChangeSignal("keys")]
 
 
-async def test_whoever_stopped_listening_hears_no_more(shared: Shared) -> None:
+async def test_removed_listener_is_not_notified(shared: Shared) -> None:
     one: list[ChangeSignal] = []
     two: list[ChangeSignal] = []
     stop = shared.listen("keys", one.append)
@@ -274,7 +274,9 @@ async def test_whoever_stopped_listening_hears_no_more(shared: Shared) -> None:
     assert one == []
 
 
-async def test_a_listener_that_fails_stops_nobody(shared: Shared, caplog: pytest.LogCaptureFixture) -> None:
+async def test_failing_listener_does_not_stop_others(
+    shared: Shared, caplog: pytest.LogCaptureFixture
+) -> None:
     def deaf(change: ChangeSignal) -> None:
         raise RuntimeError(f"cannot hear {change.about}")
 
@@ -289,7 +291,7 @@ async def test_a_listener_that_fails_stops_nobody(shared: Shared, caplog: pytest
 # --- presence ---
 
 
-async def test_who_appears_is_present_until_the_time_is_over(place: Place) -> None:
+async def test_presence_ends_after_its_ttl(place: Place) -> None:
     shared = place.shared
     await shared.appear("replica:a", "one", 10.0)
     await shared.appear("replica:b", "two", 30.0)
@@ -303,7 +305,7 @@ async def test_who_appears_is_present_until_the_time_is_over(place: Place) -> No
     assert await shared.present("") == {}
 
 
-async def test_who_vanishes_is_gone(shared: Shared) -> None:
+async def test_removed_presence_is_gone(shared: Shared) -> None:
     await shared.appear("replica:a", "one", 10.0)
     await shared.vanish("replica:a")
     await shared.vanish("replica:never")
@@ -314,7 +316,7 @@ async def test_who_vanishes_is_gone(shared: Shared) -> None:
 
 
 @pytest.mark.requirement("F5")
-async def test_what_is_spent_comes_back_evenly_between_floor_and_start(place: Place) -> None:
+async def test_spent_energy_recovers_evenly(place: Place) -> None:
     shared, purse = place.shared, EnergyAllowance(start=100, recover=2)
     assert shared.left("ann", purse) == 100
     assert await shared.spend("ann", 30, purse) == shared.left("ann", purse) == 70

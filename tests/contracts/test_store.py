@@ -45,7 +45,7 @@ def url(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.mark.requirement("I1")
-async def test_a_key_comes_back_as_it_was_stored(store: Store) -> None:
+async def test_key_round_trips(store: Store) -> None:
     plain = a_key("a plain one")
     full = KeyRecord(
         name="everything",
@@ -65,7 +65,7 @@ async def test_a_key_comes_back_as_it_was_stored(store: Store) -> None:
     assert await store.keys.all() == [plain, full, nowhere]
 
 
-async def test_a_name_is_given_out_once_even_after_its_key_is_revoked(store: Store) -> None:
+async def test_name_of_a_revoked_key_stays_taken(store: Store) -> None:
     assert await store.keys.add(a_key())
     assert not await store.keys.add(a_key(digest="another"))
     assert await store.keys.revoke("agent", 2.0)
@@ -73,7 +73,7 @@ async def test_a_name_is_given_out_once_even_after_its_key_is_revoked(store: Sto
     assert await store.keys.all() == [a_key(revoked=2.0)]
 
 
-async def test_rotation_replaces_the_hash_of_a_live_key_alone(store: Store) -> None:
+async def test_rotation_needs_a_live_key(store: Store) -> None:
     await store.keys.add(a_key())
     await store.keys.add(a_key("other"))
     assert await store.keys.rotate("agent", "fresh", 3.0)
@@ -99,7 +99,7 @@ async def test_an_expired_key_is_not_rotated(store: Store) -> None:
     assert await store.keys.rotate("agent", "early", 4.9)
 
 
-async def test_changes_of_keys_are_read_in_order_and_once(store: Store) -> None:
+async def test_key_changes_are_read_in_order_once(store: Store) -> None:
     for name in ("b", "a", "c"):
         await store.keys.add(a_key(name))
     first = await store.keys.changes(KeyPosition(), 2)
@@ -127,7 +127,7 @@ async def test_a_key_is_revoked_once(store: Store) -> None:
     assert [key.revoked for key in await store.keys.all()] == [4.0]
 
 
-async def test_keys_are_listed_by_name_in_the_same_order_everywhere(store: Store) -> None:
+async def test_keys_are_listed_by_name(store: Store) -> None:
     names = ["b", "B", "a-1", "a_1", "é", "Z", "🙂", "10", "9", "ﬀ"]
     for name in names:
         await store.keys.add(a_key(name))
@@ -142,7 +142,7 @@ async def test_names_that_look_like_sql_are_names(store: Store) -> None:
     assert [key.name for key in await store.keys.all()] == [hostile]
 
 
-async def test_one_of_many_adding_the_same_name_succeeds(store: Store) -> None:
+async def test_one_concurrent_add_of_a_name_succeeds(store: Store) -> None:
     won: list[int] = []
 
     async def add(number: int) -> None:
@@ -167,7 +167,7 @@ async def test_an_overlay_starts_empty_and_counts_its_versions(store: Store) -> 
     assert await store.overlay.load() == (2, {"a": 2})
 
 
-async def test_whoever_has_not_seen_the_last_overlay_may_not_replace_it(store: Store) -> None:
+async def test_overlay_write_needs_the_current_version(store: Store) -> None:
     assert await store.overlay.save({"early": True}, expected=1) is None
     await store.overlay.save({"first": True}, expected=0)
     for expected in (0, 2, -1):
@@ -175,7 +175,7 @@ async def test_whoever_has_not_seen_the_last_overlay_may_not_replace_it(store: S
     assert await store.overlay.load() == (1, {"first": True})
 
 
-async def test_of_rivals_for_the_next_overlay_exactly_one_wins(store: Store) -> None:
+async def test_one_concurrent_overlay_write_wins(store: Store) -> None:
     for version in range(3):
         won: list[int] = []
 
@@ -203,7 +203,7 @@ json_documents = st.dictionaries(
 
 @MANY
 @given(document=json_documents)
-async def test_any_document_comes_back_letter_by_letter(store: Store, document: JsonObject) -> None:
+async def test_any_document_round_trips(store: Store, document: JsonObject) -> None:
     version, _ = await store.overlay.load()
     assert await store.overlay.save(document, expected=version) == version + 1
     _, loaded = await store.overlay.load()
@@ -215,7 +215,7 @@ async def test_any_document_comes_back_letter_by_letter(store: Store, document: 
 
 
 @pytest.mark.requirement("A3", "A4")
-async def test_claims_are_added_moved_and_given_up(store: Store) -> None:
+async def test_claims_are_added_moved_and_released(store: Store) -> None:
     assert await store.claims.all() == {}
     await store.claims.put({"get_card": "cards:get-card", "ping": "net:ping"})
     await store.claims.put({"ping": "other:ping", "pong": "net:pong"})
@@ -228,7 +228,7 @@ async def test_claims_are_added_moved_and_given_up(store: Store) -> None:
     assert await store.claims.all() == {"get_card": "cards:get-card", "pong": "net:pong"}
 
 
-async def test_no_claims_is_no_work(store: Store) -> None:
+async def test_empty_claims_do_nothing(store: Store) -> None:
     await store.claims.put({})
     await store.claims.drop([])
     assert await store.claims.all() == {}
@@ -245,11 +245,11 @@ async def test_a_whole_catalog_is_claimed_at_once(store: Store) -> None:
 # --- the whole ---
 
 
-async def test_a_store_that_works_says_so(store: Store) -> None:
+async def test_healthy_store_reports_healthy(store: Store) -> None:
     await store.check()
 
 
-async def test_what_was_kept_is_there_after_a_restart(url: str) -> None:
+async def test_data_survives_a_restart(url: str) -> None:
     async with opened(url) as store:
         await store.keys.add(a_key())
         await store.overlay.save({"a": 1}, expected=0)
@@ -272,7 +272,7 @@ async def test_what_was_kept_is_there_after_a_restart(url: str) -> None:
         assert await again.app_data.all("com.example.notes", "u1") == {"k": "v"}
 
 
-async def test_several_may_open_an_empty_database_at_once(url: str) -> None:
+async def test_concurrent_first_opens_succeed(url: str) -> None:
     async def start(number: int) -> None:
         async with opened(url) as one:
             assert await one.keys.add(a_key(f"key {number}"))
@@ -284,7 +284,7 @@ async def test_several_may_open_an_empty_database_at_once(url: str) -> None:
         assert len(await store.keys.all()) == 4
 
 
-async def test_replicas_compare_and_swap_and_add_up_together(url: str) -> None:
+async def test_replicas_compare_and_swap_correctly(url: str) -> None:
     wins: list[int] = []
     rows = [a_use(tool=f"t{number}", calls=1) for number in range(20)]
 

@@ -36,7 +36,7 @@ async def test_texts_are_added_and_replaced(store: Store) -> None:
     assert list(found) == sorted(found)
 
 
-async def test_each_app_sees_what_it_keeps_for_each_user_alone(store: Store) -> None:
+async def test_app_data_is_per_app_and_user(store: Store) -> None:
     for package in (NOTES, MUSIC):
         for user in ("u1", "u2"):
             await store.app_data.put(package, user, {"k": f"{package} {user}"})
@@ -47,7 +47,7 @@ async def test_each_app_sees_what_it_keeps_for_each_user_alone(store: Store) -> 
     assert await store.app_data.all(MUSIC, "u2") == {"k": f"{MUSIC} u2"}
 
 
-async def test_keys_are_forgotten_one_by_one_or_all(store: Store) -> None:
+async def test_app_data_is_deleted_by_key_or_all(store: Store) -> None:
     await store.app_data.put(NOTES, "u1", dict.fromkeys("abcd", "x"))
     assert await store.app_data.drop(NOTES, "u1", ["a", "never there", "a"]) == 1
     assert await store.app_data.drop(NOTES, "u1", []) == 0
@@ -56,7 +56,7 @@ async def test_keys_are_forgotten_one_by_one_or_all(store: Store) -> None:
     assert await store.app_data.drop(NOTES, "u1") == 0
 
 
-async def test_nothing_is_kept_for_whoever_has_not_the_app(store: Store) -> None:
+async def test_app_data_needs_an_installed_app(store: Store) -> None:
     assert not await store.app_data.put(NOTES, "stranger", {"k": "v"})
     assert not await store.app_data.put("com.example.nothing", "u1", {"k": "v"})
     await store.users.uninstall("u1", NOTES)
@@ -65,7 +65,7 @@ async def test_nothing_is_kept_for_whoever_has_not_the_app(store: Store) -> None
     assert await store.app_data.put(NOTES, "u2", {})
 
 
-async def test_new_settings_leave_what_is_kept(store: Store) -> None:
+async def test_settings_do_not_change_app_data(store: Store) -> None:
     await store.app_data.put(NOTES, "u1", {"k": "v"})
     await store.users.install("u1", an_install(settings={"size": 2}))
     await store.users.put("u1", language="de", time_zone=None, at=1.0)
@@ -73,14 +73,14 @@ async def test_new_settings_leave_what_is_kept(store: Store) -> None:
     assert await store.app_data.all(NOTES, "u1") == {"k": "v"}
 
 
-async def test_many_keys_and_long_texts_are_no_trouble(store: Store) -> None:
+async def test_many_keys_and_long_texts_are_stored(store: Store) -> None:
     many = {f"key {number:04}": "text " * 20 for number in range(1200)} | {"long": "x" * 300_000}
     await store.app_data.put(NOTES, "u1", many)
     assert await store.app_data.all(NOTES, "u1") == many
     assert await store.app_data.drop(NOTES, "u1", list(many)) == 1201
 
 
-async def test_bad_text_is_stored_as_well_as_can_be(store: Store) -> None:
+async def test_invalid_unicode_is_stored_replaced(store: Store) -> None:
     await store.app_data.put(NOTES, "u1", {"nul \0": "half \ud800", "nul �": "one of the two"})
     found = await store.app_data.all(NOTES, "u1")
     assert found.keys() == {"nul �"}
@@ -89,9 +89,7 @@ async def test_bad_text_is_stored_as_well_as_can_be(store: Store) -> None:
 
 
 @pytest.mark.parametrize("kind", LASTING, ids=lambda kind: kind.__name__)
-async def test_replicas_that_put_the_same_keys_do_not_wait_in_a_ring(
-    kind: Kind, request: pytest.FixtureRequest
-) -> None:
+async def test_concurrent_replicas_do_not_deadlock(kind: Kind, request: pytest.FixtureRequest) -> None:
     url = kind(request)
     keys = [f"k{number}" for number in range(20)]
 

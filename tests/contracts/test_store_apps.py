@@ -23,7 +23,7 @@ async def names(store: Store, package: str = "com.example.notes") -> list[str]:
     return [tool.definition["name"] for tool in app.tools] if app else []
 
 
-async def test_an_app_comes_back_as_it_was_stored(store: Store) -> None:
+async def test_app_round_trips(store: Store) -> None:
     bare = AppRecord(package="com.example.bare", name="Bare", owner="someone", created=1.0, updated=1.0)
     migrated = an_app_tool("play", original={"id": "play", "parameters": {}})
     full = an_app(tools=(migrated, an_app_tool("another")), version=7)
@@ -34,20 +34,20 @@ async def test_an_app_comes_back_as_it_was_stored(store: Store) -> None:
     assert await store.apps.get("com.example") is None
 
 
-async def test_apps_are_listed_by_age_and_then_by_package(store: Store) -> None:
+async def test_apps_are_listed_by_age_then_package(store: Store) -> None:
     for package, created in (("b", 2.0), ("é", 1.0), ("B", 2.0), ("a", 3.0), ("a-1", 2.0)):
         await store.apps.add(an_app(package, created=created))
     assert [app.package for app in await store.apps.all()] == ["é", "B", "a-1", "b", "a"]
     assert all(app.tools == an_app().tools for app in await store.apps.all())
 
 
-async def test_a_package_is_given_out_once(store: Store) -> None:
+async def test_package_is_unique(store: Store) -> None:
     assert await store.apps.add(an_app())
     assert not await store.apps.add(an_app(name="Mine now", owner="thief", tools=(an_app_tool("steal"),)))
     assert await store.apps.all() == [an_app()]
 
 
-async def test_of_many_adding_one_package_one_succeeds_with_its_tools(store: Store) -> None:
+async def test_one_concurrent_add_of_a_package_succeeds(store: Store) -> None:
     won: list[int] = []
 
     async def add(number: int) -> None:
@@ -62,7 +62,7 @@ async def test_of_many_adding_one_package_one_succeeds_with_its_tools(store: Sto
     assert await names(store) == [f"t{number}" for number in won]
 
 
-async def test_a_change_replaces_all_but_tools_owner_and_creation(store: Store) -> None:
+async def test_app_update_keeps_tools_owner_and_creation(store: Store) -> None:
     await store.apps.add(an_app())
     await store.apps.add(an_app("com.example.other"))
     new = AppRecord(
@@ -101,7 +101,7 @@ async def test_tools_are_replaced_whole_and_counted(store: Store) -> None:
     assert await store.apps.get("com.example.nothing") is None
 
 
-async def test_definitions_come_back_letter_by_letter(store: Store) -> None:
+async def test_definitions_round_trip(store: Store) -> None:
     definition = {
         "name": "z",
         "a": {"ü": [1.5, None, "\0", "\ud800", "🙂"]},
@@ -114,7 +114,7 @@ async def test_definitions_come_back_letter_by_letter(store: Store) -> None:
     assert list(app.tools[0].definition) == list(definition)
 
 
-async def test_a_dropped_app_takes_everything_of_its_own_along(store: Store) -> None:
+async def test_dropped_app_deletes_its_data(store: Store) -> None:
     for package in ("com.example.notes", "com.example.other"):
         await store.apps.add(an_app(package))
         for user in ("u1", "u2"):
@@ -132,7 +132,7 @@ async def test_a_dropped_app_takes_everything_of_its_own_along(store: Store) -> 
     assert await store.app_data.all("com.example.other", "u2") == {"k": "v"}
 
 
-async def test_the_mark_is_another_after_every_change_and_the_same_without(store: Store) -> None:
+async def test_change_mark_differs_after_every_change(store: Store) -> None:
     marks = [await store.apps.mark()]
 
     async def is_another() -> None:
@@ -152,7 +152,7 @@ async def test_the_mark_is_another_after_every_change_and_the_same_without(store
     await is_another()
 
 
-async def test_what_changes_no_app_leaves_the_mark(store: Store) -> None:
+async def test_other_changes_keep_the_change_mark(store: Store) -> None:
     await store.apps.add(an_app())
     before = await store.apps.mark()
     assert not await store.apps.add(an_app())
@@ -163,7 +163,7 @@ async def test_what_changes_no_app_leaves_the_mark(store: Store) -> None:
     assert await store.apps.mark() == before
 
 
-async def test_bad_text_is_stored_as_well_as_can_be(store: Store) -> None:
+async def test_invalid_unicode_is_stored_replaced(store: Store) -> None:
     assert await store.apps.add(an_app("nul \0", name="half \ud800", permissions=("\0", "\ud800")))
     (app,) = await store.apps.all()
     assert (app.package, app.name, app.permissions) == ("nul �", "half ?", ("\0", "\ud800"))
@@ -174,9 +174,7 @@ async def test_bad_text_is_stored_as_well_as_can_be(store: Store) -> None:
 
 
 @pytest.mark.parametrize("kind", LASTING, ids=lambda kind: kind.__name__)
-async def test_replicas_that_define_tools_at_once_take_turns(
-    kind: Kind, request: pytest.FixtureRequest
-) -> None:
+async def test_concurrent_tool_updates_are_serialized(kind: Kind, request: pytest.FixtureRequest) -> None:
     url = kind(request)
     versions: list[int | None] = []
 

@@ -72,7 +72,7 @@ async def test_records_are_filtered_and_paged_from_the_newest(store: Store) -> N
     assert await numbers(since=5.0) == [6, 5]
 
 
-async def test_concurrent_writers_leave_one_chain(store: Store) -> None:
+async def test_concurrent_writers_keep_one_chain(store: Store) -> None:
     async with anyio.create_task_group() as tasks:
         for _ in range(20):
             tasks.start_soon(store.audit.add, an_audit_entry())

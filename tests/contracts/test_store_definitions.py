@@ -27,7 +27,7 @@ async def store(request: pytest.FixtureRequest) -> AsyncGenerator[Store]:
 
 
 @pytest.mark.requirement("B6", "I5")
-async def test_definitions_are_added_replaced_and_forgotten(store: Store) -> None:
+async def test_definitions_are_added_replaced_and_deleted(store: Store) -> None:
     assert await store.definitions.all() == []
     read, write = a_definition("files:read"), a_definition("files:write")
     await store.definitions.put([write, read])
@@ -39,24 +39,24 @@ async def test_definitions_are_added_replaced_and_forgotten(store: Store) -> Non
     assert await store.definitions.all() == [changed, a_definition("net:ping")]
 
 
-async def test_of_two_definitions_of_one_tool_the_last_is_kept(store: Store) -> None:
+async def test_last_definition_of_a_tool_wins(store: Store) -> None:
     await store.definitions.put([a_definition(seal="first"), a_definition(seal="last")])
     assert await store.definitions.all() == [a_definition(seal="last")]
 
 
-async def test_nothing_to_keep_is_no_work(store: Store) -> None:
+async def test_empty_batch_does_nothing(store: Store) -> None:
     await store.definitions.put([])
     await store.definitions.drop([])
     assert await store.definitions.all() == []
 
 
-async def test_definitions_come_by_name_in_the_same_order_everywhere(store: Store) -> None:
+async def test_definitions_are_listed_by_name(store: Store) -> None:
     names = [f"files:{local}" for local in ("b", "B", "a-1", "a_1", "é", "🙂", "10", "9")]
     await store.definitions.put([a_definition(name) for name in names])
     assert [each.name for each in await store.definitions.all()] == sorted(names)
 
 
-async def test_a_whole_catalog_is_remembered(store: Store) -> None:
+async def test_whole_catalog_is_stored(store: Store) -> None:
     rows = [a_definition(f"many:{number:05}") for number in range(4 * AT_ONCE + 1)]
     await store.definitions.put(rows[::-1])
     assert await store.definitions.all() == rows
@@ -82,7 +82,7 @@ documents = st.dictionaries(
 @pytest.mark.requirement("I5")
 @MANY
 @given(document=documents)
-async def test_a_definition_has_the_same_seal_when_it_comes_back(store: Store, document: JsonObject) -> None:
+async def test_definition_hash_is_stable_in_the_store(store: Store, document: JsonObject) -> None:
     row = a_definition(definition=document, seal=seal(document))
     await store.definitions.put([row])
     (back,) = await store.definitions.all()

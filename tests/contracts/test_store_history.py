@@ -29,7 +29,7 @@ async def store(request: pytest.FixtureRequest) -> AsyncGenerator[Store]:
 # --- calls ---
 
 
-async def test_calls_come_back_whole_and_newest_first(store: Store) -> None:
+async def test_calls_round_trip_newest_first(store: Store) -> None:
     full = a_call(
         2,
         user="u1",
@@ -80,14 +80,14 @@ async def test_mutations_outlive_the_sample_of_other_calls(store: Store) -> None
     assert [row.at for row in await store.calls.recent(limit=99)] == [9, 8, 3, 2, 1]
 
 
-async def test_a_repeated_id_or_a_name_that_is_no_text_sinks_no_batch(store: Store) -> None:
+async def test_repeated_id_or_invalid_name_keeps_the_batch(store: Store) -> None:
     odd = "nul \0, half \ud800, line\nend, ünïcödé 🙂"
     await store.calls.add([a_call(1), a_call(1, user=odd), a_call(3)])
     users = [row.user for row in await store.calls.recent(limit=9)]
     assert users == [None, "nul �, half ?, line\nend, ünïcödé 🙂", None]
 
 
-async def test_an_empty_batch_is_no_work(store: Store) -> None:
+async def test_empty_batch_of_calls_does_nothing(store: Store) -> None:
     await store.calls.add([])
     await store.usage.add([])
     assert await store.calls.recent(limit=9) == []
@@ -144,7 +144,7 @@ async def test_usage_is_filtered_and_ordered(store: Store) -> None:
 
 
 @pytest.mark.requirement("D13")
-async def test_usage_of_an_app_is_that_of_its_tools_alone(store: Store) -> None:
+async def test_app_usage_counts_only_its_tools(store: Store) -> None:
     mine = ["com.a_%b:", "com.a_%b:Z", "com.a_%b:add", "com.a_%b:\U0010ffff", "com.a_%b:ü:x"]
     others = [
         "com.a_%b",

@@ -21,7 +21,7 @@ def a_row(id: str = "one", used: float = 100.0, principal: str = "eve") -> McpSe
     return McpSessionRow(id=id, principal=principal, used=used)
 
 
-async def test_use_is_stored_and_never_goes_back(store: Store) -> None:
+async def test_last_use_never_decreases(store: Store) -> None:
     sessions = store.mcp_sessions
     assert await sessions.get("one") is None
     await sessions.renew([])
@@ -31,7 +31,7 @@ async def test_use_is_stored_and_never_goes_back(store: Store) -> None:
     assert await sessions.get("two") == a_row("two")
 
 
-async def test_an_ended_session_stays_ended_though_it_is_used(store: Store) -> None:
+async def test_ended_session_stays_ended_when_used(store: Store) -> None:
     sessions = store.mcp_sessions
     await sessions.renew([a_row("used")])
     for name in ("fresh", "used"):
@@ -43,7 +43,7 @@ async def test_an_ended_session_stays_ended_though_it_is_used(store: Store) -> N
     assert await sessions.ended_since(150.5) == []
 
 
-async def test_pruning_forgets_the_longest_unused(store: Store) -> None:
+async def test_prune_deletes_the_least_recently_used(store: Store) -> None:
     sessions = store.mcp_sessions
     await sessions.renew([a_row(f"e{number}", used=float(number)) for number in range(10)])
     await sessions.renew([a_row("b", used=0.5, principal="bob")])
@@ -56,7 +56,7 @@ async def test_pruning_forgets_the_longest_unused(store: Store) -> None:
     assert await sessions.get("b") is None
 
 
-async def test_an_end_is_not_dropped_for_newer_use(store: Store) -> None:
+async def test_session_end_precedes_newer_use(store: Store) -> None:
     sessions = store.mcp_sessions
     await sessions.end(a_row("over", used=1.0))
     await sessions.renew([a_row(f"e{number}", used=10.0 + number) for number in range(10)])
@@ -66,7 +66,7 @@ async def test_an_end_is_not_dropped_for_newer_use(store: Store) -> None:
     assert await sessions.get("over") is None
 
 
-async def test_dropped_ends_are_known_by_their_time(store: Store) -> None:
+async def test_pruned_ends_are_known_by_their_time(store: Store) -> None:
     sessions = store.mcp_sessions
     for number in range(10):
         await sessions.end(a_row(f"e{number}", used=float(number)))
@@ -86,7 +86,7 @@ async def test_dropped_ends_are_known_by_their_time(store: Store) -> None:
 
 
 @pytest.mark.parametrize("kind", LASTING, ids=lambda kind: kind.__name__)
-async def test_an_end_outlives_the_store_object(kind: Kind, request: pytest.FixtureRequest) -> None:
+async def test_session_end_survives_reopening(kind: Kind, request: pytest.FixtureRequest) -> None:
     url = kind(request)
     async with opened(url) as store:
         await store.mcp_sessions.end(a_row())

@@ -28,14 +28,14 @@ async def found(store: Store, key: str = "key") -> ReplayRow | None:
     return row
 
 
-async def test_the_first_claim_is_stored_and_the_second_is_shown_it(store: Store) -> None:
+async def test_second_claim_returns_the_first(store: Store) -> None:
     first = a_replay(body="b1", holder="host a 1", at=1.25, until=901.25)
     assert await store.replays.claim(first, since=LONG_AGO) is None
     assert await store.replays.claim(a_replay(call="call-2", body="b2"), since=LONG_AGO) == first
     assert await store.replays.claim(a_replay("other", call="call-3"), since=LONG_AGO) is None
 
 
-async def test_an_answer_is_kept_once_and_by_the_call_that_claimed(store: Store) -> None:
+async def test_answer_is_stored_once_by_its_claimant(store: Store) -> None:
     await store.replays.claim(a_replay(), since=LONG_AGO)
     assert not await store.replays.finish("key", "call-2", "theirs")
     assert not await store.replays.finish("nothing", "call-1", "nowhere")
@@ -44,7 +44,7 @@ async def test_an_answer_is_kept_once_and_by_the_call_that_claimed(store: Store)
     assert await found(store) == a_replay(answer='{"data":"Zoë 🙂 \\u0000"}')
 
 
-async def test_a_key_that_is_freed_can_be_claimed_again(store: Store) -> None:
+async def test_released_key_can_be_claimed_again(store: Store) -> None:
     await store.replays.claim(a_replay(), since=LONG_AGO)
     assert not await store.replays.release("key", "call-2")
     assert await store.replays.release("key", "call-1")
@@ -52,14 +52,14 @@ async def test_a_key_that_is_freed_can_be_claimed_again(store: Store) -> None:
     assert await found(store) is None
 
 
-async def test_an_answer_that_is_kept_cannot_be_freed(store: Store) -> None:
+async def test_stored_answer_cannot_be_released(store: Store) -> None:
     await store.replays.claim(a_replay(), since=LONG_AGO)
     await store.replays.finish("key", "call-1", "{}")
     assert not await store.replays.release("key", "call-1")
     assert await found(store) == a_replay(answer="{}")
 
 
-async def test_what_is_too_old_is_as_good_as_gone(store: Store) -> None:
+async def test_expired_rows_are_ignored(store: Store) -> None:
     await store.replays.claim(a_replay(at=10.0, answer="{}"), since=LONG_AGO)
     again = a_replay(call="call-2", at=20.0)
     assert await store.replays.claim(again, since=10.0) == a_replay(at=10.0, answer="{}")
@@ -68,7 +68,7 @@ async def test_what_is_too_old_is_as_good_as_gone(store: Store) -> None:
     assert not await store.replays.finish("key", "call-1", "late")
 
 
-async def test_pruning_forgets_the_oldest(store: Store) -> None:
+async def test_prune_deletes_the_oldest(store: Store) -> None:
     for at in (1.0, 2.0, 3.0):
         await store.replays.claim(a_replay(f"key-{at}", at=at), since=LONG_AGO)
     assert await store.replays.prune(2.0) == 1
@@ -77,7 +77,7 @@ async def test_pruning_forgets_the_oldest(store: Store) -> None:
     assert await found(store, "key-2.0") == a_replay("key-2.0", at=2.0)
 
 
-async def test_of_many_claims_at_once_one_wins(store: Store) -> None:
+async def test_one_of_many_concurrent_claims_wins(store: Store) -> None:
     wins: list[str] = []
 
     async def claim(number: int) -> None:
@@ -93,9 +93,7 @@ async def test_of_many_claims_at_once_one_wins(store: Store) -> None:
 
 
 @pytest.mark.parametrize("kind", LASTING, ids=lambda kind: kind.__name__)
-async def test_of_claims_over_several_connections_one_wins_each_time(
-    kind: Kind, request: pytest.FixtureRequest
-) -> None:
+async def test_one_claim_wins_across_connections(kind: Kind, request: pytest.FixtureRequest) -> None:
     url, rounds, wins = kind(request), 10, list[int]()
 
     async def work(store: Store, number: int) -> None:
@@ -116,9 +114,7 @@ async def test_of_claims_over_several_connections_one_wins_each_time(
 
 
 @pytest.mark.parametrize("kind", LASTING, ids=lambda kind: kind.__name__)
-async def test_claims_and_answers_outlive_the_store_object(
-    kind: Kind, request: pytest.FixtureRequest
-) -> None:
+async def test_claims_and_answers_survive_reopening(kind: Kind, request: pytest.FixtureRequest) -> None:
     url = kind(request)
     async with opened(url) as store:
         await store.replays.claim(a_replay("running"), since=LONG_AGO)
@@ -129,7 +125,7 @@ async def test_claims_and_answers_outlive_the_store_object(
         assert await found(store, "done") == replace(a_replay("done"), answer="{}")
 
 
-async def test_a_key_is_found_without_being_claimed(store: Store) -> None:
+async def test_find_does_not_claim(store: Store) -> None:
     assert await store.replays.find("key", since=LONG_AGO) is None
     await store.replays.claim(a_replay(at=10.0), since=LONG_AGO)
     assert await store.replays.find("key", since=10.0) == a_replay(at=10.0)
@@ -148,7 +144,7 @@ async def test_totals_are_by_principal(store: Store) -> None:
     }
 
 
-async def test_the_oldest_answers_of_a_principal_are_shortened(store: Store) -> None:
+async def test_shorten_affects_the_oldest_answers(store: Store) -> None:
     for number in range(300):
         row = a_replay(f"key-{number}", owner="eve", at=float(number))
         await store.replays.claim(row, since=LONG_AGO)

@@ -42,7 +42,7 @@ async def test_a_user_is_stored_changed_and_dropped(store: Store) -> None:
     assert await store.users.get("u1") is None
 
 
-async def test_a_user_comes_back_with_everything(store: Store) -> None:
+async def test_user_round_trips(store: Store) -> None:
     notes = an_install(settings={"size": 2, "ü": [None, "\0"]})
     music = an_install("com.example.music", at=7.5)
     await store.users.put("u1", language="en", time_zone=None, at=1.5)
@@ -61,7 +61,7 @@ async def test_a_user_comes_back_with_everything(store: Store) -> None:
     )
 
 
-async def test_users_come_in_pages_by_id_each_with_their_own(store: Store) -> None:
+async def test_users_are_paged_by_id(store: Store) -> None:
     ids = ["B", "a", "b", "c-1", "c_1", "é", "🙂"]
     for number, user in enumerate(reversed(ids)):
         await store.users.put(user, language=None, time_zone=None, at=float(number))
@@ -82,7 +82,7 @@ async def test_users_come_in_pages_by_id_each_with_their_own(store: Store) -> No
 
 
 @pytest.mark.requirement("D2")
-async def test_an_app_is_installed_set_and_taken_away(store: Store) -> None:
+async def test_app_is_installed_configured_and_removed(store: Store) -> None:
     assert await store.users.install("u1", an_install(settings={"a": 1, "b": 2}))
     assert await store.users.install("u1", an_install(at=99.0, settings={"b": 3})) is False
     user = await store.users.get("u1")
@@ -94,12 +94,12 @@ async def test_an_app_is_installed_set_and_taken_away(store: Store) -> None:
     assert (await installed(store), await installed(store, "u2")) == ([], ["com.example.notes"])
 
 
-async def test_an_app_that_is_not_there_cannot_be_installed(store: Store) -> None:
+async def test_unknown_app_cannot_be_installed(store: Store) -> None:
     assert await store.users.install("u1", an_install("com.example.nothing")) is None
     assert await store.users.get("u1") is None
 
 
-async def test_an_app_taken_away_takes_what_it_kept_for_that_user(store: Store) -> None:
+async def test_removed_app_deletes_its_user_data(store: Store) -> None:
     for user in ("u1", "u2"):
         for package in ("com.example.notes", "com.example.music"):
             await store.users.install(user, an_install(package))
@@ -112,7 +112,7 @@ async def test_an_app_taken_away_takes_what_it_kept_for_that_user(store: Store) 
 
 
 @pytest.mark.requirement("D13")
-async def test_tools_and_apps_are_switched_off_and_on(store: Store) -> None:
+async def test_tools_and_apps_are_disabled_and_enabled(store: Store) -> None:
     assert await store.users.disable("u1", "com.example.notes:add")
     assert not await store.users.disable("u1", "com.example.notes:add")
     assert await store.users.disable("u1", "com.example.notes")
@@ -125,7 +125,7 @@ async def test_tools_and_apps_are_switched_off_and_on(store: Store) -> None:
 
 
 @pytest.mark.requirement("D16")
-async def test_a_session_that_lasts_is_changed_and_stays_the_same_one_until_it_ends(store: Store) -> None:
+async def test_session_keeps_its_id_until_it_ends(store: Store) -> None:
     first = a_session()
     assert await store.users.begin(first) == first
     changed = a_session(id="another", device=None, language=None, time_zone=None, started=9.0)
@@ -140,7 +140,7 @@ async def test_a_session_that_lasts_is_changed_and_stays_the_same_one_until_it_e
     assert [user.session for user in await store.users.page()] == [None, a_session("u2")]
 
 
-async def test_sessions_that_begin_at_once_are_one(store: Store) -> None:
+async def test_concurrent_session_starts_are_one_session(store: Store) -> None:
     ids: list[str] = []
 
     async def begin(number: int) -> None:
@@ -154,7 +154,7 @@ async def test_sessions_that_begin_at_once_are_one(store: Store) -> None:
     assert ids == [ended.id] * 8
 
 
-async def test_who_does_something_is_a_user_from_then_on_and_keeps_their_words(store: Store) -> None:
+async def test_first_action_creates_the_user(store: Store) -> None:
     await store.users.begin(a_session("a", started=3.5))
     await store.users.install("b", an_install(at=4.5))
     await store.users.disable("c", "com.example.notes:add")
@@ -169,7 +169,7 @@ async def test_who_does_something_is_a_user_from_then_on_and_keeps_their_words(s
     assert (user.language, user.time_zone, user.created) == ("fr", "UTC", 3.5)
 
 
-async def test_those_having_an_app_are_here(store: Store) -> None:
+async def test_users_with_an_app_are_listed(store: Store) -> None:
     for user in ("z", "a", "away"):
         await store.users.install(user, an_install())
     await store.users.install("other", an_install("com.example.music"))
@@ -199,7 +199,7 @@ async def test_a_dropped_user_leaves_nothing(store: Store) -> None:
     assert await store.app_data.all("com.example.notes", "u2") == {"k": "v"}
 
 
-async def test_bad_text_is_stored_as_well_as_can_be(store: Store) -> None:
+async def test_invalid_unicode_is_stored_replaced(store: Store) -> None:
     bad = "nul \0 half \ud800"
     good = "nul � half ?"
     assert await store.users.put(bad, language=bad, time_zone=bad, at=1.0)
@@ -231,7 +231,7 @@ async def test_names_that_look_like_sql_are_names(store: Store) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", LASTING, ids=lambda kind: kind.__name__)
-async def test_replicas_that_install_and_drop_at_once_leave_nothing_without_its_owner(
+async def test_concurrent_install_and_drop_leave_no_orphans(
     kind: Kind, request: pytest.FixtureRequest
 ) -> None:
     url = kind(request)
@@ -263,7 +263,7 @@ async def test_replicas_that_install_and_drop_at_once_leave_nothing_without_its_
             assert await store.app_data.all("com.example.notes", user) == {}
 
 
-async def test_the_last_use_of_a_session_never_goes_back(store: Store) -> None:
+async def test_last_use_of_a_session_never_decreases(store: Store) -> None:
     for user, used in (("u1", 10.0), ("u2", 20.0), ("u3", 30.0)):
         await store.users.begin(a_session(user, used=used))
     await store.users.used({})

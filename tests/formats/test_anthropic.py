@@ -43,7 +43,7 @@ CALLS = (
 
 
 @pytest.mark.requirement("F2")
-def test_a_tool_is_declared() -> None:
+def test_declaration_of_a_tool() -> None:
     declared = FORMAT.tool(WEATHER, "weather")
     assert declared == {"name": "weather", "description": "Tells the weather.", "input_schema": SCHEMA}
     assert FORMAT.tools([declared]) == [declared]
@@ -52,16 +52,16 @@ def test_a_tool_is_declared() -> None:
 
 
 @pytest.mark.requirement("F1")
-def test_a_tool_of_a_server_says_which() -> None:
+def test_declaration_names_the_server() -> None:
     assert FORMAT.tool(of_server(), "x")["description"] == "[MCP:sky] Tells the weather."
 
 
-def test_what_a_tool_does_not_say_is_left_out() -> None:
+def test_absent_fields_are_omitted() -> None:
     assert "description" not in FORMAT.tool(a_tool(description="", input_schema=NOTHING), "x")
 
 
 @pytest.mark.requirement("F2", "F3")
-def test_every_call_of_a_message_is_read_and_those_it_makes_itself_are_not() -> None:
+def test_server_side_calls_are_ignored() -> None:
     assert FORMAT.calls(MESSAGE) == CALLS
     assert FORMAT.calls(MESSAGE["content"]) == CALLS
     assert FORMAT.cancelled(MESSAGE) == ()
@@ -70,12 +70,12 @@ def test_every_call_of_a_message_is_read_and_those_it_makes_itself_are_not() -> 
 @pytest.mark.parametrize(
     "message", [{"role": "assistant", "content": "Hello."}, {"role": "assistant", "content": []}]
 )
-def test_a_message_without_calls_has_none(message: JsonObject) -> None:
+def test_message_without_calls(message: JsonObject) -> None:
     assert FORMAT.calls(message) == ()
 
 
 @pytest.mark.requirement("F3")
-def test_arguments_that_cannot_be_read_are_a_call_with_a_problem() -> None:
+def test_unreadable_arguments_are_a_call_with_problem() -> None:
     block = {"type": "tool_use", "id": "t", "name": "weather", "input": '{"city": '}
     (asked,) = FORMAT.calls({"content": [block]})
     assert asked.problem is not None
@@ -95,14 +95,14 @@ def test_arguments_that_cannot_be_read_are_a_call_with_a_problem() -> None:
         ([{"type": "tool_use", "id": 7, "name": "x"}], "message[0].id"),
     ],
 )
-def test_what_is_no_message_is_refused_with_its_path(message: Any, path: str) -> None:
+def test_invalid_message_is_refused_with_its_path(message: Any, path: str) -> None:
     where, said = refusal(FORMAT, message)
     assert where == path
     assert path in said
 
 
 @pytest.mark.requirement("F2")
-def test_all_results_are_in_one_message_of_the_user() -> None:
+def test_results_are_one_user_message() -> None:
     assert FORMAT.results([answered(SUNNY, id="toolu_1"), answered(GONE, id="toolu_2")]) == [
         {
             "role": "user",
@@ -119,7 +119,7 @@ def content(result: Result) -> Any:
     return FORMAT.results([answered(result)])[0]["content"][0]["content"]
 
 
-def test_a_picture_is_a_block_that_the_model_can_look_at() -> None:
+def test_image_is_an_image_block() -> None:
     said = '{"status":"success","message":"Here.","data":[{"type":"image","mimeType":"image/png"}]}'
     source = {"type": "base64", "media_type": "image/png", "data": "aGk="}
     assert content(Result(content=(PICTURE,), message="Here.")) == [
@@ -137,7 +137,7 @@ def test_a_picture_is_a_block_that_the_model_can_look_at() -> None:
     ],
     ids=["beside an error", "of a kind it cannot see", "sound"],
 )
-def test_what_it_cannot_look_at_is_text_without_the_bytes(result: Result) -> None:
+def test_other_media_are_text_without_bytes(result: Result) -> None:
     said = content(result)
     assert isinstance(said, str)
     assert "aGk=" not in said

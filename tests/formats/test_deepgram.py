@@ -38,7 +38,7 @@ def request(*functions: JsonObject) -> JsonObject:
 
 
 @pytest.mark.requirement("F2")
-def test_a_tool_is_declared() -> None:
+def test_declaration_of_a_tool() -> None:
     declared = FORMAT.tool(WEATHER, "weather")
     assert declared == {"name": "weather", "description": "Tells the weather.", "parameters": SCHEMA}
     assert FORMAT.tools([declared]) == [declared]
@@ -47,7 +47,7 @@ def test_a_tool_is_declared() -> None:
     assert FORMAT.bounds.owns_audio
 
 
-def test_what_changes_something_waits_until_the_user_has_spoken() -> None:
+def test_mutations_wait_for_the_end_of_speech() -> None:
     assert FORMAT.tool(of_server(), "x")["defer_until_eot"] is True
     assert "defer_until_eot" not in FORMAT.tool(of_server(category="query"), "x")
     assert "defer_until_eot" not in FORMAT.tool(of_server(idempotent=True), "x")
@@ -60,7 +60,7 @@ def test_defaults_are_not_declared() -> None:
 
 
 @pytest.mark.requirement("F2", "F3")
-def test_every_call_that_is_ours_is_read() -> None:
+def test_calls_of_own_tools_are_parsed() -> None:
     message = request(
         call("f1", "weather", '{"city":"Kraków"}'),
         call("f2", "theirs", "{}", client_side=False),
@@ -74,7 +74,7 @@ def test_every_call_that_is_ours_is_read() -> None:
 
 
 @pytest.mark.requirement("F3")
-def test_malformed_arguments_are_a_call_with_a_problem_that_says_where() -> None:
+def test_malformed_arguments_are_a_call_with_problem_path() -> None:
     (asked,) = FORMAT.calls(request(call("f1", "weather", '{"city": ')))
     assert asked.problem is not None
     assert (asked.id, asked.problem.code) == ("f1", "INVALID_ARGUMENTS")
@@ -82,12 +82,12 @@ def test_malformed_arguments_are_a_call_with_a_problem_that_says_where() -> None
 
 
 @pytest.mark.requirement("F2")
-def test_what_is_called_off_is_read() -> None:
+def test_cancellations_are_parsed() -> None:
     assert FORMAT.cancelled(CANCELLED) == ("f1", "f2")
     assert FORMAT.calls(CANCELLED) == ()
 
 
-def test_other_messages_have_no_calls() -> None:
+def test_other_messages_contain_no_calls() -> None:
     message: JsonObject = {"type": "ConversationText", "role": "user", "content": "Hello."}
     assert FORMAT.calls(message) == FORMAT.cancelled(message) == ()
 
@@ -104,14 +104,14 @@ def test_other_messages_have_no_calls() -> None:
         (request(call("f1", "x", "{}"), {"id": "f2"}), "message.functions[1].name"),
     ],
 )
-def test_what_is_no_message_is_refused_with_its_path(message: Any, path: str) -> None:
+def test_invalid_message_is_refused_with_its_path(message: Any, path: str) -> None:
     where, said = refusal(FORMAT, message)
     assert where == path
     assert path in said
 
 
 @pytest.mark.requirement("F2")
-def test_every_result_is_a_message() -> None:
+def test_result_is_a_message() -> None:
     assert FORMAT.results([answered(SUNNY, id="f1"), answered(GONE, id="f2", name="now")]) == [
         {"type": "FunctionCallResponse", "id": "f1", "name": "weather", "content": TOLD},
         {"type": "FunctionCallResponse", "id": "f2", "name": "now", "content": TOLD_GONE},
@@ -120,7 +120,7 @@ def test_every_result_is_a_message() -> None:
 
 
 @pytest.mark.requirement("G3")
-def test_a_result_over_the_cap_is_cut() -> None:
+def test_result_over_the_cap_is_truncated() -> None:
     assert CAP == 12_000
     data, message = Result(data="ö" * CAP, message="Done."), Result(data=1, message="ö" * CAP)
     beginning, sentence = (each["content"] for each in FORMAT.results([answered(data), answered(message)]))
@@ -132,5 +132,5 @@ def test_a_result_over_the_cap_is_cut() -> None:
 
 
 @pytest.mark.requirement("F2")
-def test_the_names_of_parameters_are_bound_as_their_schema_is() -> None:
+def test_parameter_names_are_restricted() -> None:
     assert FORMAT.bounds.parameter == DEEPGRAM.parameter

@@ -29,7 +29,7 @@ def message(**fields: Any) -> JsonObject:
 
 
 @pytest.mark.requirement("F2")
-def test_a_tool_is_declared() -> None:
+def test_declaration_of_a_tool() -> None:
     declared = FORMAT.tool(WEATHER, "weather")
     assert declared == {
         "type": "client",
@@ -44,12 +44,12 @@ def test_a_tool_is_declared() -> None:
     assert FORMAT.bounds.owns_audio
 
 
-def test_a_tool_is_described_whatever_it_says() -> None:
+def test_description_is_never_empty() -> None:
     assert FORMAT.tool(a_tool(description=""), "look_up")["description"] == "look_up"
     assert FORMAT.tool(of_server(), "x")["description"] == "[MCP:sky] Tells the weather."
 
 
-def test_every_literal_is_described_and_of_one_type() -> None:
+def test_literals_have_description_and_one_type() -> None:
     schema: JsonObject = {
         "type": "object",
         "properties": {
@@ -65,30 +65,30 @@ def test_every_literal_is_described_and_of_one_type() -> None:
 
 
 @pytest.mark.parametrize("timeout, seconds", [(0.2, 6), (30.0, 35), (600.0, 120)])
-def test_the_agent_waits_a_little_longer_than_the_tool_may_take(timeout: float, seconds: int) -> None:
+def test_response_timeout_exceeds_the_tool_timeout(timeout: float, seconds: int) -> None:
     assert FORMAT.tool(a_tool(timeout=timeout), "x")["response_timeout_secs"] == seconds
 
 
 @pytest.mark.requirement("F2", "F3")
-def test_the_call_of_a_message_is_read() -> None:
+def test_call_is_parsed() -> None:
     assert FORMAT.calls(message()) == (ProviderCall(id="t1", name="weather", arguments={"city": "Łódź"}),)
     assert FORMAT.calls(message(parameters={})) == (ProviderCall(id="t1", name="weather"),)
     assert FORMAT.cancelled(message()) == ()
 
 
-def test_the_id_that_the_sdk_puts_among_the_parameters_is_none_of_them() -> None:
+def test_sdk_call_id_is_not_a_parameter() -> None:
     (asked,) = FORMAT.calls(message(parameters={"tool_call_id": "t1", "city": "Łódź"}))
     assert asked.arguments == {"city": "Łódź"}
     (asked,) = FORMAT.calls(message(parameters={"tool_call_id": "a parameter of that name"}))
     assert asked.arguments == {"tool_call_id": "a parameter of that name"}
 
 
-def test_other_messages_have_no_calls() -> None:
+def test_other_messages_contain_no_calls() -> None:
     assert FORMAT.calls({"type": "ping", "ping_event": {"event_id": 1}}) == ()
 
 
 @pytest.mark.requirement("F3")
-def test_parameters_that_are_no_object_are_a_call_with_a_problem() -> None:
+def test_non_object_parameters_are_a_call_with_problem() -> None:
     (asked,) = FORMAT.calls(message(parameters=["Łódź"]))
     assert asked.problem is not None
     assert asked.problem.code == "INVALID_ARGUMENTS"
@@ -105,14 +105,14 @@ def test_parameters_that_are_no_object_are_a_call_with_a_problem() -> None:
         (message(tool_name=""), "message.client_tool_call.tool_name"),
     ],
 )
-def test_what_is_no_message_is_refused_with_its_path(given: Any, path: str) -> None:
+def test_invalid_message_is_refused_with_its_path(given: Any, path: str) -> None:
     where, said = refusal(FORMAT, given)
     assert where == path
     assert path in said
 
 
 @pytest.mark.requirement("F2")
-def test_every_result_is_a_message() -> None:
+def test_result_is_a_message() -> None:
     assert FORMAT.results([answered(SUNNY, id="t1"), answered(GONE, id="t2")]) == [
         {"type": "client_tool_result", "tool_call_id": "t1", "result": TOLD, "is_error": False},
         {"type": "client_tool_result", "tool_call_id": "t2", "result": TOLD_GONE, "is_error": True},

@@ -43,7 +43,7 @@ CALLS = (ProviderCall(id="f1", name="weather", arguments={"city": "東京"}), Pr
 
 
 @pytest.mark.requirement("F2")
-def test_tools_are_one_list_of_declarations() -> None:
+def test_declarations_are_one_list() -> None:
     declared = FORMAT.tool(WEATHER, "weather")
     assert declared == {
         "name": "weather",
@@ -63,7 +63,7 @@ def test_tools_are_one_list_of_declarations() -> None:
     assert FORMAT.losses(WEATHER) == ()
 
 
-def test_types_are_in_capitals_at_every_depth_and_nothing_else_is() -> None:
+def test_only_types_are_upper_case_at_every_depth() -> None:
     schema: JsonObject = {
         "type": "object",
         "properties": {
@@ -104,7 +104,7 @@ def test_a_tool_without_parameters_has_no_schema(schema: JsonObject) -> None:
     ],
     ids=["response", "content", "as the SDK names it"],
 )
-def test_every_call_is_read(message: JsonObject) -> None:
+def test_calls_are_parsed(message: JsonObject) -> None:
     assert FORMAT.calls(message) == CALLS
     assert FORMAT.cancelled(message) == ()
 
@@ -119,27 +119,27 @@ def test_every_call_is_read(message: JsonObject) -> None:
         {"role": "model", "parts": [{"text": "Hello."}]},
     ],
 )
-def test_a_message_without_calls_has_none(message: JsonObject) -> None:
+def test_message_without_calls(message: JsonObject) -> None:
     assert FORMAT.calls(message) == ()
 
 
 @pytest.mark.requirement("F2")
 @pytest.mark.parametrize("message, path", MALFORMED)
-def test_what_is_no_message_is_refused_with_its_path(message: Any, path: str) -> None:
+def test_invalid_message_is_refused_with_its_path(message: Any, path: str) -> None:
     where, said = refusal(FORMAT, message)
     assert where == path
     assert path in said
 
 
 @pytest.mark.requirement("F3")
-def test_arguments_that_are_no_object_are_a_call_with_a_problem() -> None:
+def test_non_object_arguments_are_a_call_with_problem() -> None:
     (asked,) = FORMAT.calls({"parts": [{"functionCall": {"name": "weather", "args": ["Oslo"]}}]})
     assert asked.problem is not None
     assert asked.problem.code == "INVALID_ARGUMENTS"
 
 
 @pytest.mark.requirement("F2")
-def test_all_results_are_parts_of_one_content() -> None:
+def test_results_are_parts_of_one_content() -> None:
     assert FORMAT.results([answered(SUNNY, id="f1"), answered(GONE, id="", name="now")]) == [
         {
             "role": "user",

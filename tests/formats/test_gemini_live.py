@@ -26,7 +26,7 @@ CANCELLED: JsonObject = {"toolCallCancellation": {"ids": ["f1", "f2"]}}
 
 
 @pytest.mark.requirement("F2")
-def test_tools_are_one_list_of_declarations() -> None:
+def test_declarations_are_one_list() -> None:
     declared = FORMAT.tool(WEATHER, "weather")
     assert declared == {
         "name": "weather",
@@ -49,7 +49,7 @@ def test_tools_are_one_list_of_declarations() -> None:
 
 
 @pytest.mark.requirement("F2", "F3")
-def test_every_call_is_read() -> None:
+def test_calls_are_parsed() -> None:
     as_the_sdk_names_it = {"tool_call": {"function_calls": CALL["toolCall"]["functionCalls"]}}
     for message in (CALL, as_the_sdk_names_it):
         assert FORMAT.calls(message) == (
@@ -60,7 +60,7 @@ def test_every_call_is_read() -> None:
 
 
 @pytest.mark.requirement("F2")
-def test_what_is_called_off_is_read() -> None:
+def test_cancellations_are_parsed() -> None:
     for message in (CANCELLED, {"tool_call_cancellation": {"ids": ["f1", "f2"]}}):
         assert FORMAT.cancelled(message) == ("f1", "f2")
         assert FORMAT.calls(message) == ()
@@ -76,7 +76,7 @@ def test_what_is_called_off_is_read() -> None:
         {"toolCall": {}},
     ],
 )
-def test_a_message_without_calls_has_none(message: JsonObject) -> None:
+def test_message_without_calls(message: JsonObject) -> None:
     assert FORMAT.calls(message) == ()
     assert FORMAT.cancelled(message) == ()
 
@@ -96,20 +96,20 @@ def test_a_message_without_calls_has_none(message: JsonObject) -> None:
         ({"toolCall": {"functionCalls": [{"id": 1, "name": "x"}]}}, "message.toolCall.functionCalls[0].id"),
     ],
 )
-def test_what_is_no_message_is_refused_with_its_path(message: Any, path: str) -> None:
+def test_invalid_message_is_refused_with_its_path(message: Any, path: str) -> None:
     where, said = refusal(FORMAT, message)
     assert where == path
     assert path in said
 
 
 @pytest.mark.parametrize("ids", ["f1", [1]])
-def test_ids_that_are_no_texts_are_refused(ids: Any) -> None:
+def test_non_string_ids_are_refused(ids: Any) -> None:
     with pytest.raises(Exception, match=r"message\.toolCallCancellation\.ids must be a list of texts"):
         FORMAT.cancelled({"toolCallCancellation": {"ids": ids}})
 
 
 @pytest.mark.requirement("F2", "G3")
-def test_results_say_how_it_ended_and_nothing_of_the_data() -> None:
+def test_results_have_status_without_data() -> None:
     phoned = Result(data={"will_hangup": True, "extension": "100", "log": ["raw"]}, message="Bye.")
     answers = [answered(SUNNY, id="f1"), answered(GONE, id="f2", name="now"), answered(phoned, id="f3")]
     assert FORMAT.results(answers) == [
@@ -156,18 +156,18 @@ def spelled(result: Result, format: GeminiLive = FORMAT) -> JsonObject:
 @pytest.mark.parametrize(
     "result, when", [(SUNNY, "WHEN_IDLE"), (GONE, "WHEN_IDLE"), (LOST, "INTERRUPT"), (QUIET, "SILENT")]
 )
-def test_when_the_model_hears_of_a_result_follows_from_it(result: Result, when: str) -> None:
+def test_scheduling_follows_from_the_result(result: Result, when: str) -> None:
     assert spelled(result)["scheduling"] == when
 
 
 @pytest.mark.requirement("G3", "G4")
-def test_silence_is_a_matter_of_scheduling_and_of_the_response_where_there_is_none() -> None:
+def test_silent_result_is_scheduled_silent() -> None:
     assert spelled(QUIET)["response"].keys() == {"status", "message"}
     assert spelled(QUIET, VERTEX)["response"]["suppress_voice_response"] is True
 
 
 @pytest.mark.requirement("F2")
-def test_vertex_is_told_neither_when_nor_of_which_call() -> None:
+def test_vertex_gets_neither_scheduling_nor_id() -> None:
     assert VERTEX.name == "gemini_live_vertex"
     assert spelled(SUNNY, VERTEX) == {
         "name": "weather",
@@ -176,7 +176,7 @@ def test_vertex_is_told_neither_when_nor_of_which_call() -> None:
 
 
 @pytest.mark.requirement("G3")
-def test_over_the_cap_there_is_a_status_and_a_short_message() -> None:
+def test_result_over_the_cap_has_status_and_short_message() -> None:
     long = Result(data={"destination": "d" * CAP}, message="ö" * 2_000)
     assert spelled(long)["response"] == {"status": "success", "message": "ö" * 800}
 
@@ -189,7 +189,7 @@ WORDS = st.text(st.characters(exclude_categories=["Cs"]), max_size=40)
 @given(words=WORDS, times=st.integers(0, 25_000), flag=st.sampled_from(["will_hangup", "destination", "raw"]))
 @example(words="ü" * 40, times=25_000, flag="raw")
 @example(words='"\x00' * 20, times=25_000, flag="destination")
-def test_the_cap_is_never_passed(words: str, times: int, flag: str) -> None:
+def test_cap_is_never_exceeded(words: str, times: int, flag: str) -> None:
     for result in (
         Result(data={flag: words * times, "raw": [words] * 9}, message=words * 30),
         Result(data=words * times, message=words * times),

@@ -43,7 +43,7 @@ def unread(**fields: Any) -> ProviderCall:
 
 
 @pytest.mark.requirement("F2")
-def test_a_tool_is_declared() -> None:
+def test_declaration_of_a_tool() -> None:
     declared = FORMAT.tool(WEATHER, "weather")
     function = {"name": "weather", "description": "Tells the weather.", "parameters": SCHEMA}
     assert declared == {"type": "function", "function": function}
@@ -53,7 +53,7 @@ def test_a_tool_is_declared() -> None:
     assert FORMAT.tool(of_server(), "x")["function"]["description"] == "[MCP:sky] Tells the weather."
 
 
-def test_references_are_put_in_place() -> None:
+def test_references_in_parameters_are_inlined() -> None:
     schema: JsonObject = {
         "type": "object",
         "properties": {"at": {"$ref": "#/$defs/Place"}},
@@ -69,27 +69,27 @@ def test_references_are_put_in_place() -> None:
     [{"type": "ai", **FIELDS}, {"type": "ai", "data": FIELDS}, {"type": "AIMessageChunk", **FIELDS}],
     ids=["dumped", "message_to_dict", "chunk"],
 )
-def test_every_call_is_read(message: JsonObject) -> None:
+def test_calls_are_parsed(message: JsonObject) -> None:
     assert FORMAT.calls(message) == CALLS
     assert FORMAT.cancelled(message) == ()
 
 
 @pytest.mark.requirement("F3")
-def test_a_call_that_langchain_could_not_read_is_a_call_with_a_problem() -> None:
+def test_invalid_tool_call_is_a_call_with_problem() -> None:
     asked = unread(args='{"city": ')
     assert asked.problem is not None
     assert (asked.id, asked.name, asked.problem.code) == ("l9", "weather", "INVALID_ARGUMENTS")
     assert "line 1 column 10" in asked.problem.message
 
 
-def test_what_langchain_found_wrong_is_said_where_we_find_nothing() -> None:
+def test_langchain_error_text_is_the_fallback() -> None:
     asked = unread(args="{}", error="Function weather arguments are cut off")
     assert asked.problem is not None
     assert asked.problem.message.endswith("Function weather arguments are cut off")
 
 
 @pytest.mark.parametrize("kind", ["ai", "human", "tool", "system"])
-def test_a_message_without_calls_has_none(kind: str) -> None:
+def test_message_without_calls(kind: str) -> None:
     assert FORMAT.calls({"type": kind, "content": "Hello."}) == ()
 
 
@@ -106,14 +106,14 @@ def test_a_message_without_calls_has_none(kind: str) -> None:
         ({"type": "ai", "tool_calls": [{"id": 1, "name": "x"}]}, "message.tool_calls[0].id"),
     ],
 )
-def test_what_is_no_message_is_refused_with_its_path(message: Any, path: str) -> None:
+def test_invalid_message_is_refused_with_its_path(message: Any, path: str) -> None:
     where, said = refusal(FORMAT, message)
     assert where == path
     assert path in said
 
 
 @pytest.mark.requirement("F2")
-def test_every_result_is_a_tool_message() -> None:
+def test_result_is_a_tool_message() -> None:
     assert FORMAT.results([answered(SUNNY, id="l1"), answered(GONE, id="l2", name="now")]) == [
         {
             "type": "tool",
@@ -135,7 +135,7 @@ def test_every_result_is_a_tool_message() -> None:
     assert FORMAT.results([]) == []
 
 
-def test_blocks_are_whole_in_the_artifact_alone() -> None:
+def test_artifact_has_complete_blocks() -> None:
     (message,) = FORMAT.results([answered(Result(content=(PICTURE,), message="Here."))])
     assert message["artifact"] == [PICTURE]
     assert "aGk=" not in message["content"]

@@ -27,14 +27,14 @@ def result(outcome: Result) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("structured", [True, False])
-def test_only_a_structured_answer_is_structured_content(structured: bool) -> None:
+def test_only_structured_results_have_structured_content(structured: bool) -> None:
     spelled = result(Result(data={"n": 1}, content=(SAID,), structured=structured))
     assert spelled["content"] == [SAID]
     assert spelled.get("structuredContent") == ({"n": 1} if structured else None)
 
 
 @pytest.mark.parametrize("data", [None, "text", [1], 1])
-def test_what_is_no_object_is_structured_content_in_the_modern_era_alone(data: Json) -> None:
+def test_non_object_structured_content_needs_new_revision(data: Json) -> None:
     assert "structuredContent" not in result(Result(data=data))
     assert json.loads(encode(Result(data=data), STAMP)).get("structuredContent") == data
 
@@ -44,7 +44,7 @@ def test_what_is_no_object_is_structured_content_in_the_modern_era_alone(data: J
     [((), [{"type": "text", "text": "it failed"}]), ((SAID,), [SAID])],
     ids=["ours", "the tool's"],
 )
-def test_a_failure_shows_the_blocks_of_the_tool_where_it_has_any(
+def test_failure_keeps_the_content_of_the_tool(
     blocks: tuple[JsonObject, ...], shown: list[JsonObject]
 ) -> None:
     spelled = result(Result(problem=problem("TOOL_FAILED", "it failed"), data={"n": 1}, content=blocks))
@@ -69,7 +69,7 @@ def test_a_failure_shows_the_blocks_of_the_tool_where_it_has_any(
         Result(data=1, hints=Hints(confidence=0.5, encoded=b'{"prepared":true}'), metadata=WHEN),
     ],
 )
-def test_what_was_encoded_before_is_spliced(outcome: Result) -> None:
+def test_encoded_parts_are_spliced(outcome: Result) -> None:
     plain = result(outcome.replace(encoded=b""))
     if outcome.hints is not None and outcome.hints.encoded:
         plain["_meta"]["toolcrib/agentHints"] = {"prepared": True}
@@ -83,7 +83,7 @@ def test_what_was_encoded_before_is_spliced(outcome: Result) -> None:
 
 
 @pytest.mark.parametrize("encoded", [b"", b'""'])
-def test_nothing_is_no_block(encoded: bytes) -> None:
+def test_empty_text_has_no_block(encoded: bytes) -> None:
     assert result(Result(data="", encoded=encoded, structured=False))["content"] == []
 
 
@@ -94,7 +94,7 @@ def declared(**fields: Any) -> Any:
     return McpFormat().tool(Tool(name="far:read", source="far", **fields), "read").get("annotations")
 
 
-def test_what_a_server_claims_is_shown_and_nothing_is_added_to_it() -> None:
+def test_annotations_of_a_server_are_unchanged() -> None:
     assert declared(family="mcp", annotations=CLAIMS) == CLAIMS
     assert declared(family="mcp") is None
     assert declared(family="mcp", annotations={"readOnlyHint": "yes", "destructiveHint": None}) is None
@@ -110,13 +110,13 @@ def test_what_a_server_claims_is_shown_and_nothing_is_added_to_it() -> None:
     ],
     ids=["it reads", "it writes", "it can be repeated", "nothing of the kind"],
 )
-def test_what_the_operator_knows_better_goes_over_it(override: ToolOverride, hints: JsonObject) -> None:
+def test_overrides_change_annotations(override: ToolOverride, hints: JsonObject) -> None:
     claims = {"readOnlyHint": True, "idempotentHint": False}
     tool = override.apply(Tool(name="far:read", source="far", family="mcp", annotations=claims))
     assert McpFormat().tool(tool, "read").get("annotations") == hints
 
 
-def test_what_an_author_says_is_said_in_full() -> None:
+def test_annotations_of_functions_are_complete() -> None:
     said = {"readOnlyHint": False, "destructiveHint": True, "idempotentHint": False}
     assert declared(destructive=True) == said
     assert declared(category="query", idempotent=True) == {
@@ -127,7 +127,7 @@ def test_what_an_author_says_is_said_in_full() -> None:
 
 
 @pytest.mark.requirement("G4")
-def test_what_a_tool_wants_of_the_assistant_is_handed_on() -> None:
+def test_voice_settings_are_in_meta() -> None:
     outcome = Result(data=1, voice=Voice(suppress=True, follow_ups=("Again?",)))
     wanted = {"suppressVoiceResponse": True, "suggestedFollowUps": ["Again?"]}
     for beside in (result(outcome)["_meta"], meta(outcome)):

@@ -18,7 +18,7 @@ def request(**more: object) -> JsonObject:
 
 
 @pytest.mark.parametrize("id", [7, "7", 0, "", "a-1"])
-def test_a_response_has_the_very_id_of_its_request(id: str | int) -> None:
+def test_response_has_the_id_of_its_request(id: str | int) -> None:
     (call,) = MCP.calls(request(id=id))
     assert (call.id, call.name, call.arguments) == (str(id), "look", {"n": 1})
     (reply,) = MCP.results([ProviderResult(asked=call, result=Result(data={"n": 1}, message="One."))])
@@ -26,21 +26,21 @@ def test_a_response_has_the_very_id_of_its_request(id: str | int) -> None:
     assert reply["result"]["structuredContent"] == {"n": 1}
 
 
-def test_bare_params_get_the_bare_result() -> None:
+def test_bare_params_get_a_bare_result() -> None:
     (call,) = MCP.calls({"name": "look", "_meta": {"progressToken": 1}})
     assert call == ProviderCall(id="", name="look")
     (reply,) = MCP.results([ProviderResult(asked=call, result=Result(data="words", message="Words."))])
     assert (reply["content"], reply["isError"]) == ([{"type": "text", "text": "words"}], False)
 
 
-def test_a_question_is_told_in_words() -> None:
+def test_question_is_returned_as_text() -> None:
     ask = Result(ask=Ask(questions={"sure": {}}), message="Are you sure?")
     (reply,) = MCP.results([ProviderResult(asked=ProviderCall(id="", name="look"), result=ask)])
     assert reply["content"] == [{"type": "text", "text": "Are you sure?"}]
 
 
 @pytest.mark.parametrize("method", ["tools/list", "ping", "notifications/initialized"])
-def test_other_messages_ask_for_nothing(method: str) -> None:
+def test_other_messages_are_no_calls(method: str) -> None:
     message = {"jsonrpc": "2.0", "id": 1, "method": method}
     assert (MCP.calls(message), MCP.cancelled(message)) == ((), ())
 
@@ -61,7 +61,7 @@ def test_a_cancellation_names_the_request(id: str | int) -> None:
         ({"arguments": {}}, "message.name"),
     ],
 )
-def test_what_is_wrong_is_said_with_its_path(message: JsonObject, path: str) -> None:
+def test_faults_have_their_path(message: JsonObject, path: str) -> None:
     with pytest.raises(Refused) as refused:
         MCP.calls(message)
     assert (refused.value.problem.code, refused.value.problem.path) == ("INVALID_REQUEST", path)

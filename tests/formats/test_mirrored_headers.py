@@ -20,7 +20,7 @@ DEEP = schema(
 )
 
 
-def test_arguments_are_found_at_any_depth() -> None:
+def test_mirrored_parameters_are_found_at_any_depth() -> None:
     assert set(mirrors_of(DEEP)) == {(("region",), "Mcp-Param-Region"), (("where", "zone"), "Mcp-Param-Zone")}
     assert mirrors_of(schema(region={"type": "string"})) == ()
 
@@ -42,7 +42,7 @@ def test_arguments_are_found_at_any_depth() -> None:
         (schema(a=REGION, b={"type": "string", "x-mcp-header": "REGION"}), "two arguments"),
     ],
 )
-def test_headers_the_protocol_does_not_allow_are_refused(wrong: dict[str, Any], why: str) -> None:
+def test_invalid_header_annotations_are_refused(wrong: dict[str, Any], why: str) -> None:
     assert find_invalid_x_mcp_header(wrong) is not None
     with pytest.raises(InvalidMirroredHeader, match=why):
         mirrors_of(wrong)
@@ -57,7 +57,7 @@ def test_headers_the_protocol_does_not_allow_are_refused(wrong: dict[str, Any], 
         {"type": "object", "properties": ["x-mcp-header"]},
     ],
 )
-def test_what_only_looks_like_a_header_is_none(fine: dict[str, Any]) -> None:
+def test_header_annotation_lookalikes_are_ignored(fine: dict[str, Any]) -> None:
     assert find_invalid_x_mcp_header(fine) is None
     assert mirrors_of(fine) == ()
 
@@ -72,18 +72,18 @@ def test_what_only_looks_like_a_header_is_none(fine: dict[str, Any]) -> None:
         ({"region": "Köln"}, {"Mcp-Param-Region": "=?base64?S8O2bG4=?="}),
     ],
 )
-def test_only_what_is_given_is_repeated(arguments: dict[str, Any], headers: dict[str, str]) -> None:
+def test_only_given_arguments_are_mirrored(arguments: dict[str, Any], headers: dict[str, str]) -> None:
     assert mirrored(mirrors_of(DEEP), arguments) == headers
 
 
-def test_a_switch_is_spelled_as_json_spells_it() -> None:
+def test_booleans_are_mirrored_as_json() -> None:
     mirrors = mirrors_of(schema(on={"type": "boolean", "x-mcp-header": "On"}))
     assert mirrored(mirrors, {"on": True}) == {"Mcp-Param-On": "true"}
     assert mirrored(mirrors, {"on": False}) == {"Mcp-Param-On": "false"}
 
 
 @given(st.text())
-def test_any_text_comes_through_a_header(text: str) -> None:
+def test_any_text_round_trips_through_a_header(text: str) -> None:
     value = header_value(text)
     assert value.isascii()
     assert value.isprintable()
@@ -92,7 +92,7 @@ def test_any_text_comes_through_a_header(text: str) -> None:
 
 
 @pytest.mark.parametrize("text", [" edge", "edge ", "a\r\nb", "=?base64?eA==?=", "漢"])
-def test_what_a_header_would_change_is_coded(text: str) -> None:
+def test_text_a_header_would_change_is_base64(text: str) -> None:
     assert header_value(text).startswith("=?base64?")
     assert decode_header_value(header_value(text)) == text
 
@@ -102,6 +102,6 @@ def test_what_a_header_would_change_is_coded(text: str) -> None:
         {}, optional={"region": st.text(), "where": st.fixed_dictionaries({"zone": st.integers()})}
     )
 )
-def test_the_reference_server_agrees_with_our_headers(arguments: dict[str, Any]) -> None:
+def test_reference_server_accepts_the_headers(arguments: dict[str, Any]) -> None:
     headers = mirrored(mirrors_of(DEEP), arguments)
     assert validate_mcp_param_headers(DEEP, arguments, headers) is None

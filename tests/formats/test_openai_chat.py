@@ -36,7 +36,7 @@ COMPLETION: JsonObject = {"id": "chatcmpl_1", "object": "chat.completion", "choi
 @pytest.mark.parametrize(
     "given", [TWO, CHOICE, COMPLETION], ids=["the message", "its choice", "the whole completion"]
 )
-def test_a_message_is_read_however_it_is_wrapped(given: JsonObject) -> None:
+def test_message_is_parsed_in_every_envelope(given: JsonObject) -> None:
     found = CHAT.calls(given)
     assert found == (ProviderCall(id="a", name="one", arguments={"n": 1}), ProviderCall(id="b", name="two"))
 
@@ -51,16 +51,16 @@ def test_a_message_is_read_however_it_is_wrapped(given: JsonObject) -> None:
         {"choices": [{"index": 0, "message": {"role": "assistant", "content": "Hello."}}]},
     ],
 )
-def test_a_message_without_calls_has_none(message: JsonObject) -> None:
+def test_message_without_calls(message: JsonObject) -> None:
     assert CHAT.calls(message) == ()
 
 
-def test_a_custom_tool_is_somebody_elses() -> None:
+def test_custom_tool_calls_are_ignored() -> None:
     custom = {"id": "call_2", "type": "custom", "custom": {"name": "shell", "input": "ls"}}
     assert [each.id for each in CHAT.calls(said(custom, call()))] == ["call_1"]
 
 
-def test_a_call_without_a_type_is_a_function() -> None:
+def test_call_without_type_is_a_function() -> None:
     bare = {"id": "call_1", "function": {"name": "now"}}
     assert CHAT.calls(said(bare)) == (ProviderCall(id="call_1", name="now"),)
 
@@ -77,13 +77,13 @@ def test_a_call_without_a_type_is_a_function() -> None:
         (said({"id": "a", "function": {"name": ""}}), "message.tool_calls[0].function.name"),
     ],
 )
-def test_what_is_wrong_is_said_with_its_path(message: JsonObject, path: str) -> None:
+def test_faults_have_their_path(message: JsonObject, path: str) -> None:
     with pytest.raises(Refused) as refused:
         CHAT.calls(message)
     assert (refused.value.problem.code, refused.value.problem.path) == ("INVALID_REQUEST", path)
 
 
-def test_nothing_is_ever_cancelled() -> None:
+def test_format_has_no_cancellations() -> None:
     assert CHAT.cancelled(said(call())) == ()
 
 
@@ -95,7 +95,7 @@ CLOSED: JsonObject = {
 }
 
 
-def test_a_tool_is_strict_where_that_changes_nothing() -> None:
+def test_strict_only_if_lossless() -> None:
     strict = CHAT.tool(tool(input_schema=CLOSED), "look")["function"]
     assert (strict["strict"], strict["parameters"]) == (True, CLOSED)
     changes: list[JsonObject] = [{"required": []}, {"additionalProperties": True}]
@@ -104,7 +104,7 @@ def test_a_tool_is_strict_where_that_changes_nothing() -> None:
         assert CHAT.losses(tool(input_schema=loose)) == ()
 
 
-def test_a_description_is_cut_to_what_is_taken() -> None:
+def test_description_is_truncated_to_the_limit() -> None:
     function = CHAT.tool(tool(family="mcp", description="ü" * 2_000), "look")["function"]
     assert len(function["description"]) == 1_024
     assert function["description"].startswith("[MCP:far] ü")
@@ -112,7 +112,7 @@ def test_a_description_is_cut_to_what_is_taken() -> None:
     assert "description" not in CHAT.tool(tool(), "look")["function"]
 
 
-def test_a_reply_tells_status_sentence_and_data() -> None:
+def test_reply_has_status_message_and_data() -> None:
     went = Result(data={"n": 1}, message="One.", voice=Voice(suppress=True))
     failed = Result(problem=problem("TOOL_FAILED", "it broke"), message="That broke.")
     replies = CHAT.results(
@@ -137,7 +137,7 @@ def test_a_reply_tells_status_sentence_and_data() -> None:
 
 
 @pytest.mark.requirement("G3")
-def test_a_long_result_is_told_from_its_beginning() -> None:
+def test_long_result_keeps_its_beginning() -> None:
     (reply,) = CHAT.results(
         [
             ProviderResult(

@@ -54,7 +54,7 @@ def answered(id: str, *, suppress: bool = False) -> ProviderResult:
 
 
 @pytest.mark.parametrize("event", [ARGUMENTS, item_done(item()), done("completed", MESSAGE, item())])
-def test_each_of_the_three_events_tells_of_the_call_under_one_id(event: JsonObject) -> None:
+def test_three_events_name_the_call_by_one_id(event: JsonObject) -> None:
     assert REALTIME.calls(event) == (LOOK,)
     assert REALTIME.cancelled(event) == ()
 
@@ -71,13 +71,13 @@ def test_each_of_the_three_events_tells_of_the_call_under_one_id(event: JsonObje
         done("completed", item(status="incomplete")),
     ],
 )
-def test_most_events_ask_for_nothing(event: JsonObject) -> None:
+def test_other_events_contain_no_calls(event: JsonObject) -> None:
     assert REALTIME.calls(event) == ()
     assert REALTIME.cancelled(event) == ()
 
 
 @pytest.mark.parametrize("status", ["cancelled", "incomplete", "failed"])
-def test_the_calls_of_a_response_that_did_not_end_well_are_taken_back(status: str) -> None:
+def test_calls_of_a_failed_response_are_cancelled(status: str) -> None:
     event = done(status, MESSAGE, item("call_1"), item("call_2", "incomplete"))
     assert REALTIME.calls(event) == ()
     assert REALTIME.cancelled(event) == ("call_1", "call_2")
@@ -93,13 +93,13 @@ def test_the_calls_of_a_response_that_did_not_end_well_are_taken_back(status: st
         ({"item": item()}, "message.type"),
     ],
 )
-def test_what_is_wrong_is_said_with_its_path(event: JsonObject, path: str) -> None:
+def test_faults_have_their_path(event: JsonObject, path: str) -> None:
     with pytest.raises(Refused) as refused:
         REALTIME.calls(event)
     assert (refused.value.problem.code, refused.value.problem.path) == ("INVALID_REQUEST", path)
 
 
-def test_all_items_come_first_and_one_word_to_speak_last() -> None:
+def test_items_come_first_and_response_create_last() -> None:
     *items, last = REALTIME.results([answered("a"), answered("b")])
     assert last == {"type": "response.create"}
     assert [(each["type"], each["item"]["type"], each["item"]["call_id"]) for each in items] == [
@@ -114,17 +114,17 @@ def test_all_items_come_first_and_one_word_to_speak_last() -> None:
 
 
 @pytest.mark.requirement("G4")
-def test_a_tool_that_wants_silence_silences_the_turn() -> None:
+def test_silent_result_omits_response_create() -> None:
     replies = REALTIME.results([answered("a"), answered("b", suppress=True)])
     assert [each["type"] for each in replies] == ["conversation.item.create"] * 2
 
 
-def test_nothing_is_said_where_nothing_was_asked() -> None:
+def test_no_calls_no_response_create() -> None:
     assert REALTIME.results([]) == []
 
 
 @pytest.mark.requirement("G3")
-def test_a_long_result_is_told_by_its_sentence_and_its_beginning() -> None:
+def test_long_result_keeps_message_and_beginning() -> None:
     result = Result(data={"text": "x" * 12_000}, message="Found a lot.")
     reply, _ = REALTIME.results([ProviderResult(asked=LOOK, result=result)])
     output = reply["item"]["output"]

@@ -33,18 +33,18 @@ OTHERS: list[JsonObject] = [
 LOOK = ProviderCall(id="call_1", name="look", arguments={"n": 1})
 
 
-def test_the_items_of_a_response_are_read_and_the_others_left() -> None:
+def test_function_call_items_are_parsed() -> None:
     response = {"object": "response", "status": "completed", "output": [*OTHERS, item(), item("call_2")]}
     assert [each.id for each in RESPONSES.calls(response)] == ["call_1", "call_2"]
     assert RESPONSES.calls({"output": [item()]}) == (LOOK,)
     assert RESPONSES.calls(item()) == (LOOK,)
 
 
-def test_one_item_of_another_kind_is_no_call() -> None:
+def test_single_item_of_another_kind_is_no_call() -> None:
     assert [RESPONSES.calls(each) for each in OTHERS] == [(), (), ()]
 
 
-def test_what_was_cut_off_or_given_up_is_no_call() -> None:
+def test_incomplete_items_are_no_calls() -> None:
     cut = {"status": "incomplete", "output": [item(), item("call_2", "incomplete")]}
     assert [each.id for each in RESPONSES.calls(cut)] == ["call_1"]
     for status in ("cancelled", "failed"):
@@ -62,13 +62,13 @@ def test_what_was_cut_off_or_given_up_is_no_call() -> None:
         ({"role": "assistant"}, "message.type"),
     ],
 )
-def test_what_is_wrong_is_said_with_its_path(message: JsonObject, path: str) -> None:
+def test_faults_have_their_path(message: JsonObject, path: str) -> None:
     with pytest.raises(Refused) as refused:
         RESPONSES.calls(message)
     assert (refused.value.problem.code, refused.value.problem.path) == ("INVALID_REQUEST", path)
 
 
-def test_a_declaration_always_says_whether_it_is_strict() -> None:
+def test_declaration_always_has_strict() -> None:
     schema = {"type": "object", "properties": {"n": {"type": "integer"}, "also": {}}}
     declared = RESPONSES.tool(Tool(name="far:look", source="far", input_schema=schema), "look")
     assert declared["strict"] is False
@@ -83,7 +83,7 @@ def test_a_declaration_always_says_whether_it_is_strict() -> None:
     assert "description" not in declared
 
 
-def test_a_reply_is_an_item_of_the_next_input() -> None:
+def test_reply_is_a_function_call_output_item() -> None:
     (reply,) = RESPONSES.results([ProviderResult(asked=LOOK, result=Result(data=[1], message="One."))])
     assert (reply["type"], reply["call_id"]) == ("function_call_output", "call_1")
     assert json.loads(reply["output"]) == {"status": "success", "message": "One.", "data": [1]}

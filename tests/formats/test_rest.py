@@ -19,7 +19,7 @@ def text(said: str) -> JsonObject:
 
 
 @pytest.mark.requirement("B6")
-def test_a_tool_whose_source_is_down_says_so_and_others_say_nothing() -> None:
+def test_degraded_is_shown_only_if_true() -> None:
     assert RestFormat().tool(a_tool(degraded=True), "x")["degraded"] is True
     assert "degraded" not in RestFormat().tool(a_tool(), "x")
 
@@ -33,9 +33,7 @@ def test_a_tool_whose_source_is_down_says_so_and_others_say_nothing() -> None:
         ((PICTURE,), "no such file"),
     ],
 )
-def test_a_failed_tool_is_quoted_and_its_error_keeps_the_message(
-    blocks: tuple[JsonObject, ...], content: str
-) -> None:
+def test_tool_error_keeps_code_and_message(blocks: tuple[JsonObject, ...], content: str) -> None:
     result = Result(problem=problem("TOOL_FAILED", "no such file"), content=blocks)
     for spelled in (as_json(result), json.loads(encode(result))):
         assert (spelled["success"], spelled["content"]) == (False, content)

@@ -42,19 +42,19 @@ results = st.builds(
 
 @settings(max_examples=40)
 @given(result=results)
-def test_what_is_kept_comes_back(result: Result) -> None:
+def test_stored_result_round_trips(result: Result) -> None:
     back = stored_results.read(stored_results.spell(result).decode())
     assert back == result
     assert stored_results.spell(back) == stored_results.spell(result)
 
 
-def test_what_was_encoded_is_not_encoded_again() -> None:
+def test_encoded_data_is_reused() -> None:
     spelled = stored_results.spell(Result(data={"a": 1}, encoded=b'{"a":  1}'))
     assert b'{"a":  1}' in spelled
     assert stored_results.read(spelled.decode()).encoded == b'{"a":1}'
 
 
-def test_hints_come_back_with_what_they_were_reckoned_from() -> None:
+def test_stored_hints_keep_their_evidence() -> None:
     made = hints.created("card", "card_7", "hus", read="get-card", undo="remove-card", quality=0.9)
     back = stored_results.read(stored_results.spell(Result(data=7, hints=made)).decode()).hints
     assert back is not None

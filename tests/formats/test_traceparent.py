@@ -12,7 +12,7 @@ TRACE = "0af76519-16cd-43dd-8448-eb211c80319c"
 
 
 @pytest.mark.parametrize("sampled", [True, False])
-def test_the_call_is_the_parent_and_who_reads_it_finds_the_trace(sampled: bool) -> None:
+def test_traceparent_has_call_as_parent(sampled: bool) -> None:
     written = traceparent(a_call(id=CALL, origin=Origin(trace_id=TRACE, sampled=sampled)))
     assert written is not None
     found = joined(written)
@@ -23,10 +23,10 @@ def test_the_call_is_the_parent_and_who_reads_it_finds_the_trace(sampled: bool) 
 @pytest.mark.parametrize(
     "call, trace", [("call-1", TRACE), (CALL, "trace"), (CALL, ""), (CALL, TRACE.upper())]
 )
-def test_ids_that_are_not_ours_are_not_written(call: str, trace: str) -> None:
+def test_foreign_ids_are_not_written(call: str, trace: str) -> None:
     assert traceparent(a_call(id=call, origin=Origin(trace_id=trace))) is None
 
 
-def test_a_trace_of_nothing_is_none() -> None:
+def test_zero_trace_id_is_invalid() -> None:
     nothing = Origin(trace_id="00000000-0000-0000-0000-000000000000")
     assert traceparent(a_call(id=CALL, origin=nothing)) is None

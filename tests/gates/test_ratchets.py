@@ -32,7 +32,7 @@ def test_the_coverage_bar_never_falls() -> None:
     assert [text for (text,) in earlier("pyproject.toml") if coverage_bar(text) > bar] == []
 
 
-def test_the_open_list_only_shrinks() -> None:
+def test_open_requirements_only_shrink() -> None:
     files = (ledger.LEDGER_FILE, ledger.OPEN_FILE)
     now = state(*((ROOT / file).read_text() for file in files))
     assert [fault for then in earlier(*files) for fault in slack(state(*then), now)] == []

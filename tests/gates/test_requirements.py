@@ -7,13 +7,13 @@ from tests.requirements import LEDGER
 OPEN = ledger.open_ids((ROOT / ledger.OPEN_FILE).read_text())
 
 
-def test_every_behaviour_is_proved_or_openly_not_built_yet() -> None:
+def test_every_behaviour_has_a_test_or_is_listed_as_open() -> None:
     proofs = ledger.marked(path for path in python_files("tests") if path.name.startswith("test_"))
     found = ledger.faults(LEDGER.keys(), OPEN, proofs.keys())
     assert not found, "\n".join(found)
 
 
-def test_the_ledger_says_each_behaviour_in_a_sentence() -> None:
+def test_ledger_entries_are_sentences() -> None:
     assert [one for one, text in LEDGER.items() if not text.endswith(".") or len(text.split()) < 5] == []
 
 
@@ -26,7 +26,7 @@ def test_the_ledger_gate_can_fail() -> None:
     assert ledger.faults({"A1"}, ["A1", "A1"], set()) == ["A1: twice in the open list"]
 
 
-def test_marks_are_found_wherever_they_stand() -> None:
+def test_requirement_marks_are_found() -> None:
     text = (
         'pytestmark = [pytest.mark.requirement("Y1", "Y2")]\n'
         '@pytest.mark.requirement("Y3")\ndef test(): ...\n'

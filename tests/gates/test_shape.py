@@ -22,7 +22,7 @@ def test_public_class_names_are_unique() -> None:
     assert not found, "\n".join(found)
 
 
-def test_no_function_is_tangled() -> None:
+def test_function_complexity_is_bounded() -> None:
     found = shape.tangled(python_files())
     assert not found, "\n".join(found)
 

@@ -96,7 +96,7 @@ def lint_imports(folder: Path) -> subprocess.CompletedProcess[str]:
     )
 
 
-def test_an_empty_house_keeps_the_layers(tmp_path: Path) -> None:
+def test_empty_package_passes_the_layer_gate(tmp_path: Path) -> None:
     empty_house(tmp_path)
     done = lint_imports(tmp_path)
     assert done.returncode == 0, done.stdout

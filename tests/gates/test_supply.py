@@ -28,7 +28,7 @@ FLOORS = {"pip": "26", "setuptools": "78.1.1"}
 PATH_FILES = re.compile(r"(a1_coverage|distutils-precedence|_virtualenv|_?(_editable_impl_)?toolcrib)\.pth")
 
 
-def test_there_are_locks() -> None:
+def test_lock_files_exist() -> None:
     assert {lock.name for lock in locks.LOCKS} >= {
         "requirements.lock",
         "requirements-build.lock",
@@ -68,7 +68,7 @@ def test_there_is_one_kind_of_lock() -> None:
 
 @pytest.mark.parametrize("lock", [RUNTIME, DEVELOPMENT], ids=name_of)
 @pytest.mark.check(43)
-def test_floors_are_held(lock: Path) -> None:
+def test_minimum_versions_are_locked(lock: Path) -> None:
     locked = locks.versions(lock)
     wanted = [Requirement(text) for text in PROJECT["project"]["dependencies"]]
     low = [str(one) for one in wanted if not one.specifier.contains(locked[canonicalize_name(one.name)])]
@@ -76,7 +76,7 @@ def test_floors_are_held(lock: Path) -> None:
 
 
 @pytest.mark.check(43)
-def test_known_holes_stay_below_the_floors() -> None:
+def test_known_vulnerabilities_are_below_minimum_versions() -> None:
     tested = PROJECT["dependency-groups"]["test"]
     floors = {one.name: str(one.specifier) for one in map(Requirement, tested)}
     assert floors["starlette"] == ">=1.0.1"
@@ -111,7 +111,7 @@ def test_what_is_installed_is_what_was_locked() -> None:
 
 @pytest.mark.check(43)
 @pytest.mark.parametrize("lock", [BUILD, DEVELOPMENT], ids=name_of)
-def test_what_python_brought_along_is_replaced(lock: Path) -> None:
+def test_bundled_packages_are_replaced(lock: Path) -> None:
     locked = locks.versions(lock)
     assert {name: version(name) for name in SEEDS} == {name: locked[name] for name in SEEDS}
     assert {name: Version(locked[name]) >= Version(FLOORS[name]) for name in SEEDS} == dict.fromkeys(
@@ -120,7 +120,7 @@ def test_what_python_brought_along_is_replaced(lock: Path) -> None:
 
 
 @pytest.mark.check(43)
-def test_no_path_file_runs_code_unnoticed() -> None:
+def test_pth_files_run_no_unknown_code() -> None:
     found = {file.name for folder in site.getsitepackages() for file in Path(folder).glob("*.pth")}
     assert {name for name in found if not PATH_FILES.fullmatch(name)} == set()
 

@@ -9,7 +9,7 @@ from tests.gates.tree import ROOT, files, name_of, python_files
 
 
 @pytest.mark.check(19)
-def test_no_file_knows_the_machine_it_was_written_on() -> None:
+def test_no_file_contains_local_paths() -> None:
     found: list[str] = []
     for path in files():
         text = path.read_bytes().decode(errors="ignore")
@@ -18,7 +18,7 @@ def test_no_file_knows_the_machine_it_was_written_on() -> None:
 
 
 @pytest.mark.check(19)
-def test_no_source_file_opens_a_hole() -> None:
+def test_no_source_file_uses_unsafe_calls() -> None:
     sources = [(path.relative_to(ROOT), path.read_text()) for path in python_files("src")]
     assert [hole for path, text in sources for hole in words.holes(path, text)] == []
 

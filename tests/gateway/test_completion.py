@@ -80,7 +80,7 @@ def evidence_of(result: Result) -> Evidence:
     "seconds, told",
     [(0.25, 250.0), (0.0000014, 0.001), (0.0000015, 0.002), (2.0, 2000.0), (1234.5, 1234500.0)],
 )
-def test_a_result_says_when_by_what_and_how_long(seconds: float, told: float, clock: Clock) -> None:
+def test_metadata_has_time_version_and_duration(seconds: float, told: float, clock: Clock) -> None:
     clock.now = NOON + 0.0625
     tool = a_tool(version="1.4.2")
     made = Completion(Record().of).complete(Result(data=1, cached=True), tool, ORIGIN, seconds).metadata
@@ -98,7 +98,7 @@ def test_a_result_says_when_by_what_and_how_long(seconds: float, told: float, cl
     assert (made.execution_time, made.cached) == (told, True)
 
 
-def test_what_never_had_a_tool_has_no_version_and_nobody_is_asked_about_it(clock: Clock) -> None:
+def test_without_a_tool_the_record_is_not_read(clock: Clock) -> None:
     record = Record()
     result = completed(Result(problem=problem("NOT_FOUND", "…")), None, record)
     assert result.metadata is not None
@@ -119,13 +119,13 @@ def elsewhere(monkeypatch: pytest.MonkeyPatch) -> Generator[None]:
 
 
 @pytest.mark.usefixtures("elsewhere")
-def test_moments_are_told_in_utc_wherever_the_machine_is(clock: Clock) -> None:
+def test_timestamps_are_utc_in_any_time_zone(clock: Clock) -> None:
     metadata = completed(Result(data=1), a_tool()).metadata
     assert metadata is not None
     assert metadata.timestamp == "2030-03-17T17:46:40.000Z"
 
 
-def test_moments_go_on_within_a_second_and_into_the_next(clock: Clock) -> None:
+def test_timestamps_follow_the_clock(clock: Clock) -> None:
     completion = Completion(Record().of)
     told: list[str] = []
     for later in (0.0, 0.0, 0.25, 0.999, 1.0, 61.5, 0.5):
@@ -168,7 +168,7 @@ def test_moments_go_on_within_a_second_and_into_the_next(clock: Clock) -> None:
         (Result(ask=Ask(questions={})), "I need to know something first."),
     ],
 )
-def test_every_result_has_words_for_the_ear(result: Result, told: str) -> None:
+def test_every_result_has_a_spoken_message(result: Result, told: str) -> None:
     assert completed(result, a_tool()).message == told
 
 
@@ -190,12 +190,12 @@ def test_every_result_has_words_for_the_ear(result: Result, told: str) -> None:
         (SCHEMA, [], 0.5),
     ],
 )
-def test_completeness_is_how_many_of_its_fields_an_answer_has(schema: Any, data: Any, share: float) -> None:
+def test_completeness_is_the_share_of_schema_fields(schema: Any, data: Any, share: float) -> None:
     made = completed(Result(data=data), a_tool(output_schema=schema))
     assert evidence_of(made).completeness == share
 
 
-def test_an_answer_of_blocks_and_a_failure_are_not_measured_by_their_data() -> None:
+def test_completeness_of_blocks_and_failures() -> None:
     blocks = completed(Result(content=({"type": "text", "text": "hello"},)), a_tool())
     assert evidence_of(blocks).completeness == 1.0
     failed = completed(Result(problem=problem("TIMEOUT", "…")), a_tool(output_schema=SCHEMA))
@@ -216,7 +216,7 @@ def test_an_answer_of_blocks_and_a_failure_are_not_measured_by_their_data() -> N
         (None, 90_000.0, 0.0),
     ],
 )
-def test_freshness_is_what_is_left_of_the_time_an_answer_is_kept(
+def test_freshness_is_the_remaining_share_of_the_ttl(
     ttl: float | None, age: float, fresh: float, clock: Clock
 ) -> None:
     tool = a_tool(category="query", cache_ttl=ttl)
@@ -228,7 +228,7 @@ def test_freshness_is_what_is_left_of_the_time_an_answer_is_kept(
 
 
 @pytest.mark.requirement("E8")
-def test_a_tools_own_hints_stay_and_get_its_record() -> None:
+def test_hints_of_a_tool_are_kept_and_get_its_record() -> None:
     own = Hints(confidence=1.0, reasoning="Mine.", evidence=Evidence())
     made = completed(Result(data=1, hints=own), a_tool(), Record(past=(0.0, 0.0, 96)))
     assert hints_of(made).reasoning == "Mine."
@@ -237,7 +237,7 @@ def test_a_tools_own_hints_stay_and_get_its_record() -> None:
 
 
 @pytest.mark.requirement("E9")
-def test_what_followed_is_suggested_of_the_tools_the_caller_sees() -> None:
+def test_followers_are_suggested_if_visible() -> None:
     get, find = a_tool("cards:get"), a_tool("cards:find")
     known = Record(followers=(("cards:find", 0.6), ("cards:hidden", 0.4)))
     house = RelatedTools(TagIndex({"cards:find": find}), lambda _: True)
@@ -246,7 +246,7 @@ def test_what_followed_is_suggested_of_the_tools_the_caller_sees() -> None:
 
 
 @pytest.mark.requirement("E13")
-def test_of_a_tools_own_hints_too_the_replacement_is_named_only_to_those_who_see_it() -> None:
+def test_own_hints_hide_an_invisible_replacement() -> None:
     old = a_tool("cards:old", deprecated=Deprecation(since="1.0.0", replacement="cards:new"))
     new = a_tool("cards:new")
     own = Result(data=1, hints=Hints(confidence=1.0))
@@ -260,7 +260,7 @@ def test_of_a_tools_own_hints_too_the_replacement_is_named_only_to_those_who_see
 
 
 @pytest.mark.requirement("E8")
-def test_an_answer_that_is_old_empty_or_full_of_gaps_is_trusted_less() -> None:
+def test_old_empty_or_partial_answers_lower_confidence() -> None:
     schema: Any = {"type": "object", "required": ["a", "b"], "properties": {"a": {}, "b": {}}}
     tool = a_tool(category="query", output_schema=schema, cache_ttl=100.0)
     completion = Completion(lambda _tool: (1.0, 0.0, 50))
@@ -288,7 +288,7 @@ def test_an_answer_that_is_old_empty_or_full_of_gaps_is_trusted_less() -> None:
         ("db.internal.example refused", CODES["TOOL_FAILED"].speak),
     ],
 )
-def test_a_tools_own_words_are_spoken_where_they_can_be(said: str, spoken: str) -> None:
+def test_speakable_tool_error_is_the_message(said: str, spoken: str) -> None:
     completion = Completion(lambda _tool: (1.0, 0.0, 0))
     trouble = problem("TOOL_FAILED", said, tool_code="LOCKED")
     assert completion.complete(Result(problem=trouble), a_tool(), Origin(), 0.1).message == spoken

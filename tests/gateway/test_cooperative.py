@@ -65,7 +65,7 @@ async def turns_beside(stop: anyio.Event) -> int:
     return turns
 
 
-async def test_others_have_their_turn_where_it_takes_long() -> None:
+async def test_long_work_yields_to_the_event_loop() -> None:
     for turn, least, most in ((-1.0, 100 // cooperative.BITE, 100), (1e9, 0, 2)):
         turns, done = list[int](), anyio.Event()
 
@@ -79,7 +79,7 @@ async def test_others_have_their_turn_where_it_takes_long() -> None:
         assert least <= turns[0] <= most
 
 
-async def test_rules_are_asked_once_whatever_is_made_of_the_list() -> None:
+async def test_policy_runs_once_per_list() -> None:
     rule = Moody()
     door = gateway(rule)
     assert await door.seen(a_caller()) is door.tools(a_caller()) is door.search(a_caller(), " ")
@@ -96,7 +96,7 @@ async def test_rules_are_asked_once_whatever_is_made_of_the_list() -> None:
 
 
 @pytest.mark.usefixtures("slow")
-async def test_whose_audience_changes_meanwhile_is_given_no_mixed_list() -> None:
+async def test_audience_change_gives_no_mixed_list() -> None:
     rule = Moody()
     door = gateway(rule)
 
@@ -112,7 +112,7 @@ async def test_whose_audience_changes_meanwhile_is_given_no_mixed_list() -> None
     assert len(await door.seen(a_caller())) == len(door.tools(a_caller())) == len(TOOLS)
 
 
-def test_lists_are_kept_while_there_is_room(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rendered_lists_are_cached_up_to_a_bound(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(door_module, "_MOST_BYTES", 250)
     monkeypatch.setattr(door_module, "_SHARE", 50)
     house, made = gateway(Moody()), list[str]()

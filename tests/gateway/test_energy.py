@@ -12,7 +12,7 @@ from toolcrib.store.shared import open_shared
 pytestmark = [pytest.mark.anyio, pytest.mark.requirement("F5")]
 
 
-async def test_a_crossing_is_told_down_and_up() -> None:
+async def test_band_changes_are_reported_both_ways() -> None:
     meter = EnergyMeter(open_shared("memory"), EnergyAllowance(start=100, recover=2_000))
     told: list[str] = []
     meter.listen(told.append)
@@ -25,7 +25,7 @@ async def test_a_crossing_is_told_down_and_up() -> None:
     meter.close()
 
 
-async def test_nobody_falls_below_the_floor_and_each_has_its_own() -> None:
+async def test_energy_is_per_user_with_a_floor() -> None:
     meter = EnergyMeter(open_shared("memory"), EnergyAllowance(start=100, recover=0))
     for _ in range(50):
         await meter.take("key:a", 10)
@@ -36,7 +36,7 @@ async def test_nobody_falls_below_the_floor_and_each_has_its_own() -> None:
     meter.close()
 
 
-async def test_it_comes_back_by_itself_and_never_over_the_top() -> None:
+async def test_energy_recovers_up_to_its_start() -> None:
     meter = EnergyMeter(open_shared("memory"), EnergyAllowance(start=100, recover=1))
     await meter.take("key:a", 30)
     wait = meter.seconds_to("key:a", 100)
@@ -46,7 +46,7 @@ async def test_it_comes_back_by_itself_and_never_over_the_top() -> None:
     meter.close()
 
 
-async def test_what_comes_back_too_slowly_to_be_seen_is_not_waited_for() -> None:
+async def test_slow_recovery_schedules_no_timer() -> None:
     meter = EnergyMeter(open_shared("memory"), EnergyAllowance(start=100, recover=1e-15))
     await meter.take("key:a", 50)
     assert meter.level("key:a") == 50, "the edge of a band"
@@ -55,7 +55,7 @@ async def test_what_comes_back_too_slowly_to_be_seen_is_not_waited_for() -> None
     meter.close()
 
 
-async def test_nobody_is_waited_for_once_it_is_over() -> None:
+async def test_close_cancels_the_timers() -> None:
     meter = EnergyMeter(open_shared("memory"), EnergyAllowance(start=100, recover=1))
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(meter.run)

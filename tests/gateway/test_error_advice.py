@@ -23,7 +23,7 @@ NEW = ToolRecord()
 
 @pytest.mark.requirement("E9", "E11")
 @pytest.mark.parametrize("code", sorted(CODES))
-def test_every_problem_has_a_correction_with_a_sentence(code: str) -> None:
+def test_every_error_code_has_a_correction(code: str) -> None:
     action = after(problem(code, "…"), None)
     assert action.category == "correction"
     assert action.description is not None
@@ -35,15 +35,13 @@ def test_every_problem_has_a_correction_with_a_sentence(code: str) -> None:
     "code, action, priority",
     [("NOT_FOUND", "check-address", "high"), ("TOOL_NOT_FOUND", "list-tools", "high")],
 )
-def test_what_leads_nowhere_is_told_from_a_tool_there_is_none_of(
-    code: str, action: str, priority: str
-) -> None:
+def test_not_found_and_tool_not_found_differ(code: str, action: str, priority: str) -> None:
     found = after(problem(code, "…"), GET)
     assert (found.action, found.priority, found.data) == (action, priority, None)
 
 
 @pytest.mark.requirement("E9")
-def test_who_got_the_arguments_wrong_is_shown_some_that_are_right() -> None:
+def test_invalid_arguments_show_an_example() -> None:
     wrong = problem("INVALID_ARGUMENTS", "…")
     assert after(wrong, GET) == NextAction(
         action="correct-arguments",
@@ -57,7 +55,7 @@ def test_who_got_the_arguments_wrong_is_shown_some_that_are_right() -> None:
     assert hints.suggested_next_actions == (after(wrong, GET),)
 
 
-def test_only_an_unknown_outcome_is_looked_into_before_a_second_try() -> None:
+def test_only_unknown_outcome_needs_a_check_first() -> None:
     (first,) = before(problem("OUTCOME_UNKNOWN", "…"))
     assert (first.action, first.depends_on, first.type) == ("call-again", ("check-outcome",), "required")
     assert before(problem("TIMEOUT", "…")) == ()
@@ -65,7 +63,7 @@ def test_only_an_unknown_outcome_is_looked_into_before_a_second_try() -> None:
 
 
 @pytest.mark.requirement("E13")
-def test_the_tool_to_go_over_to_is_suggested_by_its_own_name() -> None:
+def test_replacement_is_suggested_by_full_name() -> None:
     gone = Deprecation(since="1.0.0", replacement="cards:v2:get_card")
     assert instead(a_tool("cards:old", deprecated=gone)) == NextAction(
         action="use-replacement",

@@ -58,7 +58,7 @@ def hints_of(result: Result) -> Hints:
     return result.hints
 
 
-def test_alike_answers_share_their_hints_and_unlike_ones_do_not(clock: WallClock) -> None:
+def test_equal_outcomes_share_cached_hints(clock: WallClock) -> None:
     record = Record(past=(1.0, 0.05, 3))
     completion = Completion(record.of, record.followers)
     tool = a_tool(category="query", output_schema=SCHEMA, cache_ttl=100.0, response_time="fast")
@@ -95,7 +95,7 @@ def test_alike_answers_share_their_hints_and_unlike_ones_do_not(clock: WallClock
 
 
 @pytest.mark.requirement("E9")
-def test_hints_change_where_a_record_first_says_something() -> None:
+def test_hints_change_when_the_record_becomes_significant() -> None:
     record = Record()
     completion = Completion(record.of, record.followers)
     tool = a_tool(response_time="fast")
@@ -116,7 +116,7 @@ def test_hints_change_where_a_record_first_says_something() -> None:
 
 
 @pytest.mark.requirement("E9")
-def test_a_promise_is_broken_above_its_bound_and_not_at_it() -> None:
+def test_promise_is_broken_only_above_its_bound() -> None:
     record = Record()
     completion = Completion(record.of, record.followers)
     tool = a_tool(response_time="medium")
@@ -126,7 +126,7 @@ def test_a_promise_is_broken_above_its_bound_and_not_at_it() -> None:
 
 
 @pytest.mark.requirement("E8")
-def test_the_more_calls_went_well_the_more_it_is_trusted_and_then_it_is_all_the_same() -> None:
+def test_long_records_share_cached_hints() -> None:
     record = Record()
     completion = Completion(record.of, record.followers)
     tool = a_tool()
@@ -142,7 +142,7 @@ def test_the_more_calls_went_well_the_more_it_is_trusted_and_then_it_is_all_the_
     assert made(10_000, 0.501) is not made(10_000, 0.51)
 
 
-def test_what_is_kept_of_a_tool_is_bounded_and_a_changed_tool_starts_afresh(
+def test_hint_cache_is_bounded_and_per_definition(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("toolcrib.gateway.hint_cache._MOST_KEPT", 2)
@@ -164,7 +164,7 @@ def test_what_is_kept_of_a_tool_is_bounded_and_a_changed_tool_starts_afresh(
     assert made(None, tool) is not again
 
 
-def test_prepared_hints_are_used_again_and_forgotten_with_the_catalog() -> None:
+def test_hints_are_reused_until_forget() -> None:
     completion, tool = Completion(lambda _tool: (1.0, 0.0, 0)), a_tool()
     first, again = (completion.complete(Result(data={}), tool, Origin(), 0.1).hints for _ in range(2))
     assert first is again

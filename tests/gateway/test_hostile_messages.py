@@ -32,7 +32,7 @@ async def refused(desk: Desk, format: str, message: dict[str, Any]) -> Refused:
 
 
 @pytest.mark.parametrize("format", PROVIDERS)
-async def test_half_a_character_in_a_name_is_refused_before_anything_is_done(desk: Desk, format: str) -> None:
+async def test_lone_surrogate_in_a_name_is_refused(desk: Desk, format: str) -> None:
     calls = [said("a", "write"), said("b", "\ud800")]
     several = DIALOGUES[format].parallel
     error = await refused(desk, format, DIALOGUES[format].asks(calls if several else calls[1:]))
@@ -42,12 +42,12 @@ async def test_half_a_character_in_a_name_is_refused_before_anything_is_done(des
 
 
 @pytest.mark.parametrize("id", ["\ud800", "x" * 100_000], ids=["half", "endless"])
-async def test_an_id_that_cannot_be_said_again_is_refused(desk: Desk, id: str) -> None:
+async def test_id_that_cannot_be_encoded_is_refused(desk: Desk, id: str) -> None:
     error = await refused(desk, "gemini_live", DIALOGUES["gemini_live"].asks([said(id, "write")]))
     assert error.problem.path == "message.toolCall.functionCalls[0].id"
 
 
-async def test_a_message_of_thousands_of_calls_is_refused(desk: Desk) -> None:
+async def test_message_with_too_many_calls_is_refused(desk: Desk) -> None:
     message = DIALOGUES["anthropic"].asks([said(str(each), "write") for each in range(3_000)])
     error = await refused(desk, "anthropic", message)
     assert "3,000 calls" in error.problem.message

@@ -22,7 +22,7 @@ def code(result: Result) -> str | None:
     return None if result.problem is None else result.problem.code
 
 
-async def test_a_question_is_the_answer_and_the_same_call_with_the_answer_goes_on() -> None:
+async def test_answered_question_resumes_the_call() -> None:
     async with booth() as open_:
         asked = await open_.say()
         assert asked.ask is not None
@@ -38,7 +38,7 @@ async def test_a_question_is_the_answer_and_the_same_call_with_the_answer_goes_o
         assert (len(open_.calls), open_.ends) == (1, ["success"])
 
 
-async def test_what_the_caller_says_it_can_be_asked_reaches_the_source() -> None:
+async def test_elicitation_capabilities_reach_the_source() -> None:
     async with booth(echo) as open_:
         await open_.say(capabilities={"sampling": {}}, level="info")
         channel = open_.calls[0].channel
@@ -51,19 +51,19 @@ async def test_what_the_caller_says_it_can_be_asked_reaches_the_source() -> None
 
 
 @pytest.mark.parametrize("capabilities", [{}, {"extensions": {}}])
-async def test_a_caller_that_can_be_asked_nothing_has_no_channel(capabilities: JsonObject) -> None:
+async def test_caller_without_elicitation_has_no_channel(capabilities: JsonObject) -> None:
     async with booth(echo) as open_:
         assert (await open_.say(capabilities=capabilities)).data == {"day": 1}
         assert open_.calls[0].channel is None
 
 
-async def test_a_function_has_no_channel_as_it_has_no_way_to_ask() -> None:
+async def test_functions_have_no_channel() -> None:
     async with booth(echo, family="function") as open_:
         await open_.say()
         assert open_.calls[0].channel is None
 
 
-async def test_a_caller_may_be_told_things_and_asked_nothing() -> None:
+async def test_notify_only_channel() -> None:
     told: list[JsonObject] = []
 
     async def hear(params: JsonObject) -> None:
@@ -81,7 +81,7 @@ async def test_a_caller_may_be_told_things_and_asked_nothing() -> None:
         assert (result.data, told) == (-32601, [{"level": "info", "data": "here"}])
 
 
-async def test_a_refused_call_is_refused_as_ever() -> None:
+async def test_refusal_is_returned_unchanged() -> None:
     async with booth() as open_:
         assert code(await open_.say(name="fake:nothing")) == "TOOL_NOT_FOUND"
         assert open_.recordings.refusals == ["TOOL_NOT_FOUND"]
@@ -93,7 +93,7 @@ async def test_a_refused_call_is_refused_as_ever() -> None:
 # --- coming back ---
 
 
-async def test_where_an_answer_is_missing_the_same_is_asked_again() -> None:
+async def test_missing_answer_repeats_the_question() -> None:
     async with booth() as open_:
         state = state_of(await open_.say())
         for answers in (None, {}, {"q2": YES}, {"q1": None}):
@@ -113,7 +113,7 @@ async def test_an_answer_must_be_an_object() -> None:
         assert (await open_.say(state, {"q1": YES})).data == YES
 
 
-async def test_a_state_is_good_for_one_answer() -> None:
+async def test_state_can_be_used_once() -> None:
     async def twice(call: Call) -> Result:
         assert call.channel is not None
         first = await call.channel.ask("elicitation/create", form("First?"))
@@ -132,7 +132,7 @@ async def test_a_state_is_good_for_one_answer() -> None:
         assert code(await open_.say(second.ask.state, {"q2": YES})) == "INVALID_REQUEST"
 
 
-async def test_of_two_who_answer_at_once_one_wins() -> None:
+async def test_one_of_two_concurrent_answers_wins() -> None:
     async with booth() as open_:
         state, ended = state_of(await open_.say()), list[Result]()
 
@@ -145,7 +145,7 @@ async def test_of_two_who_answer_at_once_one_wins() -> None:
         assert {code(each) for each in ended} == {None, "INVALID_REQUEST"}
 
 
-async def test_a_state_is_of_use_to_nobody_else_and_for_nothing_else() -> None:
+async def test_state_is_bound_to_caller_and_call() -> None:
     async with booth() as open_:
         state = state_of(await open_.say())
         me = a_caller()
@@ -164,7 +164,7 @@ async def test_a_state_is_of_use_to_nobody_else_and_for_nothing_else() -> None:
         assert (await open_.say(state, {"q1": YES}, name="book")).data == YES
 
 
-async def test_questions_that_wait_together_are_asked_together() -> None:
+async def test_pending_questions_are_sent_together() -> None:
     said: dict[str, JsonObject] = {}
 
     async def both(call: Call) -> Result:
@@ -191,7 +191,7 @@ async def test_questions_that_wait_together_are_asked_together() -> None:
         assert said == {"row": {"row": 4}, "column": {"column": "A"}}
 
 
-async def test_a_question_that_comes_while_another_is_out_is_asked_after_it() -> None:
+async def test_later_question_waits_for_the_next_round() -> None:
     out = anyio.Event()
 
     async def later(call: Call) -> Result:
@@ -217,7 +217,7 @@ async def test_a_question_that_comes_while_another_is_out_is_asked_after_it() ->
         assert (await open_.say(second.ask.state, {"q2": {"n": 2}})).data == [{"n": 1}, {"n": 2}]
 
 
-async def test_a_question_taken_back_needs_no_answer() -> None:
+async def test_withdrawn_question_needs_no_answer() -> None:
     async def impatient(call: Call) -> Result:
         assert call.channel is not None
         with anyio.move_on_after(0.02):
@@ -249,7 +249,7 @@ async def test_a_question_taken_back_needs_no_answer() -> None:
         ({"sampling": {}}, "sampling/createMessage", {"messages": []}, None),
     ],
 )
-async def test_a_caller_is_asked_only_what_it_said_it_can_be(
+async def test_caller_gets_only_supported_questions(
     capabilities: JsonObject, method: str, params: JsonObject, code: int | None
 ) -> None:
     async def ask(call: Call) -> Result:
@@ -268,7 +268,7 @@ async def test_a_caller_is_asked_only_what_it_said_it_can_be(
 # --- what is told meanwhile ---
 
 
-async def test_progress_and_messages_go_to_the_request_that_waits() -> None:
+async def test_progress_and_logs_go_to_the_waiting_request() -> None:
     heard: list[str] = []
 
     async def talk(call: Call) -> Result:
@@ -312,7 +312,7 @@ async def test_progress_and_messages_go_to_the_request_that_waits() -> None:
 
 
 @pytest.mark.parametrize("capabilities", [FORMS, {}])
-async def test_what_a_source_wants_remembered_is_sealed_and_comes_back_to_it(
+async def test_source_state_is_signed_and_returned(
     capabilities: JsonObject,
 ) -> None:
     async def login(call: Call) -> Result:
@@ -330,7 +330,7 @@ async def test_what_a_source_wants_remembered_is_sealed_and_comes_back_to_it(
         assert here.ends == ["success"]
 
 
-async def test_a_source_that_wants_nothing_remembered_gets_its_answers_back() -> None:
+async def test_stateless_source_gets_the_answers() -> None:
     async def ask(call: Call) -> Result:
         questions = MODERN.questions
         return Result(data=dict(call.answers)) if call.answers else Result(ask=Ask(questions=questions))
@@ -340,7 +340,7 @@ async def test_a_source_that_wants_nothing_remembered_gets_its_answers_back() ->
         assert (await open_.say(answers={"login": YES})).data == {"login": YES}
 
 
-async def test_more_than_can_be_sealed_is_not_passed_on() -> None:
+async def test_state_over_the_limit_is_refused() -> None:
     async def ask(_call: Call) -> Result:
         return Result(ask=Ask(questions=MODERN.questions, state="x" * 70_000))
 
@@ -349,7 +349,7 @@ async def test_more_than_can_be_sealed_is_not_passed_on() -> None:
         assert (code(result), result.ask) == ("RESULT_TOO_LARGE", None)
 
 
-async def test_a_call_may_ask_in_both_ways() -> None:
+async def test_call_may_use_channel_and_result_questions() -> None:
     async def ask(call: Call) -> Result:
         if call.state:
             return Result(data="in")

@@ -23,7 +23,9 @@ def prompts(**lists: list[str]) -> PromptIndex:
 
 
 @given(NAMES, NAMES, NAMES, st.sampled_from(["flat", "safe", "qualified"]))
-def test_what_is_listed_leads_back(one: list[str], two: list[str], three: list[str], style: str) -> None:
+def test_listed_name_resolves_to_its_source(
+    one: list[str], two: list[str], three: list[str], style: str
+) -> None:
     there = prompts(a=one, a_b=two, b=three)
     owners = [(source, name) for source, names in (("a", one), ("a_b", two), ("b", three)) for name in names]
     listed = there.listed(style)
@@ -42,7 +44,7 @@ def test_what_is_listed_leads_back(one: list[str], two: list[str], three: list[s
         ("qualified", ["git:review-code", "git:greet", "hub:greet"]),
     ],
 )
-def test_a_style_gives_names(style: str, names: list[str]) -> None:
+def test_prompt_names_per_style(style: str, names: list[str]) -> None:
     there = prompts(git=["review-code", "greet"], hub=["greet"])
     assert [each["name"] for each in there.listed(style)] == names
 
@@ -51,13 +53,13 @@ def test_a_style_gives_names(style: str, names: list[str]) -> None:
 @pytest.mark.parametrize(
     "name", ["git:review-code", "mcp_git_review_code", "review-code", "Review_Code", "MCP-git-review-code"]
 )
-def test_any_of_its_names_will_do(name: str) -> None:
+def test_every_name_of_a_prompt_resolves(name: str) -> None:
     found = prompts(git=["review-code", "greet"], hub=["greet"]).find(name)
     assert found is not None
     assert (found.holding.source, found.name) == ("git", "review-code")
 
 
-def test_a_name_that_may_mean_several_is_refused() -> None:
+def test_ambiguous_name_is_refused() -> None:
     there = prompts(git=["greet"], hub=["greet"])
     with pytest.raises(Refused, match="may mean git:greet, hub:greet"):
         there.find("greet")
@@ -65,7 +67,7 @@ def test_a_name_that_may_mean_several_is_refused() -> None:
     assert there.near("git:gret")[0] == "git:greet"
 
 
-def test_a_mark_tells_lists_apart() -> None:
+def test_fingerprint_differs_between_lists() -> None:
     assert prompts(a=["x"]).mark("safe") == prompts(a=["x"]).mark("safe")
     assert (
         len({prompts(a=["x"]).mark("safe"), prompts(a=["x"]).mark("flat"), prompts(a=["y"]).mark("safe")})

@@ -67,7 +67,7 @@ async def alongside(work: Callable[[], Awaitable[None]], desk: Desk, *calls: Any
 
 
 @pytest.mark.parametrize("format", NUMBERED)
-async def test_every_provider_is_answered_in_its_own_words(format: str) -> None:
+async def test_every_provider_gets_replies_in_its_format(format: str) -> None:
     desk = Desk(a_tool("x:echo"), work=echo)
     (reply,) = await desk.replies(said("call_1", city="Málaga ☂"), format=format)
     assert (reply.id, reply.failed) == ("call_1", False)
@@ -76,7 +76,7 @@ async def test_every_provider_is_answered_in_its_own_words(format: str) -> None:
 
 
 @pytest.mark.parametrize("format", [name for name in NUMBERED if DIALOGUES[name].parallel])
-async def test_parallel_calls_are_all_answered_in_the_order_they_were_asked(format: str) -> None:
+async def test_parallel_calls_are_answered_in_order(format: str) -> None:
     desk = Desk(a_tool("x:echo", category="query"), work=echo)
     calls = [said(f"call_{place}", n=place) for place in range(20)]
     replies = await desk.replies(*calls, format=format)
@@ -84,7 +84,7 @@ async def test_parallel_calls_are_all_answered_in_the_order_they_were_asked(form
     assert not any(each.failed for each in replies)
 
 
-async def test_one_reply_a_call_whatever_happens() -> None:
+async def test_one_reply_per_call_for_every_outcome() -> None:
     async def work(call: Call) -> Result:
         match call.arguments["n"]:
             case "raises":
@@ -123,7 +123,7 @@ async def test_one_reply_a_call_whatever_happens() -> None:
     assert desk.connection.running == 0
 
 
-async def test_a_fault_of_ours_costs_one_reply_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_internal_error_affects_one_reply(monkeypatch: pytest.MonkeyPatch) -> None:
     desk = Desk(a_tool("x:echo"), a_tool("x:odd"), work=echo)
     asked = desk.gateway.call
 
@@ -137,7 +137,7 @@ async def test_a_fault_of_ours_costs_one_reply_alone(monkeypatch: pytest.MonkeyP
     assert (code(first), code(second)) == (None, "EXECUTION_ERROR")
 
 
-async def test_arguments_that_cannot_be_read_are_told_where() -> None:
+async def test_unreadable_arguments_name_their_path() -> None:
     desk = Desk(a_tool("x:echo"), work=echo)
     message = DIALOGUES["deepgram"].asks([said("a"), said("b")])
     message["functions"][0]["arguments"] = '{"city": '
@@ -157,14 +157,14 @@ async def test_arguments_that_cannot_be_read_are_told_where() -> None:
         ({"large": 1 << 80}, "INVALID_ARGUMENTS"),
     ],
 )
-async def test_arguments_have_bounds(arguments: dict[str, Any], expected: str) -> None:
+async def test_arguments_are_bounded(arguments: dict[str, Any], expected: str) -> None:
     desk = Desk(a_tool("x:echo"), work=echo)
     (reply,) = await desk.replies(said("a", **arguments))
     assert code(reply) == expected
     assert desk.calls == []
 
 
-async def test_no_arguments_are_none() -> None:
+async def test_absent_arguments_are_empty() -> None:
     desk = Desk(a_tool("x:echo"), work=echo)
     for place, given in enumerate(("", "{}", None)):
         message = DIALOGUES["deepgram"].asks([said(f"call_{place}")])
@@ -174,13 +174,13 @@ async def test_no_arguments_are_none() -> None:
     assert [each.arguments for each in desk.calls] == [{}, {}, {}]
 
 
-async def test_a_message_without_calls_has_no_answer() -> None:
+async def test_message_without_calls_gets_no_reply() -> None:
     desk = Desk(a_tool("x:echo"), work=echo)
     turn = await desk.turn()
     assert (turn.messages, turn.silent, turn.follow_ups) == ([], False, ())
 
 
-async def test_what_is_no_message_of_the_providers_is_refused_whole() -> None:
+async def test_invalid_provider_message_is_refused() -> None:
     desk = Desk(a_tool("x:echo"), work=echo)
     for message, name, path in (({}, "morse", "format"), ({"content": 5}, "anthropic", "message.content")):
         with pytest.raises(Refused) as refused:
@@ -192,7 +192,7 @@ async def test_what_is_no_message_of_the_providers_is_refused_whole() -> None:
 # --- in which order ---
 
 
-async def test_reads_run_side_by_side_and_changes_of_one_source_in_order() -> None:
+async def test_queries_run_in_parallel_and_mutations_in_order() -> None:
     gate = Gate()
     desk = Desk(READ, WRITE, a_tool("y:change"), work=gate)
     calls = [
@@ -212,7 +212,7 @@ async def test_reads_run_side_by_side_and_changes_of_one_source_in_order() -> No
     assert gate.begun[-1] == "second"
 
 
-async def test_changes_keep_their_order_over_messages_and_when_one_is_taken_back() -> None:
+async def test_mutations_stay_in_order_across_messages() -> None:
     gate = Gate()
     desk = Desk(WRITE, work=gate)
     deepgram = DIALOGUES["deepgram"]
@@ -229,7 +229,7 @@ async def test_changes_keep_their_order_over_messages_and_when_one_is_taken_back
     assert (gate.begun, gate.ended, gate.cancelled) == (["a", "c"], ["a", "c"], [])
 
 
-async def test_a_failed_change_does_not_hold_up_the_next() -> None:
+async def test_failed_mutation_does_not_block_the_next() -> None:
     async def work(call: Call) -> Result:
         if call.arguments["n"] == 1:
             raise Failed("TOOL_FAILED", "no")
@@ -242,7 +242,7 @@ async def test_a_failed_change_does_not_hold_up_the_next() -> None:
 # --- how long ---
 
 
-async def test_each_call_has_the_deadline_for_itself() -> None:
+async def test_each_call_has_its_own_deadline() -> None:
     gate = Gate()
     gate.open("quick")
     desk = Desk(READ, WRITE, work=gate)
@@ -263,7 +263,7 @@ async def test_each_call_has_the_deadline_for_itself() -> None:
     assert "behind it" not in gate.begun
 
 
-async def test_so_many_calls_and_no_more() -> None:
+async def test_calls_per_message_are_bounded() -> None:
     desk = Desk(READ, work=echo, most_calls=3)
     replies = await desk.replies(*(said(str(n), "look") for n in range(5)))
     assert [code(each) for each in replies] == [None, None, None, "OVERLOADED", "OVERLOADED"]
@@ -271,7 +271,7 @@ async def test_so_many_calls_and_no_more() -> None:
     assert code((await desk.replies(said("later", "look")))[0]) is None
 
 
-async def test_who_leaves_takes_the_calls_along() -> None:
+async def test_disconnect_cancels_the_calls() -> None:
     gate = Gate()
     desk = Desk(READ, WRITE, work=gate)
     async with anyio.create_task_group() as tasks:
@@ -288,7 +288,7 @@ async def test_who_leaves_takes_the_calls_along() -> None:
 
 
 @pytest.mark.parametrize("format", [name for name in NUMBERED if DIALOGUES[name].cancels])
-async def test_a_call_that_is_taken_back_ends_and_has_no_reply(format: str) -> None:
+async def test_cancelled_call_ends_without_reply(format: str) -> None:
     gate, dialogue = Gate(), DIALOGUES[format]
     desk = Desk(READ, work=gate)
     names = ("a", "b") if dialogue.parallel else ("b",)
@@ -304,7 +304,7 @@ async def test_a_call_that_is_taken_back_ends_and_has_no_reply(format: str) -> N
     assert gate.cancelled == ["b"]
 
 
-async def test_a_call_is_taken_back_after_it_has_ended_and_before_it_came() -> None:
+async def test_cancellation_after_the_end_and_before_the_call() -> None:
     gate = Gate()
     desk = Desk(READ, work=gate)
 
@@ -321,7 +321,7 @@ async def test_a_call_is_taken_back_after_it_has_ended_and_before_it_came() -> N
     assert "early" not in gate.begun
 
 
-async def test_a_call_that_is_said_again_is_not_made_again() -> None:
+async def test_repeated_call_id_runs_once() -> None:
     desk = Desk(READ, work=echo)
     assert len(await desk.replies(said("a", "look"), said("a", "look"))) == 2
     assert await desk.replies(said("a", "look")) == []
@@ -331,7 +331,7 @@ async def test_a_call_that_is_said_again_is_not_made_again() -> None:
     assert len(await desk.replies(said("a", "look"))) == 1
 
 
-async def test_a_connection_that_is_closed_ends_what_runs() -> None:
+async def test_close_ends_running_calls() -> None:
     gate = Gate()
     desk = Desk(READ, work=gate)
 
@@ -347,7 +347,7 @@ async def test_a_connection_that_is_closed_ends_what_runs() -> None:
 
 
 @pytest.mark.requirement("G4")
-async def test_one_tool_that_wants_silence_silences_the_turn() -> None:
+async def test_silent_tool_silences_the_turn() -> None:
     async def work(call: Call) -> Result:
         n = call.arguments["n"]
         return Result(data=n, voice=Voice(suppress=n == "b", follow_ups=("Again?", f"{n}?")))
@@ -361,7 +361,7 @@ async def test_one_tool_that_wants_silence_silences_the_turn() -> None:
     assert not (await desk.turn(said("c", "look", n="c"))).silent
 
 
-async def test_the_calls_of_a_message_share_a_trace_and_who_asks_hears_of_progress() -> None:
+async def test_calls_of_a_message_share_trace_and_progress() -> None:
     heard: list[Progress] = []
 
     async def report(progress: Progress) -> None:

@@ -43,7 +43,7 @@ MAIL = _tool("mail:send", "mail", category="mutation")
 
 
 @pytest.mark.requirement("E9")
-def test_what_shares_most_tags_comes_first_and_shows_an_example() -> None:
+def test_most_shared_tags_come_first_with_example() -> None:
     near = seeing(CARD, DECK, TWIN, MAIL).of(CARD, ())
     assert [each.tool for each in near] == [TWIN, DECK]
     action = next_actions(near)[0]
@@ -53,7 +53,7 @@ def test_what_shares_most_tags_comes_first_and_shows_an_example() -> None:
 
 
 @pytest.mark.requirement("E9")
-def test_what_followed_in_the_past_comes_first_and_only_if_it_can_be_seen() -> None:
+def test_visible_followers_come_first() -> None:
     followers = (("mail:send", 0.8), ("secret:tool", 0.2))
     near = seeing(CARD, DECK, MAIL).of(CARD, followers)
     assert [each.tool for each in near] == [MAIL, DECK]
@@ -63,7 +63,7 @@ def test_what_followed_in_the_past_comes_first_and_only_if_it_can_be_seen() -> N
 
 
 @pytest.mark.requirement("E9")
-def test_what_changes_something_is_never_suggested_for_its_tags_alone() -> None:
+def test_mutations_are_not_suggested_by_tags_alone() -> None:
     near = seeing(CARD, DELETE).of(CARD, ())
     assert [each.id for each in related(near)] == [DELETE.name]
     assert next_actions(near) == ()
@@ -71,7 +71,7 @@ def test_what_changes_something_is_never_suggested_for_its_tags_alone() -> None:
     assert [each.action for each in next_actions(followed)] == ["delete-card"]
 
 
-def test_tools_on_their_way_out_down_or_changed_are_not_suggested() -> None:
+def test_deprecated_down_or_changed_tools_are_excluded() -> None:
     gone = _tool("cards:old", "cards", deprecated=Deprecation(since="1.0.0"))
     down = _tool("cards:down", "cards", degraded=True)
     changed = _tool("cards:changed", "cards", changed="notify")
@@ -79,14 +79,14 @@ def test_tools_on_their_way_out_down_or_changed_are_not_suggested() -> None:
     assert near == ()
 
 
-def test_an_example_that_is_too_long_to_travel_is_left_out() -> None:
+def test_too_long_example_is_left_out() -> None:
     long = a_tool(examples=(Example(description="…", params={"text": "x" * 600}),))
     assert example_of(long) is None
     assert example_of(a_tool()) is None
     assert example_of(CARD) == {"id": 1}
 
 
-def test_actions_are_spelled_in_kebab_case() -> None:
+def test_action_names_are_kebab_case() -> None:
     assert kebab("get_Current.time/now") == "get-current-time-now"
     assert kebab("  Say \u201chello\u201d! ") == "say-hello"
     assert kebab("\u4f60\u597d") == "call-tool"
@@ -106,7 +106,7 @@ def _seeing_all(*tools: Tool) -> RelatedTools:
     return RelatedTools(TagIndex({tool.name: tool for tool in tools}), lambda _: True)
 
 
-def test_relevance_is_the_share_of_tags_that_both_have_in_hundredths() -> None:
+def test_relevance_is_the_rounded_share_of_common_tags() -> None:
     third = _tagged("cards:third", "cards", "a")
     half = _tagged("cards:half", "cards")
     whole = _tagged("cards:whole", "content", "cards")
@@ -118,17 +118,17 @@ def test_relevance_is_the_share_of_tags_that_both_have_in_hundredths() -> None:
     )
 
 
-def test_a_tool_whose_tags_nobody_shares_is_alone() -> None:
+def test_tool_with_unique_tags_has_no_related_tools() -> None:
     assert _seeing_all(_tagged("mail:send", "mail")).of(GET, ()) == ()
 
 
-def test_of_a_tag_that_very_many_have_the_first_are_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_candidates_per_tag_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("toolcrib.gateway.related_tools._LOOKED_AT", 2)
     first, second, third = (_tagged(f"cards:{number}", "cards") for number in range(3))
     assert [each.tool for each in _seeing_all(first, second, third).of(GET, ())] == [first, second]
 
 
-def test_there_are_four_at_most_and_those_that_followed_come_before_the_rest() -> None:
+def test_at_most_four_with_followers_first() -> None:
     alike = [_tagged(f"cards:{number}", "cards") for number in range(6)]
     followed = [a_tool(f"mail:{number}") for number in range(6)]
     house = _seeing_all(*alike, *followed)
@@ -139,7 +139,7 @@ def test_there_are_four_at_most_and_those_that_followed_come_before_the_rest() -
         assert [each.tool for each in near if not each.followed] == alike[: 4 - min(count, 4)]
 
 
-def test_related_tools_are_named_by_title_or_else_by_their_own_name() -> None:
+def test_related_label_is_title_or_name() -> None:
     titled, plain = a_tool("cards:a", title="The first"), a_tool("cards:b")
     near = (RelatedTool(titled, 0.4, followed=True), RelatedTool(plain, 0.2, followed=False))
     assert related(near) == (
@@ -149,13 +149,13 @@ def test_related_tools_are_named_by_title_or_else_by_their_own_name() -> None:
 
 
 @pytest.mark.parametrize("length, fits", [(512, True), (513, False)])
-def test_an_example_travels_up_to_half_a_kilobyte(length: int, fits: bool) -> None:
+def test_example_size_limit(length: int, fits: bool) -> None:
     params = {"text": "x" * (length - len('{"text":""}'))}
     tool = a_tool(examples=(Example(description="long", params=params),))
     assert example_of(tool) == (params if fits else None)
 
 
-def test_a_tool_that_only_reads_is_suggested_as_exploration_that_can_be_taken_back() -> None:
+def test_query_action_is_reversible_exploration() -> None:
     example = Example(description="The card of the day", params={"id": 7})
     tool = a_tool("cards:get_card", category="query", examples=(example,))
     assert next_actions([RelatedTool(tool, 0.5, followed=True)]) == (
@@ -171,7 +171,7 @@ def test_a_tool_that_only_reads_is_suggested_as_exploration_that_can_be_taken_ba
     )
 
 
-def test_a_tool_that_changes_something_promises_neither_and_is_described_by_its_first_line() -> None:
+def test_mutation_action_has_first_line_and_no_category() -> None:
     tool = a_tool("mail:send", category="mutation", description="Send a letter.\nIt is gone\nthen.")
     assert next_actions([RelatedTool(tool, 0.4, followed=True)]) == (
         NextAction(
@@ -190,9 +190,7 @@ def test_a_tool_that_changes_something_promises_neither_and_is_described_by_its_
     "relevance, followed, priority",
     [(0.5, True, "medium"), (0.49, True, "low"), (1.0, False, "low")],
 )
-def test_only_what_half_of_the_callers_went_on_with_is_more_than_an_idea(
-    relevance: float, followed: bool, priority: str
-) -> None:
+def test_action_priority_needs_half_of_the_callers(relevance: float, followed: bool, priority: str) -> None:
     tool = a_tool("cards:get", category="query", examples=(Example(description="", params={}),))
     (action,) = next_actions([RelatedTool(tool, relevance, followed)])
     assert (action.priority, action.description) == (priority, None)
@@ -216,7 +214,7 @@ def _replacement_shown(replacement: str | None, *, sees: bool = True) -> str | N
 
 
 @pytest.mark.parametrize("category, offered", [("query", True), ("mutation", False)])
-def test_a_description_is_cut_where_it_would_be_long(category: Category, offered: bool) -> None:
+def test_long_action_description_is_truncated(category: Category, offered: bool) -> None:
     long = Example(description="y" * 200, params={})
     tool = a_tool("cards:get", category=category, examples=(long,))
     actions = next_actions([RelatedTool(tool, 0.3, followed=False)])
@@ -227,25 +225,25 @@ def test_a_description_is_cut_where_it_would_be_long(category: Category, offered
 @pytest.mark.parametrize(
     "replacement", ["cards:new", "new", "older", "cards:older", "cards:v1:older"], ids=lambda name: name
 )
-def test_what_replaces_a_tool_is_named_to_those_who_see_it(replacement: str) -> None:
+def test_replacement_is_shown_if_visible(replacement: str) -> None:
     known = replacement != "cards:v1:older"
     assert _replacement_shown(replacement) == (replacement if known else None)
     assert _replacement_shown(replacement, sees=False) is None
 
 
 @pytest.mark.parametrize("replacement", ["cards:never", "never", "new:never"])
-def test_what_there_is_none_of_replaces_nothing(replacement: str) -> None:
+def test_unknown_replacement_is_hidden(replacement: str) -> None:
     assert _replacement_shown(replacement) is None
 
 
-def test_a_tool_that_nothing_replaces_is_told_as_it_is() -> None:
+def test_tool_without_replacement_is_unchanged() -> None:
     assert _replacement_shown(None, sees=False) is None
     assert _seeing_all(GET).told(GET) is GET
     old = a_tool("cards:old", deprecated=Deprecation(since="1.0.0", replacement="cards:new"))
     assert _seeing_all(NEW).told(old) is old
 
 
-def test_followers_that_are_down_changed_or_on_their_way_out_are_not_suggested() -> None:
+def test_degraded_followers_are_excluded() -> None:
     down = a_tool("cards:down", degraded=True)
     assert _seeing_all(down, NEW).of(GET, (("cards:down", 0.9), ("cards:new", 0.1), ("cards:gone", 0.1))) == (
         RelatedTool(NEW, 0.1, followed=True),

@@ -40,7 +40,7 @@ async def contents(call: Call) -> Result:
     return Result(data={"contents": [*listed, {"uri": 7}, "odd"]})
 
 
-async def test_what_is_asked_goes_to_its_source_in_its_own_words() -> None:
+async def test_requests_use_the_names_of_the_source() -> None:
     async def say(call: Call) -> Result:
         return Result(data={"door": call.tool.name, **call.arguments})
 
@@ -61,7 +61,7 @@ async def test_what_is_asked_goes_to_its_source_in_its_own_words() -> None:
     assert bare.data == {"door": "notes:prompts/get", "name": "note"}
 
 
-async def test_a_request_carries_all_that_a_call_does() -> None:
+async def test_resource_request_has_the_context_of_a_call() -> None:
     seen: list[Call] = []
 
     async def look(call: Call) -> Result:
@@ -78,7 +78,7 @@ async def test_a_request_carries_all_that_a_call_does() -> None:
     assert result.metadata.trace_id == call.origin.trace_id
 
 
-async def test_uris_in_what_was_read_are_those_the_caller_knows() -> None:
+async def test_uris_in_results_are_rewritten() -> None:
     house = House(docs=DOCS, notes=NOTES, answer=contents)
     found: Any = (await read(house, "toolcrib://notes/x://2")).data
     assert [each["uri"] for each in found["contents"][:3]] == [
@@ -104,14 +104,14 @@ LINKS = [
 
 
 @pytest.mark.parametrize("source, uri, said", LINKS)
-async def test_a_link_leads_back_to_the_source_that_gave_it(source: str, uri: str, said: str) -> None:
+async def test_links_in_resources_resolve_to_their_source(source: str, uri: str, said: str) -> None:
     house = House(docs=DOCS, notes=NOTES, bare=SourceResources())
     block = {"type": "resource_link", "uri": uri, "name": "one"}
     assert house.library.links(source, ANYONE)(block) == {**block, "uri": said}
     assert House(notes=NOTES).library.links("notes", ANYONE)(block) is block
 
 
-async def test_so_do_the_links_in_a_prompt() -> None:
+async def test_links_in_prompts_resolve_to_their_source() -> None:
     said = [{"role": "user", "content": {"type": kind, "uri": "x://1"}} for kind in ("resource_link", "text")]
 
     async def answer(_: Call) -> Result:
@@ -126,7 +126,7 @@ async def test_so_do_the_links_in_a_prompt() -> None:
 
 
 @pytest.mark.parametrize("data", [{"contents": 7}, {}, [], "text"])
-async def test_what_is_no_content_is_left_to_whoever_asked(data: Any) -> None:
+async def test_invalid_content_is_passed_through(data: Any) -> None:
     async def odd(_: Call) -> Result:
         return Result(data=data)
 
@@ -134,7 +134,7 @@ async def test_what_is_no_content_is_left_to_whoever_asked(data: Any) -> None:
 
 
 @pytest.mark.requirement("I5")
-async def test_what_is_too_large_is_refused() -> None:
+async def test_too_large_resource_is_refused() -> None:
     async def flood(_: Call) -> Result:
         return Result(data={"contents": [{"uri": "x://1", "text": "a" * 3_000}]})
 
@@ -155,7 +155,7 @@ async def test_an_error_of_the_server_comes_with_its_code() -> None:
 # --- policy ---
 
 
-def test_a_context_shows_them_by_the_names_of_their_doors() -> None:
+def test_contexts_select_resources_by_pseudo_tool_name() -> None:
     tools = {
         "all": None,
         "star": ("*",),
@@ -179,7 +179,7 @@ def test_a_context_shows_them_by_the_names_of_their_doors() -> None:
     assert (uris(house, context="nowhere"), names(house, context="nowhere")) == ([], [])
 
 
-async def test_what_is_hidden_is_not_there() -> None:
+async def test_hidden_resources_are_not_found() -> None:
     house = House(docs=DOCS, notes=NOTES, overrides={"docs:resources/*": ToolOverride(hidden=True)})
     assert uris(house) == ["x://1", "x://2"]
     assert names(house) == ["mcp_docs_greet", "mcp_notes_greet", "mcp_notes_note"]
@@ -191,7 +191,7 @@ async def test_what_is_hidden_is_not_there() -> None:
 
 
 @pytest.mark.requirement("E1")
-async def test_a_missing_permission_is_named_and_noted() -> None:
+async def test_missing_permission_is_named_and_recorded() -> None:
     secret = ToolOverride(permissions=frozenset({"docs:read"}))
     house = House(docs=DOCS, notes=NOTES, overrides={"docs:*": secret})
     assert uris(house) == ["x://1", "x://2"]
@@ -213,14 +213,14 @@ async def test_a_missing_permission_is_named_and_noted() -> None:
     assert (await house.library.read("x://t/3", holder, {})).problem is None
 
 
-async def test_what_is_denied_is_no_guess() -> None:
+async def test_denied_resource_is_not_suggested() -> None:
     """With one source that may not be read, nothing is said of what it might have."""
     house = House(docs=DOCS, overrides={"docs:*": ToolOverride(permissions=frozenset({"docs:read"}))})
     with pytest.raises(Refused, match="there is no resource"):
         await read(house, "y://unheard-of")
 
 
-async def test_limits_hold() -> None:
+async def test_limits_apply_to_resources() -> None:
     slow = ToolOverride(rate_limit=RateLimit(1, 60_000), timeout=3.0, cache_ttl=60, expose_as="docs")
     house = House(docs=DOCS, overrides={"docs:*": slow})
     door = house.catalog.snapshot.doors["docs:resources/read"]
@@ -234,7 +234,7 @@ async def test_limits_hold() -> None:
 # --- names that lead nowhere ---
 
 
-async def test_what_is_not_there_is_refused() -> None:
+async def test_unknown_resource_is_refused() -> None:
     house = House(docs=DOCS, notes=NOTES)
     endless = f"toolcrib://docs/{'x' * 10_000}"
     for uri in ("y://1", "toolcrib://nobody/x://1", "toolcrib://docs", "", endless):
@@ -250,7 +250,7 @@ async def test_what_is_not_there_is_refused() -> None:
 # --- completion ---
 
 
-async def test_completion_goes_through_the_door_of_what_it_is_about() -> None:
+async def test_argument_completion_uses_the_pseudo_tool() -> None:
     house = House(docs=DOCS, notes=NOTES)
     argument = {"name": "n", "value": "1"}
     prompt = {"ref": {"type": "ref/prompt", "name": "mcp_docs_greet"}, "argument": argument}
@@ -261,7 +261,7 @@ async def test_completion_goes_through_the_door_of_what_it_is_about() -> None:
     assert house.composed == ["docs:prompts/complete", "docs:resources/complete"]
 
 
-async def test_nobody_knows_how_to_go_on_where_the_server_does_not_say() -> None:
+async def test_argument_completion_without_support_is_empty() -> None:
     house = House(docs=DOCS, notes=NOTES)
     result = await house.library.complete({"ref": {"name": "note"}, "argument": {}}, ANYONE, {})
     assert result.data == {"completion": {"values": []}}
@@ -271,7 +271,7 @@ async def test_nobody_knows_how_to_go_on_where_the_server_does_not_say() -> None
 # --- what is announced, what is kept ---
 
 
-def test_only_what_is_there_is_announced() -> None:
+def test_only_existing_capabilities_are_announced() -> None:
     house = House(
         docs=DOCS, notes=NOTES, bare=SourceResources(), contexts={"notes": Context(tools=("notes:*",))}
     )
@@ -282,7 +282,7 @@ def test_only_what_is_there_is_announced() -> None:
     assert House(bare=SourceResources()).library.announced(ANYONE) == NOTHING
 
 
-def test_a_server_that_was_never_up_may_yet_have_everything() -> None:
+def test_server_never_started_announces_all_capabilities() -> None:
     house = House(servers=["late"])
     hoped = AnnouncedLists(resources=True, tells=True, prompts=True, completes=True)
     assert house.library.announced(ANYONE) == hoped
@@ -290,7 +290,7 @@ def test_a_server_that_was_never_up_may_yet_have_everything() -> None:
     assert house.library.announced(ANYONE) == NOTHING
 
 
-async def test_what_is_made_of_a_list_is_made_once_for_all_who_see_the_same() -> None:
+async def test_lists_are_rendered_once_per_audience() -> None:
     house = House(docs=DOCS, notes=NOTES, contexts={"docs": Context(tools=("docs:*",))})
     first = house.library.resources(ANYONE)
     assert house.library.resources(a_caller(permissions=frozenset({"a:b"}))) is first
@@ -305,7 +305,7 @@ async def test_what_is_made_of_a_list_is_made_once_for_all_who_see_the_same() ->
     assert house.composed == ["docs:resources/read"], "the chain of a door that is the same stays"
 
 
-async def test_doors_are_no_tools() -> None:
+async def test_pseudo_tools_are_not_listed() -> None:
     house = House(docs=DOCS)
     assert house.gateway.tools(ANYONE) == ()
     result = await house.gateway.call("docs:resources/read", {"uri": "x://1"}, ANYONE)

@@ -39,7 +39,7 @@ def owned(resources: ResourceIndex, key: str) -> list[tuple[SourceExtras, JsonOb
 
 
 @given(SHELVES)
-def test_what_is_listed_leads_back(shelves: tuple[tuple[list[str], list[str]], ...]) -> None:
+def test_listed_name_resolves_to_its_source(shelves: tuple[tuple[list[str], list[str]], ...]) -> None:
     resources = view(*shelves)
     listed = resources.listed()
     assert len({each["uri"] for each in listed}) == len(listed)
@@ -51,7 +51,7 @@ def test_what_is_listed_leads_back(shelves: tuple[tuple[list[str], list[str]], .
 
 
 @given(SHELVES)
-def test_what_is_listed_as_a_template_leads_back(shelves: tuple[tuple[list[str], list[str]], ...]) -> None:
+def test_listed_template_resolves_to_its_source(shelves: tuple[tuple[list[str], list[str]], ...]) -> None:
     resources = view(*shelves)
     for shown, (owner, own) in zip(
         resources.listed_templates(), owned(resources, "uriTemplate"), strict=True
@@ -62,7 +62,7 @@ def test_what_is_listed_as_a_template_leads_back(shelves: tuple[tuple[list[str],
 
 
 @given(SHELVES, URIS)
-def test_one_that_says_whose_it_is_always_is(
+def test_uri_with_source_prefix_resolves_to_it(
     shelves: tuple[tuple[list[str], list[str]], ...], uri: str
 ) -> None:
     found = view(*shelves).find(f"toolcrib://b/{uri}")
@@ -76,12 +76,12 @@ def test_the_first_to_list_a_uri_owns_it() -> None:
 
 
 @pytest.mark.requirement("I5")
-def test_nobody_can_list_what_is_anothers() -> None:
+def test_source_cannot_list_uris_of_another() -> None:
     resources = view((["x://1"], []), (["toolcrib://a/x://1"], []))
     assert [each["uri"] for each in resources.listed()] == ["x://1", "toolcrib://b/toolcrib://a/x://1"]
 
 
-def test_a_template_with_its_blanks_filled_in_leads_to_its_source() -> None:
+def test_expanded_template_resolves_to_its_source() -> None:
     resources = view(([], ["x://{n}"]), ([], ["x://{n}", "{+any}"]), ([], ["x://one/{n}"]))
     shown = [each["uriTemplate"] for each in resources.listed_templates()]
     assert shown == ["x://{n}", "toolcrib://b/x://{n}", "{+any}", "x://one/{n}"]
@@ -96,7 +96,7 @@ def test_a_template_with_its_blanks_filled_in_leads_to_its_source() -> None:
         assert (found.holding.source, found.name) == (source, own)
 
 
-def test_what_nobody_lists_is_asked_of_the_only_one_there_is() -> None:
+def test_unlisted_uri_goes_to_the_only_source() -> None:
     alone, two = view((["x://1"], [])), view((["x://1"], []), (["x://2"], []))
     found = alone.find("y://9")
     assert found is not None
@@ -106,12 +106,12 @@ def test_what_nobody_lists_is_asked_of_the_only_one_there_is() -> None:
     assert view().find("y://9") is None
 
 
-def test_a_mark_tells_lists_apart() -> None:
+def test_fingerprint_differs_between_lists() -> None:
     one, other = view((["x://1"], [])), view((["x://1"], ["x://{n}"]))
     assert one.mark == view((["x://1"], [])).mark != other.mark
 
 
-def test_a_source_cannot_make_its_answer_dear_to_spell(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_template_matching_per_answer_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     templates = [f"x://{n}/{{i}}" for n in range(9)]
     resources = view(([], templates), (["y://1"], []))
     monkeypatch.setattr("toolcrib.gateway.resource_index.MOST_TRIED", 1_200)

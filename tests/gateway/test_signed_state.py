@@ -29,7 +29,7 @@ def refusal(text: str, *, kind: str = "call", bound: bytes = b"b", seal: StateSi
 @given(payload=st.text(), bound=st.binary())
 @example(payload="", bound=b"")
 @example(payload="\ud800", bound=b"")
-def test_what_was_sealed_comes_out_again(payload: str, bound: bytes) -> None:
+def test_signed_state_round_trips(payload: str, bound: bytes) -> None:
     text = SEAL.close("call", payload, bound, 60)
     assert set(text) <= set(SIGNS)
     assert SEAL.open("call", text, bound) == payload
@@ -44,7 +44,7 @@ def test_any_flipped_bit_is_refused(payload: str, place: int, bit: int) -> None:
 
 
 @given(payload=st.text(max_size=20), place=st.integers(min_value=0), sign=st.sampled_from(SIGNS + "=+/ é\n"))
-def test_any_other_sign_is_refused(payload: str, place: int, sign: str) -> None:
+def test_changed_character_is_refused(payload: str, place: int, sign: str) -> None:
     text = SEAL.close("call", payload, b"b", 60)
     place %= len(text)
     changed = text[:place] + sign + text[place + 1 :]
@@ -55,19 +55,19 @@ def test_any_other_sign_is_refused(payload: str, place: int, sign: str) -> None:
 
 
 @given(text=st.text(alphabet=SIGNS) | st.text())
-def test_what_was_never_sealed_is_refused(text: str) -> None:
+def test_unsigned_state_is_refused(text: str) -> None:
     refusal(text)
 
 
 @given(first=st.text(max_size=4), second=st.text(max_size=4))
-def test_no_part_of_a_seal_can_be_moved_to_another(first: str, second: str) -> None:
+def test_parts_of_two_states_cannot_be_combined(first: str, second: str) -> None:
     text = SEAL.close("call", first, second.encode(errors="surrogatepass"), 60)
     if first != second:
         refusal(text, bound=first.encode(errors="surrogatepass"))
     refusal(text, kind="call2", bound=second.encode(errors="surrogatepass"))
 
 
-def test_every_refusal_reads_the_same() -> None:
+def test_every_refusal_has_the_same_message() -> None:
     text, now = SEAL.close("call", "x", b"b", 60), [1060.0]
     seal = StateSigner(lambda: b"k" * 32, now=lambda: now[0])
     assert seal.open("call", text, b"b") == "x"
@@ -78,7 +78,7 @@ def test_every_refusal_reads_the_same() -> None:
     assert len({late, foreign, other, refusal("x"), refusal("x" * 1_000_000), refusal("é")}) == 1
 
 
-def test_the_key_is_made_when_it_is_first_needed_and_once() -> None:
+def test_signing_key_is_created_lazily_and_once() -> None:
     made: list[bytes] = []
 
     def key() -> bytes:
@@ -91,7 +91,7 @@ def test_the_key_is_made_when_it_is_first_needed_and_once() -> None:
     assert len(made) == 1
 
 
-def test_what_is_sealed_has_a_limit() -> None:
+def test_signed_state_size_is_bounded() -> None:
     assert SEAL.open("call", SEAL.close("call", "x" * MOST_BYTES, b"b", 60), b"b") == "x" * MOST_BYTES
     with pytest.raises(Broken) as broken:
         SEAL.close("call", "x" * (MOST_BYTES + 1), b"b", 60)
@@ -99,7 +99,7 @@ def test_what_is_sealed_has_a_limit() -> None:
 
 
 @pytest.mark.check(6)
-def test_a_state_belongs_to_a_principal_a_context_a_tool_and_its_arguments() -> None:
+def test_state_is_bound_to_principal_context_tool_arguments() -> None:
     mine = bound_to(ALICE, "x:a", {"n": 1, "m": 2})
     assert mine == bound_to(ALICE, "x:a", {"m": 2, "n": 1})
     others = (

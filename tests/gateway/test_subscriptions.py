@@ -18,7 +18,7 @@ NOTES = materials(["x://1"], tells=True)
 CONTEXTS = {"notes": Context(tools=("notes:*",))}
 
 
-async def test_everybody_hears_of_their_own() -> None:
+async def test_subscribers_get_only_their_updates() -> None:
     house = House(docs=DOCS, notes=NOTES, contexts=CONTEXTS)
     following = house.library.following
     heard: list[tuple[str, str]] = []
@@ -41,7 +41,7 @@ async def test_everybody_hears_of_their_own() -> None:
     assert heard == []
 
 
-async def test_a_source_is_told_when_it_need_not_tell_any_more() -> None:
+async def test_last_unsubscribe_reaches_the_source() -> None:
     house, spared = House(docs=DOCS, notes=NOTES), list[str]()
     following = house.library.following
     following.spare = spared.append
@@ -74,7 +74,7 @@ async def test_a_source_is_told_when_it_need_not_tell_any_more() -> None:
         (f"{'/' * 4_000}x://dir/a", False),
     ],
 )
-async def test_a_part_that_changes_changes_the_whole(uri: str, *, told: bool) -> None:
+async def test_update_of_a_part_updates_the_parent(uri: str, *, told: bool) -> None:
     house, heard = House(docs=DOCS, notes=NOTES), list[str]()
     follower = house.library.following.follower(a_caller(), heard.append)
     await follower.add("x://dir")
@@ -83,7 +83,7 @@ async def test_a_part_that_changes_changes_the_whole(uri: str, *, told: bool) ->
     assert heard == (["x://dir", "toolcrib://docs/x://dir"] if told else [])
 
 
-async def test_a_source_that_has_agreed_is_not_asked_again() -> None:
+async def test_source_is_subscribed_once() -> None:
     asked: list[str] = []
 
     async def agree(call: Call) -> Result:
@@ -101,7 +101,7 @@ async def test_a_source_that_has_agreed_is_not_asked_again() -> None:
     assert asked == ["x://1", "x://1"]
 
 
-async def test_what_the_source_refuses_is_not_followed() -> None:
+async def test_refused_subscription_is_dropped() -> None:
     async def refuse(call: Call) -> Result:
         if call.arguments["uri"] == "x://1":
             raise Unavailable("SOURCE_DOWN", "not now", retry_after=2.0)
@@ -117,7 +117,7 @@ async def test_what_the_source_refuses_is_not_followed() -> None:
     assert house.library.following.wanted("docs") == {"x://dir"}
 
 
-async def test_whoever_leaves_while_the_source_thinks_follows_nothing() -> None:
+async def test_disconnect_during_subscribe_leaves_nothing() -> None:
     asked = anyio.Event()
 
     async def think(_: Call) -> Result:
@@ -136,7 +136,7 @@ async def test_whoever_leaves_while_the_source_thinks_follows_nothing() -> None:
 
 
 @pytest.mark.requirement("I5")
-async def test_there_are_limits(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_subscriptions_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     house = House(docs=materials(["x://1"], ["x://t/{n}"], tells=True), quiet=materials(["y://1"]))
     following = house.library.following
     follower = following.follower(a_caller(), print)
@@ -164,7 +164,7 @@ async def test_there_are_limits(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.requirement("I10")
-async def test_one_key_follows_only_its_share(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_subscriptions_per_key_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "MOST", 4)
     following = House(docs=materials(["x://1"], ["x://t/{n}"], tells=True)).library.following
     mine = following.follower(a_caller(key="a"), print)
@@ -175,7 +175,7 @@ async def test_one_key_follows_only_its_share(monkeypatch: pytest.MonkeyPatch) -
     await following.follower(a_caller(key="b"), print).add("x://1")
 
 
-async def test_whoever_may_not_read_any_more_hears_nothing_any_more() -> None:
+async def test_updates_stop_without_read_permission() -> None:
     house, heard = House(docs=DOCS), list[str]()
     follower = house.library.following.follower(a_caller(), heard.append)
     await follower.add("x://1")

@@ -21,7 +21,7 @@ def code(result: Result) -> str | None:
     return None if result.problem is None else result.problem.code
 
 
-async def test_a_parked_call_ends_when_its_time_is_up() -> None:
+async def test_suspended_call_ends_after_its_timeout() -> None:
     async with booth(wait=0.02) as open_:
         state = state_of(await open_.say())
         await until(lambda: not open_.running)
@@ -29,7 +29,7 @@ async def test_a_parked_call_ends_when_its_time_is_up() -> None:
         assert code(await open_.say(state, {"q1": YES})) == "INVALID_REQUEST"
 
 
-async def test_a_result_nobody_fetches_is_not_kept_for_ever() -> None:
+async def test_unfetched_result_expires() -> None:
     async def impatient(call: Call) -> Result:
         assert call.channel is not None
         with anyio.move_on_after(0.01):
@@ -43,7 +43,7 @@ async def test_a_result_nobody_fetches_is_not_kept_for_ever() -> None:
         await until(lambda: not open_.talks.parked and not open_.places.taken)
 
 
-async def test_a_client_that_leaves_takes_a_running_call_with_it() -> None:
+async def test_disconnect_cancels_a_running_call() -> None:
     async def slow(call: Call) -> Result:
         assert call.channel is not None
         await call.channel.ask("elicitation/create", form())
@@ -60,7 +60,7 @@ async def test_a_client_that_leaves_takes_a_running_call_with_it() -> None:
         assert code(await open_.say(state, {"q1": YES})) == "INVALID_REQUEST"
 
 
-async def test_a_client_that_leaves_with_the_question_leaves_the_call_parked() -> None:
+async def test_disconnect_after_a_question_keeps_the_call_suspended() -> None:
     async with booth() as open_:
         states: list[str] = []
         with anyio.CancelScope() as left:
@@ -71,7 +71,7 @@ async def test_a_client_that_leaves_with_the_question_leaves_the_call_parked() -
         assert (await open_.say(states[0], {"q1": YES})).data == YES
 
 
-async def test_the_callers_deadline_holds_while_it_is_asked() -> None:
+async def test_deadline_holds_during_suspension() -> None:
     async with booth(category="query") as open_:
         state = state_of(await open_.say(deadline=anyio.current_time() + 0.05))
         await until(lambda: not open_.running)
@@ -79,7 +79,7 @@ async def test_the_callers_deadline_holds_while_it_is_asked() -> None:
 
 
 @pytest.mark.parametrize("category, said", [("query", "TIMEOUT"), ("mutation", "OUTCOME_UNKNOWN")])
-async def test_the_deadline_of_who_answers_holds_from_then_on(category: str, said: str) -> None:
+async def test_deadline_of_the_answering_request_holds_afterwards(category: str, said: str) -> None:
     async def then_hang(call: Call) -> Result:
         await seat(call)
         await anyio.sleep_forever()
@@ -93,7 +93,7 @@ async def test_the_deadline_of_who_answers_holds_from_then_on(category: str, sai
         assert open_.recordings.refusals == []
 
 
-async def test_closing_ends_what_is_parked_and_what_runs() -> None:
+async def test_close_ends_suspended_and_running_calls() -> None:
     answered: list[Result] = []
 
     async def hang(call: Call) -> Result:
@@ -113,7 +113,7 @@ async def test_closing_ends_what_is_parked_and_what_runs() -> None:
     assert code(answered[0]) == "OUTCOME_UNKNOWN"
 
 
-async def test_a_question_of_a_call_that_has_ended_gets_no_answer() -> None:
+async def test_question_of_an_ended_call_gets_no_answer() -> None:
     late: list[str] = []
     asked = anyio.Event()
 
@@ -142,7 +142,7 @@ async def test_a_question_of_a_call_that_has_ended_gets_no_answer() -> None:
     assert "has ended" in late[1]
 
 
-async def test_a_fault_of_ours_ends_one_call_and_not_the_gateway(
+async def test_internal_error_ends_only_its_call(
     caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with booth() as open_:
@@ -157,7 +157,7 @@ async def test_a_fault_of_ours_ends_one_call_and_not_the_gateway(
 # --- limits ---
 
 
-async def test_so_many_calls_of_one_caller_wait_and_so_many_in_all() -> None:
+async def test_suspended_calls_are_bounded_per_caller_and_in_total() -> None:
     async def ask(call: Call) -> Result:
         try:
             return await seat(call)
@@ -174,7 +174,7 @@ async def test_so_many_calls_of_one_caller_wait_and_so_many_in_all() -> None:
         state_of(await open_.say(caller=a_caller(id="key:c")))
 
 
-async def test_so_many_questions_of_one_call_wait() -> None:
+async def test_pending_questions_per_call_are_bounded() -> None:
     async def flood(call: Call) -> Result:
         channel = call.channel
         assert channel is not None
@@ -199,7 +199,7 @@ async def test_so_many_questions_of_one_call_wait() -> None:
         assert len((await open_.say(asked.ask.state, answers)).data) == 4
 
 
-async def test_a_call_that_is_left_at_once_leaves_nothing_either() -> None:
+async def test_immediate_disconnect_leaves_nothing_behind() -> None:
     async with booth() as open_:
         with anyio.CancelScope() as left:
             left.cancel()
@@ -208,7 +208,7 @@ async def test_a_call_that_is_left_at_once_leaves_nothing_either() -> None:
         await until(lambda: not open_.places.talks)
 
 
-async def test_a_call_that_is_ended_before_it_begins_has_ended() -> None:
+async def test_call_closed_before_its_start_ends() -> None:
     async with booth() as open_:
         request = asyncio.get_running_loop().create_task(open_.say())
         await checkpoint()

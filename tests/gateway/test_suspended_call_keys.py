@@ -11,7 +11,7 @@ NOTHING: JsonObject = {}
 YES: JsonObject = {"q1": {"action": "accept", "content": {}}}
 
 
-async def test_of_one_who_can_be_asked_nothing() -> None:
+async def test_key_reaches_a_call_without_elicitation() -> None:
     async def answer(_call: Call) -> Result:
         return Result(data="done")
 
@@ -21,14 +21,14 @@ async def test_of_one_who_can_be_asked_nothing() -> None:
         assert [call.idempotency_key for call in open_.calls] == ["k", ""]
 
 
-async def test_of_one_who_is_asked_while_the_call_runs() -> None:
+async def test_key_reaches_a_call_that_suspends() -> None:
     async with booth() as open_:
         state = state_of(await open_.say(idempotency_key="k"))
         assert (await open_.say(state, YES, idempotency_key="k")).data == YES["q1"]
         assert [call.idempotency_key for call in open_.calls] == ["k"]
 
 
-async def test_of_one_who_brings_answers_to_a_call_that_asks_again() -> None:
+async def test_key_reaches_every_round_of_a_call() -> None:
     async def answer(call: Call) -> Result:
         if call.answers:
             return Result(data="done")

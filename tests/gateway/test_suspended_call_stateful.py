@@ -216,7 +216,7 @@ TestCourse = Course.TestCase
 TestCourse.settings = settings(max_examples=40, stateful_step_count=25)
 
 
-def test_the_limit_of_a_try_stands_still_while_the_caller_is_asked() -> None:
+def test_time_limit_pauses_while_the_call_is_suspended() -> None:
     loop = Turned()
 
     async def patience() -> None:

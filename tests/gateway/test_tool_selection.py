@@ -36,11 +36,11 @@ def declared(desk: Desk, format: str, style: str | None = None) -> DeclaredTools
     )
 
 
-def test_a_list_that_fits_is_left_alone() -> None:
+def test_list_within_the_limit_is_unchanged() -> None:
     assert kept(desk(WEATHER, MAIL)) == kept(desk(WEATHER, MAIL, max_tools=2)) == ["weather", "mail"]
 
 
-def test_pinned_tools_stay_then_what_fits_the_talk_then_what_is_used_most() -> None:
+def test_order_is_pinned_then_relevant_then_most_used() -> None:
     tools = (*MANY[:5], WEATHER, MAIL, LAMP)
     used = {"x:tool-003": 5, "x:tool-001": 2, "x:mail": 1}
     assert kept(desk(*tools, max_tools=2, used=used)) == ["tool-001", "tool-003"]
@@ -51,7 +51,7 @@ def test_pinned_tools_stay_then_what_fits_the_talk_then_what_is_used_most() -> N
     assert kept(pinned, text="  ") == ["tool-003", "tool-004", "lamp"]
 
 
-def test_pins_are_names_globs_tags_and_categories_and_never_more_than_fit() -> None:
+def test_pins_match_names_globs_tags_and_categories() -> None:
     tools = (*MANY[:3], a_tool("x:tagged", tags=("home",)), a_tool("y:other", aliases=("old",)))
     for entry, name in (
         ("tag:home", "tagged"),
@@ -63,13 +63,13 @@ def test_pins_are_names_globs_tags_and_categories_and_never_more_than_fit() -> N
     assert kept(desk(*tools, max_tools=2, pinned=("*",))) == ["tool-000", "tool-001"]
 
 
-def test_a_search_is_cut_at_its_end() -> None:
+def test_search_result_is_truncated_at_the_limit() -> None:
     crib = desk(LAMP, MAIL, WEATHER, max_tools=1, used={"x:lamp": 9})
     assert kept(crib, query="weather lamp")[:1] == kept(desk(LAMP, MAIL, WEATHER), query="weather lamp")[:1]
 
 
 @pytest.mark.parametrize("format", FORMATS)
-def test_no_provider_is_told_of_more_tools_than_it_takes(format: str) -> None:
+def test_provider_tool_limit_holds(format: str) -> None:
     spoken = PROVIDERS.get(format)
     most = None if spoken is None else spoken.bounds.tools
     tools = tuple(a_tool(f"x:tool-{n}", category="query") for n in range(600))
@@ -80,7 +80,7 @@ def test_no_provider_is_told_of_more_tools_than_it_takes(format: str) -> None:
     assert str(found.tools).count("Does what x:tool-") == 600 - found.cut
 
 
-def test_the_least_of_context_provider_and_format_counts() -> None:
+def test_smallest_limit_wins() -> None:
     caller = a_caller()
     assert ToolSelection(desk(WEATHER).gateway).most(caller, "rest") is None
     assert ToolSelection(desk(WEATHER).gateway).most(caller, "openai_chat") == 128
@@ -93,7 +93,7 @@ def test_the_least_of_context_provider_and_format_counts() -> None:
     )
 
 
-async def test_what_is_cut_may_be_called_and_is_explained() -> None:
+async def test_cut_tools_are_callable_and_explained() -> None:
     crib = desk(WEATHER, MAIL, max_tools=1, pinned=("x:mail",))
     assert kept(crib) == ["mail"]
     (reply,) = await crib.replies(said("a", "weather"))
@@ -107,7 +107,7 @@ async def test_what_is_cut_may_be_called_and_is_explained() -> None:
 # --- declarations ---
 
 
-def test_a_provider_is_told_why_a_tool_is_left_out() -> None:
+def test_omitted_tool_has_a_reason() -> None:
     schema = {"type": "object", "properties": {"what for?": {"type": "string"}, "b": {"type": "string"}}}
     needs = a_tool("x:needs", input_schema={**schema, "required": ["what for?"]})
     inside = a_tool(
@@ -130,7 +130,7 @@ def test_a_provider_is_told_why_a_tool_is_left_out() -> None:
     assert set(declared(desk(needs, WEATHER), "openai_chat").as_json()) == {"tools", "total"}
 
 
-def test_names_that_a_provider_does_not_take_give_way_to_safe_ones() -> None:
+def test_safe_names_replace_unsupported_ones() -> None:
     crib = desk(a_tool("x:größe messen"), a_tool("x:plain-name"))
     names = [each["name"] for each in declared(crib, "anthropic", "flat").tools]
     assert names == ["gr_e_messen", "plain-name"]
@@ -150,13 +150,13 @@ def test_styles() -> None:
 # --- what is done once ---
 
 
-def test_of_more_pinned_tools_than_fit_those_stay_that_fit_the_talk() -> None:
+def test_excess_pinned_tools_are_ranked_by_relevance() -> None:
     crib = desk(*MANY[:4], WEATHER, LAMP, max_tools=2, pinned=("*",), used={"x:tool-002": 3})
     assert kept(crib, text="will it rain today?") == ["tool-002", "weather"]
     assert kept(crib) == ["tool-000", "tool-002"]
 
 
-def test_the_talk_chooses_among_what_was_found_however_much_else_fits_better() -> None:
+def test_conversation_ranks_only_search_results() -> None:
     lamps = tuple(a_tool(f"x:lamp-{n}", description="A lamp, a lamp, a lamp.") for n in range(9))
     dim = a_tool("x:dim", description="Dims a light, if it is a lamp that can be dimmed.")
     others = (a_tool(f"y:dim-{n}", description="Dims the sun.") for n in range(3))
@@ -165,7 +165,7 @@ def test_the_talk_chooses_among_what_was_found_however_much_else_fits_better() -
     assert kept(crib, text="the lamp", query="dim sun") == ["dim"]
 
 
-def test_pins_and_parameters_of_a_list_are_looked_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_list_options_are_parsed_once(monkeypatch: pytest.MonkeyPatch) -> None:
     pinned, needed = list[str](), list[str]()
     pins, misfit = Context.pins, Declarations._misfit  # pyright: ignore[reportPrivateUsage]
 

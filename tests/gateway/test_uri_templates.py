@@ -29,7 +29,7 @@ PIECES = st.sampled_from(["a", "b", "/", "ab", "{x}", "{+y}", "{/z}", "{?q,r}", 
 @given(text=st.lists(PIECES, max_size=8).map("".join), uri=st.text("ab/", max_size=12))
 @example(text="{+a}-{b}", uri="x-y/z-w")
 @example(text="{x}{+y}a{x}", uri="aba/aa")
-def test_it_fits_where_an_expression_would_match(text: str, uri: str) -> None:
+def test_template_matching_agrees_with_a_regex(text: str, uri: str) -> None:
     assert template(text).fits(uri) == bool(pattern(text).fullmatch(uri))
 
 
@@ -37,7 +37,7 @@ def test_it_fits_where_an_expression_would_match(text: str, uri: str) -> None:
     st.lists(st.tuples(st.text("ab/.", max_size=4), st.text("abc", max_size=4)), max_size=6),
     st.text("ab/", max_size=4),
 )
-def test_what_was_made_of_it_fits(parts: list[tuple[str, str]], end: str) -> None:
+def test_expanded_template_matches(parts: list[tuple[str, str]], end: str) -> None:
     text = "".join(f"{fixed}{{x}}" for fixed, _ in parts) + end
     assert template(text).fits("".join(fixed + value for fixed, value in parts) + end)
 
@@ -57,28 +57,28 @@ def test_what_was_made_of_it_fits(parts: list[tuple[str, str]], end: str) -> Non
         ("", "", True),
     ],
 )
-def test_templates_one_meets(text: str, uri: str, *, fits: bool) -> None:
+def test_common_templates(text: str, uri: str, *, fits: bool) -> None:
     assert template(text).fits(uri) is fits
 
 
 @pytest.mark.parametrize(
     "text", ["a{", "a}b", "{a{b}}", "{a}}", "{x}" * (MOST_BLANKS + 1), "a" * (LONGEST + 1)]
 )
-def test_what_is_no_template_is_none(text: str) -> None:
+def test_invalid_template_is_rejected(text: str) -> None:
     assert read_template(text) is None
 
 
-def test_what_is_too_long_comes_from_no_template() -> None:
+def test_too_long_uri_matches_no_template() -> None:
     assert template("{+x}").fits("a" * LONGEST)
     assert not template("{+x}").fits("a" * (LONGEST + 1))
 
 
-def test_of_two_the_one_with_more_fixed_text_says_more() -> None:
+def test_template_with_more_literal_text_is_preferred() -> None:
     assert template("a://{x}/long").fixed > template("a://{x}{+y}").fixed > template("{+x}").fixed
 
 
 @pytest.mark.requirement("I5")
-def test_no_template_is_slow_whatever_it_is_like() -> None:
+def test_template_matching_is_never_slow() -> None:
     """An expression would go through this for longer than there is time."""
     uri, known = "a" * LONGEST, dict[str, int]()
     for number in range(500):

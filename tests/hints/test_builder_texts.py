@@ -91,9 +91,7 @@ def back(name: str, action: str = "read-back") -> dict[str, Any]:
         ),
     ],
 )
-def test_what_is_said_of_what_was_found_or_worked_out(
-    make: Callable[[], Hints], said: dict[str, Any]
-) -> None:
+def test_hints_of_found_and_computed(make: Callable[[], Hints], said: dict[str, Any]) -> None:
     assert read(make()) == said
 
 
@@ -101,7 +99,7 @@ def test_what_is_said_of_what_was_found_or_worked_out(
     "make, told",
     [(partial(hints.empty, "red"), "Nothing was found for “red”"), (hints.empty, "Nothing was found")],
 )
-def test_what_is_said_of_nothing(make: Callable[[], Hints], told: str) -> None:
+def test_hints_of_empty(make: Callable[[], Hints], told: str) -> None:
     wider = step(
         "broaden-search",
         "high",
@@ -174,11 +172,11 @@ def test_what_is_said_of_nothing(make: Callable[[], Hints], told: str) -> None:
         ),
     ],
 )
-def test_what_is_said_of_what_is_new_other_or_gone(make: Callable[[], Hints], said: dict[str, Any]) -> None:
+def test_hints_of_created_changed_and_removed(make: Callable[[], Hints], said: dict[str, Any]) -> None:
     assert read(make()) == {**KNOWN, **said}
 
 
-def test_what_is_said_of_what_a_model_made() -> None:
+def test_hints_of_generated() -> None:
     quality = "The source is of medium quality, its data current; all of it is here, and it was checked"
     draft: dict[str, Any] = {
         "type": "accuracy",
@@ -266,7 +264,7 @@ def test_what_is_said_of_what_a_model_made() -> None:
         ),
     ],
 )
-def test_what_is_said_of_a_failure(make: Callable[[], Hints], said: dict[str, Any]) -> None:
+def test_hints_of_failed(make: Callable[[], Hints], said: dict[str, Any]) -> None:
     assert read(make()) == {"sourceQuality": "high", "validityPeriod": "immediate", **said}
 
 
@@ -281,7 +279,7 @@ def test_what_is_said_of_a_failure(make: Callable[[], Hints], said: dict[str, An
         ),
     ],
 )
-def test_what_is_said_of_a_tool_on_its_way_out(make: Callable[[], Hints], told: str) -> None:
+def test_hints_of_deprecated(make: Callable[[], Hints], told: str) -> None:
     fix = "Call new-tool instead."
     assert read(make()) == {
         **KNOWN,
@@ -300,7 +298,7 @@ def test_what_is_said_of_a_tool_on_its_way_out(make: Callable[[], Hints], told: 
         (600.0, 60.0, "critical", 0.9, 1.0),
     ],
 )
-def test_what_is_said_of_a_slow_answer(
+def test_hints_of_slow(
     seconds: float, promised: float, severity: str, probability: float, impact: float
 ) -> None:
     risk: dict[str, Any] = {
@@ -320,13 +318,13 @@ def test_what_is_said_of_a_slow_answer(
     }
 
 
-def test_nothing_is_added_where_a_promise_was_kept() -> None:
+def test_kept_promise_adds_no_risk() -> None:
     assert read(hints.slow(1.0)) == {**KNOWN, "reasoning": f"It was done in 1 s. {WHOLE}"}
     said = hints.found([1])
     assert hints.slow(5.0, 5.0, also=said) is said
 
 
-def test_what_is_added_comes_first_and_there_is_room_for_so_many() -> None:
+def test_added_actions_come_first_within_the_limit() -> None:
     many = hints.found([1], next=[hints.action(f"step-{number}") for number in range(64)])
     steps = hints.deprecated("new-tool", also=many).suggested_next_actions
     assert len(steps) == 64
@@ -343,7 +341,7 @@ def test_what_is_added_comes_first_and_there_is_room_for_so_many() -> None:
         (partial(hints.slow, 1.0, -1.0), "promised is -1: give a number that is not negative"),
     ],
 )
-def test_numbers_that_cannot_be_are_refused_by_name(make: Callable[[], Hints], told: str) -> None:
+def test_invalid_numbers_are_refused_by_name(make: Callable[[], Hints], told: str) -> None:
     with pytest.raises(HintsError) as refused:
         make()
     assert refused.value.faults == (told,)

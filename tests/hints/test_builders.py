@@ -35,7 +35,7 @@ counts = st.integers(0, 1_000)
     ],
     ids=lambda made: made.reasoning,
 )
-def test_few_words_fill_all_eleven_fields_and_give_reasons(made: Hints) -> None:
+def test_builders_fill_all_eleven_fields(made: Hints) -> None:
     spelled = made.as_json()
     assert list(spelled)[:11] == [json_name(name) for name in REQUIRED]
     assert made.evidence is not None
@@ -51,7 +51,7 @@ def evidence(made: Hints) -> Evidence:
 
 @pytest.mark.requirement("E8")
 @given(counts, counts)
-def test_the_more_was_found_of_all_the_higher_confidence(one: int, other: int) -> None:
+def test_confidence_grows_with_the_share_found(one: int, other: int) -> None:
     fewer, most = sorted((one + 1, other + 1))
     trust = [hints.found([0] * size, total=2_000).confidence for size in (fewer, most)]
     assert trust == sorted(trust)
@@ -63,14 +63,14 @@ def test_nothing_found_is_empty(nothing: object) -> None:
     assert hints.found(nothing, quality="low").source_quality == "low"
 
 
-def test_a_wider_question_is_suggested_where_nothing_was_found() -> None:
+def test_empty_suggests_a_broader_search() -> None:
     step = hints.empty("purple cards").suggested_next_actions[0]
     assert step.action == "broaden-search"
     assert "purple cards" in str(step.description)
     assert len(str(hints.empty("x" * 999).suggested_next_actions[0].description)) < 200
 
 
-def test_the_rest_is_suggested_where_there_is_more() -> None:
+def test_partial_result_suggests_fetching_more() -> None:
     made = hints.found([1, 2, 3], total=10)
     assert [each.action for each in made.suggested_next_actions] == ["fetch-more"]
     assert str(made.reasoning).startswith("3 of 10 were found. ")
@@ -79,7 +79,7 @@ def test_the_rest_is_suggested_where_there_is_more() -> None:
 
 
 @pytest.mark.requirement("E8")
-def test_what_was_created_is_related_and_can_be_read_and_undone() -> None:
+def test_created_suggests_read_and_undo() -> None:
     made = hints.created("card", "card_7", "Paris", read="get-card", undo="delete-card", next="review-card")
     assert [each.action for each in made.suggested_next_actions] == ["get-card", "delete-card", "review-card"]
     assert made.suggested_next_actions[0].data == {"type": "card", "id": "card_7"}
@@ -91,7 +91,7 @@ def test_what_was_created_is_related_and_can_be_read_and_undone() -> None:
     assert hints.created("card", "c", read=exact).suggested_next_actions == (exact,)
 
 
-def test_what_was_changed_says_where_and_what_was_removed_is_gone() -> None:
+def test_changed_names_fields_and_removed_has_no_resource() -> None:
     changed = hints.changed("card", "card_7", fields=["front", "back"], undo="restore-card")
     assert "changed: front, back." in str(changed.reasoning)
     assert [each.action for each in changed.suggested_next_actions] == ["read-back", "restore-card"]
@@ -102,7 +102,7 @@ def test_what_was_changed_says_where_and_what_was_removed_is_gone() -> None:
 
 
 @pytest.mark.requirement("E8")
-def test_confidence_in_what_was_computed_grows_with_its_samples() -> None:
+def test_confidence_grows_with_samples() -> None:
     trust = [hints.computed(samples=size).confidence for size in range(41)]
     assert trust == sorted(trust)
     assert len(set(trust)) == 31
@@ -111,7 +111,7 @@ def test_confidence_in_what_was_computed_grows_with_its_samples() -> None:
     assert hints.computed(method="averaging").assumptions == ("averaging suits the data.",)
 
 
-def test_what_nobody_reviewed_is_trusted_less() -> None:
+def test_unreviewed_generation_lowers_confidence() -> None:
     draft, reviewed = hints.generated(model="tiny"), hints.generated(model="tiny", reviewed=True)
     assert draft.confidence < reviewed.confidence
     assert draft.risk_factors[0].type == "accuracy"
@@ -129,13 +129,13 @@ def test_what_nobody_reviewed_is_trusted_less() -> None:
         ((), "reconsider", "Read what went wrong and choose another way."),
     ],
 )
-def test_a_failure_says_how_to_mend_it(fix: Any, action: str, description: str | None) -> None:
+def test_failure_suggests_a_fix(fix: Any, action: str, description: str | None) -> None:
     step = hints.failed("There is no card_7.", fix=fix).suggested_next_actions[0]
     assert (step.action, step.description) == (action, description)
 
 
 @pytest.mark.requirement("E8")
-def test_a_failure_that_explains_itself_is_trusted_more_than_one_that_broke() -> None:
+def test_business_failure_has_higher_confidence_than_fault() -> None:
     rule = Problem(code="TOOL_FAILED", kind=Kind.FAILED, message="No such card.")
     broken = Problem(code="TIMEOUT", kind=Kind.TIMEOUT, message="Too slow.", retryable=True, retry_after=3)
     assert hints.failed(rule).confidence > hints.failed(broken).confidence
@@ -150,7 +150,7 @@ def test_a_failure_that_explains_itself_is_trusted_more_than_one_that_broke() ->
 
 
 @pytest.mark.requirement("E8", "E13")
-def test_deprecation_adds_to_the_hints_there_are() -> None:
+def test_deprecated_extends_existing_hints() -> None:
     made = hints.deprecated("create-card-v2", date(2030, 1, 31), since="2.0.0", also=RICH)
     assert made.suggested_next_actions[0].action == "create-card-v2"
     assert made.suggested_next_actions[1:] == RICH.suggested_next_actions
@@ -162,7 +162,7 @@ def test_deprecation_adds_to_the_hints_there_are() -> None:
 
 
 @pytest.mark.requirement("E8")
-def test_slowness_is_a_risk_that_grows_with_it() -> None:
+def test_slow_adds_a_risk_that_grows() -> None:
     made = hints.slow(3.0, 1.0, also=RICH)
     assert made.warnings[0].message == "It took 3 s, and 1 s are promised."
     assert made.risk_factors[1:] == RICH.risk_factors
@@ -173,7 +173,7 @@ def test_slowness_is_a_risk_that_grows_with_it() -> None:
     assert hints.slow(0.5).warnings == ()
 
 
-def test_there_is_always_room_for_what_is_added() -> None:
+def test_added_warnings_stay_within_the_limit() -> None:
     full = RICH.but(warnings=RICH.warnings * 64)
     made = hints.slow(9.0, also=hints.deprecated("x", also=full))
     assert [each.type for each in made.warnings[:3]] == ["performance", "deprecation", "performance"]
@@ -192,7 +192,7 @@ def test_impact_follows_from_the_steps_that_are_suggested(priority: Any, time: f
 
 
 @pytest.mark.requirement("E8")
-def test_confidence_cannot_be_given_only_what_it_is_reckoned_from() -> None:
+def test_confidence_cannot_be_set_directly() -> None:
     with pytest.raises(TypeError, match="confidence is reckoned: say quality"):
         hints.found([1], confidence=1.0)  # pyright: ignore[reportCallIssue]
     with pytest.raises(TypeError, match="hints have no 'mood'; there are alternatives"):
@@ -229,7 +229,7 @@ def test_confidence_cannot_be_given_only_what_it_is_reckoned_from() -> None:
         ),
     ],
 )
-def test_what_cannot_be_said_is_refused_where_it_is_said(
+def test_invalid_arguments_of_builders_are_refused(
     make: Callable[..., Hints], said: dict[str, Any], fault: str
 ) -> None:
     with pytest.raises(HintsError) as caught:

@@ -79,7 +79,7 @@ def outcome(build: Callable[..., Hints], arguments: dict[str, Any]) -> Hints | t
 @pytest.mark.parametrize("name", BUILDERS)
 @settings(max_examples=25)
 @given(st.data())
-def test_whatever_a_builder_takes_it_gives_hints_without_fault(name: str, data: st.DataObject) -> None:
+def test_builders_give_valid_hints_for_random_arguments(name: str, data: st.DataObject) -> None:
     build, needed, optional = BUILDERS[name]
     arguments = data.draw(st.fixed_dictionaries(needed, optional=optional))
     made = outcome(build, arguments)
@@ -96,7 +96,7 @@ def test_whatever_a_builder_takes_it_gives_hints_without_fault(name: str, data: 
 
 @pytest.mark.requirement("E8")
 @pytest.mark.parametrize("name", BUILDERS)
-def test_every_builder_takes_what_is_usual(name: str) -> None:
+def test_every_builder_accepts_the_common_options(name: str) -> None:
     usual: dict[str, dict[str, Any]] = {
         "found": {"items": [{"id": "card_7"}]},
         "created": {"type": "card", "id": "card_7"},

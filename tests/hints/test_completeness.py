@@ -18,7 +18,7 @@ class SlottedCard:
     back: str | None = None
 
 
-def test_the_fields_of_a_slotted_thing_are_found() -> None:
+def test_fields_of_slotted_dataclasses_are_counted() -> None:
     assert fullness(SlottedCard("front"), None) == 0.5
 
 
@@ -70,7 +70,5 @@ def evidence(made: Hints) -> Evidence:
         ([{"a": None}] + [{"a": 1}] * 15 + [{"a": None}] * 9, None, 15 / 16),
     ],
 )
-def test_completeness_is_what_is_there_of_what_could_be(
-    items: object, total: int | None, share: float
-) -> None:
+def test_completeness_is_the_share_of_filled_fields(items: object, total: int | None, share: float) -> None:
     assert evidence(hints.found(items, total=total)).completeness == pytest.approx(share)

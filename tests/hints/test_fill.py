@@ -28,9 +28,7 @@ HERE = "The source is of high quality, its data current;"
         ((hints.action("a", estimated_time=6e9),), Impact(benefit=0.49, effort=1.0, roi=0.49)),
     ],
 )
-def test_suggestions_bring_what_the_weightiest_does_and_take_a_little_each(
-    steps: tuple[NextAction, ...], impact: Impact
-) -> None:
+def test_impact_of_suggested_actions(steps: tuple[NextAction, ...], impact: Impact) -> None:
     assert hints.found([1], next=steps).estimated_impact == impact
 
 
@@ -42,7 +40,9 @@ def test_suggestions_bring_what_the_weightiest_does_and_take_a_little_each(
         (0.5, 0.0, "50 % of it is here, and it was not checked."),
     ],
 )
-def test_the_state_of_an_answer_is_put_into_words(completeness: float, validation: float, told: str) -> None:
+def test_reasoning_states_completeness_and_validation(
+    completeness: float, validation: float, told: str
+) -> None:
     made = hints.found({"a": 1}, completeness=completeness, validation=validation)
     assert made.reasoning == f"It was found. {HERE} {told}"
 
@@ -57,19 +57,19 @@ def test_the_state_of_an_answer_is_put_into_words(completeness: float, validatio
         ("unknown", "of unknown age"),
     ],
 )
-def test_the_age_of_data_is_put_into_words(age: Any, told: str) -> None:
+def test_reasoning_states_freshness(age: Any, told: str) -> None:
     made = hints.found({"a": 1}, freshness=age, quality="low")
     assert str(made.reasoning).startswith(f"It was found. The source is of low quality, its data {told}; ")
 
 
-def test_long_names_and_sentences_are_cut_short() -> None:
+def test_long_names_and_texts_are_truncated() -> None:
     assert str(hints.created("card", "x" * 80).reasoning).startswith(f"{'x' * 80} was created.")
     assert str(hints.created("card", "x" * 81).reasoning).startswith(f"{'x' * 79}… was created.")
     assert str(hints.failed("y" * 500).reasoning).startswith(f"{'y' * 500} The source")
     assert str(hints.failed("y" * 501).reasoning).startswith(f"{'y' * 499}… The source")
 
 
-def test_what_hints_do_not_have_is_refused_with_what_they_have() -> None:
+def test_unknown_option_lists_the_known_ones() -> None:
     strange: dict[str, Any] = {"colour": "red"}
     with pytest.raises(TypeError) as refused:
         hints.found([1], **strange)
@@ -84,13 +84,13 @@ def test_what_hints_do_not_have_is_refused_with_what_they_have() -> None:
     )
 
 
-def test_a_share_that_is_none_is_refused() -> None:
+def test_share_out_of_range_is_refused() -> None:
     with pytest.raises(HintsError) as refused:
         hints.found([1], completeness=1.5)
     assert refused.value.faults == ("completeness is 1.5: give a number from 0 to 1",)
 
 
-def test_all_that_is_said_is_taken_over() -> None:
+def test_every_option_is_applied() -> None:
     said: dict[str, Any] = {
         "related": hints.resource("card", "c1"),
         "context_needed": "a name",
@@ -134,7 +134,7 @@ def test_time_counts_towards_effort(time: float | None, effort: float) -> None:
 
 
 @pytest.mark.parametrize("field, value", [("estimated_time", -600_000.0), ("priority", "urgent")])
-def test_a_step_that_breaks_a_rule_is_refused_and_not_reckoned_with(field: str, value: Any) -> None:
+def test_invalid_action_is_refused(field: str, value: Any) -> None:
     wrong: dict[str, Any] = {"action": "a", "priority": "low", field: value}
     (fault,) = refused(next=NextAction(**wrong))
     assert fault.startswith("agentHints.suggestedNextActions[0].")

@@ -39,7 +39,7 @@ def missing(text: str, words: Iterable[str]) -> list[str]:
 
 
 @pytest.mark.requirement("E7")
-def test_every_field_and_word_is_on_the_page() -> None:
+def test_docs_list_every_field_and_word() -> None:
     said = under("The fields")
     keys = [key for kind in RULES if kind is not hints.Evidence for key, _ in spoken(kind).values()]
     assert missing(said, keys) == []
@@ -48,14 +48,14 @@ def test_every_field_and_word_is_on_the_page() -> None:
 
 
 @pytest.mark.requirement("E7")
-def test_the_picture_has_every_field() -> None:
+def test_picture_has_every_field() -> None:
     drawn = text_of("docs/pictures/hints.svg")
     assert [key for key, _ in spoken(Hints).values() if f">{key}</text>" not in drawn] == []
     assert [name for name in ("quality", *FLOOR) if f">{name}</text>" not in drawn] == []
 
 
 @pytest.mark.requirement("E8")
-def test_every_builder_and_what_it_takes_is_on_the_page() -> None:
+def test_docs_list_every_builder_with_parameters() -> None:
     said = under("Builders")
     made = [name for name, each in getmembers(builders, isfunction) if each.__module__ == builders.__name__]
     public = [name for name in made if not name.startswith("_")]
@@ -70,7 +70,7 @@ def test_every_builder_and_what_it_takes_is_on_the_page() -> None:
 
 
 @pytest.mark.requirement("E8")
-def test_the_formula_on_the_page_has_the_numbers_of_the_code() -> None:
+def test_docs_formula_has_the_numbers_of_the_code() -> None:
     said = under("Confidence")
     for name, floor in FLOOR.items():
         assert f"({floor:g} + {1 - floor:g} × {name})" in said
@@ -82,7 +82,7 @@ def test_the_formula_on_the_page_has_the_numbers_of_the_code() -> None:
         assert any(f"|`{word}`|{count}|" in row for row in rows), word
 
 
-def test_the_limits_on_the_page_are_those_of_the_code() -> None:
+def test_docs_limits_are_those_of_the_code() -> None:
     said = under("Who checks")
     assert f"at most {MOST} items" in said
     assert f"1 to {LONGEST:,} characters" in said

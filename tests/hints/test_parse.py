@@ -26,17 +26,17 @@ def refused(said: Any) -> tuple[str, ...]:
 @pytest.mark.requirement("E7")
 @settings(max_examples=30)
 @given(sound_hints)
-def test_what_is_spelled_is_read_back_as_it_was(hints: Hints) -> None:
+def test_hints_round_trip_through_json(hints: Hints) -> None:
     assert read(hints.as_json()) == hints
 
 
 @pytest.mark.requirement("E7")
-def test_rich_hints_survive_a_journey_as_text() -> None:
+def test_rich_hints_round_trip_through_text() -> None:
     assert read(json.loads(json.dumps(RICH.as_json()))) == RICH
 
 
 @pytest.mark.requirement("E7")
-def test_what_may_be_left_out_is_filled() -> None:
+def test_optional_fields_have_defaults() -> None:
     assert read({"confidence": 0.5}) == Hints(confidence=0.5)
     assert read({"confidence": 0.5, "reasoning": None, "warnings": None}) == Hints(confidence=0.5)
     said = read({"confidence": 0.5, "dependencies": [{"action": "a", "dependsOn": ["b"]}]})
@@ -51,7 +51,7 @@ def test_what_may_be_left_out_is_filled() -> None:
 
 
 @pytest.mark.requirement("E8")
-def test_confidence_that_is_left_out_is_reckoned_from_the_quality_of_the_source() -> None:
+def test_missing_confidence_follows_from_source_quality() -> None:
     trust = [read({"sourceQuality": word}) for word in ("low", "unknown", "medium", "high")]
     assert [each.confidence for each in trust] == [0.55, 0.75, 0.85, 0.98]
     assert read({}).confidence == 0.75
@@ -106,24 +106,24 @@ def test_every_unknown_and_missing_field_is_named() -> None:
         ),
     ],
 )
-def test_what_is_wrong_is_named_by_its_place(said: Any, fault: str) -> None:
+def test_faults_name_their_path(said: Any, fault: str) -> None:
     assert refused(said) == (fault,)
 
 
-def test_no_more_faults_are_named_than_anybody_reads() -> None:
+def test_number_of_faults_is_bounded() -> None:
     assert len(refused({str(number): 1 for number in range(10_000)})) == 32
     assert len(refused({"riskFactors": [{}] * 60})) == 32
     assert len(refused({"assumptions": [""] * 60})) == 32
 
 
-def test_as_many_items_as_may_be_are_read_and_so_many_strange_fields_are_named() -> None:
+def test_list_and_fault_limits() -> None:
     assert len(read({"confidence": 0.5, "assumptions": ["x"] * MOST}).assumptions) == MOST
     with pytest.raises(HintsError) as caught:
         read({f"strange-{number}": 1 for number in range(ENOUGH + 8)})
     assert len(caught.value.faults) == ENOUGH
 
 
-def test_a_quality_there_is_none_of_is_refused_and_not_trusted() -> None:
+def test_unknown_source_quality_is_refused() -> None:
     with pytest.raises(HintsError) as caught:
         read({"sourceQuality": "best"})
     assert caught.value.faults == (

@@ -31,7 +31,7 @@ from toolcrib.model.hints import (
 
 
 @pytest.mark.requirement("E8")
-def test_every_part_is_said_in_a_line() -> None:
+def test_every_part_is_built_by_one_call() -> None:
     hints = found(
         [1],
         next=[
@@ -66,7 +66,7 @@ def test_every_part_is_said_in_a_line() -> None:
     assert faults(hints) == ()
 
 
-def test_a_resource_is_called_by_its_id_and_knows_when_it_was_used() -> None:
+def test_resource_label_defaults_to_id_with_last_access() -> None:
     assert resource("deck", "deck_9").label == "deck_9"
     assert resource("deck", "deck_9").metadata is None
     used = resource("deck", "deck_9", last_accessed=datetime(2030, 1, 31, 12, tzinfo=UTC)).metadata
@@ -74,7 +74,7 @@ def test_a_resource_is_called_by_its_id_and_knows_when_it_was_used() -> None:
     assert used.last_accessed == "2030-01-31T12:00:00+00:00"
 
 
-def test_hints_are_made_now_unless_said_otherwise() -> None:
+def test_provenance_defaults_to_now() -> None:
     before = datetime.now(UTC)
     made = datetime.fromisoformat(provenance("cards").generated_at)
     assert before <= made <= datetime.now(UTC)
@@ -86,7 +86,7 @@ def test_hints_are_made_now_unless_said_otherwise() -> None:
     "probability, harm, word",
     [(1, 1, "critical"), (0.5, 0.5, "high"), (0.4, 0.2, "medium"), (0.2, 0.1, "low"), (0, 1, "low")],
 )
-def test_severity_follows_from_chance_and_harm(probability: float, harm: float, word: str) -> None:
+def test_severity_follows_from_probability_and_impact(probability: float, harm: float, word: str) -> None:
     assert risk("cost", "Dear", probability=probability, impact=harm).severity == word
     assert risk("cost", "Dear", probability=probability, impact=harm, severity="high").severity == "high"
 
@@ -96,18 +96,18 @@ def test_severity_follows_from_chance_and_harm(probability: float, harm: float, 
     [(1, "strong"), (0.7, "strong"), (0.69, "moderate"), (0.39, "weak"), (0.1, "weak"), (0.09, "neutral"),
      (0, "neutral"), (-0.1, "neutral"), (-0.11, "conflict"), (-1, "conflict")],
 )  # fmt: skip
-def test_the_word_for_an_alignment_follows_from_its_score(score: float, word: str) -> None:
+def test_alignment_word_follows_from_score(score: float, word: str) -> None:
     assert alignment("look-up", "calm", score).alignment == word
 
 
-def test_what_is_below_every_bound_has_the_last_word() -> None:
+def test_alignment_below_every_bound_is_conflict() -> None:
     assert hints.alignment("pay", "thrift", -2.0).alignment == "conflict"
 
 
 # --- whole parts ---
 
 
-def test_the_parts_say_what_they_were_told_and_what_follows() -> None:
+def test_parts_keep_arguments_and_derived_values() -> None:
     assert hints.depends("pay", "choose", "sign") == Dependency(
         action="pay", depends_on=("choose", "sign"), type="required"
     )
@@ -135,7 +135,7 @@ def test_the_parts_say_what_they_were_told_and_what_follows() -> None:
     )
 
 
-def test_a_resource_has_its_id_for_a_label_and_facts_where_some_are_known() -> None:
+def test_resource_has_metadata_only_if_known() -> None:
     assert hints.resource("card", "c1") == Resource(type="card", id="c1", label="c1", relevance=1.0)
     at = datetime(2030, 1, 31, 12)  # noqa: DTZ001 - as an author may have it
     facts = ResourceFacts(last_accessed="2030-01-31T12:00:00", access_count=3)
@@ -145,7 +145,7 @@ def test_a_resource_has_its_id_for_a_label_and_facts_where_some_are_known() -> N
     assert seen.metadata == ResourceFacts(last_accessed="2030-01-31")
 
 
-def test_where_hints_come_from_is_said_with_the_moment() -> None:
+def test_provenance_has_generation_time() -> None:
     at = datetime.fromisoformat("2030-01-31T12:00:00+00:00")
     made = hints.provenance("me", at, model_version="7", processing_time=5.0)
     assert made == Provenance(
@@ -163,7 +163,7 @@ def test_where_hints_come_from_is_said_with_the_moment() -> None:
 @pytest.mark.parametrize(
     "benefit, effort, roi", [(0.5, 0.25, 2.0), (1 / 3, 1.0, 0.333), (0.7, 0.0, 0.0), (1.0, 0.0006, 1000.0)]
 )
-def test_the_return_is_reckoned_from_what_is_shown(benefit: float, effort: float, roi: float) -> None:
+def test_roi_is_computed_from_rounded_values(benefit: float, effort: float, roi: float) -> None:
     made = hints.impact(benefit, effort, "retention")
     assert made == Impact(
         benefit=round(benefit, 3), effort=round(effort, 3), roi=roi, affected_metrics=("retention",)

@@ -62,7 +62,7 @@ def test_rich_hints_break_no_rule() -> None:
 @pytest.mark.requirement("E7")
 @settings(max_examples=30)
 @given(sound_hints)
-def test_hints_that_keep_the_rules_have_no_faults(hints: Hints) -> None:
+def test_valid_hints_have_no_faults(hints: Hints) -> None:
     assert faults(hints) == ()
 
 
@@ -114,7 +114,7 @@ def test_confidence_is_a_number_from_0_to_1(value: Any) -> None:
         (with_resource(id=None), "relatedResources[0].id", "a text of 1 to 2000"),
     ],
 )
-def test_each_rule_is_named_with_its_place(hints: Hints, path: str, wanted: str) -> None:
+def test_each_broken_rule_is_named_with_its_path(hints: Hints, path: str, wanted: str) -> None:
     fault = only(hints)
     assert fault.startswith(f"agentHints.{path} is ")
     assert f": give {wanted}" in fault or fault.endswith(wanted)
@@ -147,7 +147,7 @@ def test_quality_and_freshness_are_a_word_or_a_number(facts: ResourceFacts, wron
 
 @pytest.mark.requirement("E7")
 @given(shares, shares, st.floats(0, 20))
-def test_the_return_is_benefit_by_effort(benefit: float, effort: float, roi: float) -> None:
+def test_roi_is_benefit_by_effort(benefit: float, effort: float, roi: float) -> None:
     own = impact(benefit, effort)
     assert faults(replace(RICH, estimated_impact=own)) == ()
     wanted = own.benefit / own.effort if own.effort else 0.0
@@ -156,7 +156,7 @@ def test_the_return_is_benefit_by_effort(benefit: float, effort: float, roi: flo
 
 
 @pytest.mark.requirement("E7")
-def test_without_effort_there_is_no_return() -> None:
+def test_roi_without_effort_is_zero() -> None:
     assert faults(replace(RICH, estimated_impact=Impact(benefit=0.5))) == ()
     fault = only(replace(RICH, estimated_impact=Impact(benefit=0.5, roi=1.0)))
     assert fault == "agentHints.estimatedImpact.roi is 1: give benefit by effort, which is 0"
@@ -181,7 +181,7 @@ def test_without_effort_there_is_no_return() -> None:
         ("conflict", 0.0, False),
     ],
 )
-def test_the_word_for_an_alignment_agrees_with_its_score(word: Any, score: float, agrees: bool) -> None:
+def test_alignment_word_must_agree_with_score(word: Any, score: float, agrees: bool) -> None:
     said = Alignment(action="go-on", preference="calm", alignment=word, score=score)
     found = faults(replace(RICH, preference_alignment=(said,)))
     assert (found == ()) == agrees
@@ -190,13 +190,13 @@ def test_the_word_for_an_alignment_agrees_with_its_score(word: Any, score: float
 
 @pytest.mark.requirement("E7")
 @given(st.floats(-1, 1))
-def test_the_word_of_a_score_always_agrees_with_it(score: float) -> None:
+def test_alignment_word_of_any_score_is_valid(score: float) -> None:
     assert faults(replace(RICH, preference_alignment=(alignment("go-on", "calm", score),))) == ()
 
 
 @pytest.mark.requirement("E7")
 @pytest.mark.parametrize("score", [1.1, -1.1, NAN])
-def test_a_score_beyond_its_range_is_refused(score: float) -> None:
+def test_score_out_of_range_is_refused(score: float) -> None:
     found = only(replace(RICH, preference_alignment=(alignment("go-on", "calm", score),)))
     assert found.endswith("give a number from -1 to 1")
 
@@ -208,7 +208,7 @@ def chain(*names: str) -> tuple[Dependency, ...]:
 
 @pytest.mark.requirement("E7")
 @given(st.permutations(NAMES), st.integers(2, len(NAMES)))
-def test_dependencies_that_go_round_are_refused_and_others_are_not(names: list[str], size: int) -> None:
+def test_cyclic_dependencies_are_refused(names: list[str], size: int) -> None:
     line = names[:size]
     assert faults(Hints(confidence=0.5, dependencies=chain(*line))) == ()
     fault = only(Hints(confidence=0.5, dependencies=chain(*line, line[0])))
@@ -217,7 +217,7 @@ def test_dependencies_that_go_round_are_refused_and_others_are_not(names: list[s
 
 
 @pytest.mark.requirement("E7")
-def test_an_action_does_not_wait_for_itself() -> None:
+def test_action_must_not_depend_on_itself() -> None:
     fault = only(Hints(confidence=0.5, dependencies=chain("tidy-up", "tidy-up")))
     assert "circle (tidy-up -> tidy-up)" in fault
 
@@ -234,7 +234,7 @@ def test_prerequisites_count_as_dependencies() -> None:
 
 
 @pytest.mark.requirement("E7")
-def test_every_broken_rule_is_named_at_once() -> None:
+def test_every_broken_rule_is_reported() -> None:
     worst = replace(
         RICH,
         confidence=1.7,
@@ -270,11 +270,11 @@ class Secret:
         pytest.param(10**5_000, "too large", id="huge"),
     ],
 )
-def test_a_fault_shows_no_more_of_a_value_than_its_kind(value: Any, said: str) -> None:
+def test_fault_shows_only_the_kind_of_a_value(value: Any, said: str) -> None:
     assert f"agentHints.confidence is {said}: " in only(replace(RICH, confidence=value))
 
 
-def test_what_was_found_sound_is_not_looked_at_again_until_it_changes() -> None:
+def test_checked_hints_are_checked_again_only_after_change() -> None:
     hints = replace(RICH)
     assert not hints.sound
     assert checked(hints).sound
@@ -283,7 +283,7 @@ def test_what_was_found_sound_is_not_looked_at_again_until_it_changes() -> None:
     assert faults(hints.but(confidence=1.7)) != ()
 
 
-def test_names_of_tools_in_every_style_are_actions() -> None:
+def test_tool_names_of_every_style_are_valid_actions() -> None:
     names = (
         "get-card",
         "get_card",
@@ -296,7 +296,7 @@ def test_names_of_tools_in_every_style_are_actions() -> None:
     assert faults(Hints(confidence=0.5, suggested_next_actions=actions)) == ()
 
 
-def test_values_that_look_like_text_are_text() -> None:
+def test_str_subclasses_are_texts() -> None:
     class CardId(str):
         __slots__ = ()
 
@@ -307,7 +307,7 @@ def test_values_that_look_like_text_are_text() -> None:
 
 
 @pytest.mark.parametrize("value", [None, {"confidence": 1}, type("Other", (Hints,), {})(confidence=0.5)])
-def test_only_hints_are_hints(value: Any) -> None:
+def test_other_types_are_not_hints(value: Any) -> None:
     assert faults(value)[0].endswith(": give Hints")
 
 
@@ -333,7 +333,7 @@ def _aligned(word: Any, score: float) -> Hints:
         ("strong", 0.01, None),
     ],
 )
-def test_the_word_for_a_preference_agrees_with_its_score(word: str, score: float, wanted: str | None) -> None:
+def test_alignment_fault_names_the_allowed_range(word: str, score: float, wanted: str | None) -> None:
     told = f"agentHints.preferenceAlignment[0].score is {score:g}: {word} is {wanted}"
     assert faults(_aligned(word, score)) == (() if wanted is None else (told,))
 
@@ -354,20 +354,18 @@ def test_the_word_for_a_preference_agrees_with_its_score(word: str, score: float
         (0.5, 0.0, 0.5, "0"),
     ],
 )
-def test_a_return_may_be_rounded_by_a_hundredth(
-    benefit: float, effort: float, roi: float, wanted: str | None
-) -> None:
+def test_roi_tolerance_is_one_percent(benefit: float, effort: float, roi: float, wanted: str | None) -> None:
     said = Hints(confidence=0.5, estimated_impact=Impact(benefit=benefit, effort=effort, roi=roi))
     told = f"agentHints.estimatedImpact.roi is {roi:g}: give benefit by effort, which is {wanted}"
     assert faults(said) == (() if wanted is None else (told,))
 
 
 @pytest.mark.parametrize("said, told", [(None, "null"), ({"confidence": 1}, "an object"), (7, "7")])
-def test_what_is_no_hints_at_all_is_named(said: Any, told: str) -> None:
+def test_fault_names_a_value_that_is_not_hints(said: Any, told: str) -> None:
     assert faults(said) == (f"agentHints is {told}: give Hints",)
 
 
-def test_what_is_wanted_of_lists_and_of_words_is_said() -> None:
+def test_faults_of_lists_and_words_name_the_expectation() -> None:
     assert TEXTS.wanted == "a tuple of at most 64"
     facts = ResourceFacts(quality=1.2)
     said = Hints(confidence=0.5, related_resources=(replace(hints.resource("card", "c1"), metadata=facts),))

@@ -25,11 +25,11 @@ from toolcrib.hints.scales import freshness, quality, validity
         ("medium", "medium"),
     ],
 )
-def test_validity_never_promises_more_than_was_said(seconds: float, word: str) -> None:
+def test_validity_word_is_never_longer_than_the_seconds(seconds: float, word: str) -> None:
     assert validity(seconds) == word
 
 
-def test_words_and_numbers_stand_for_each_other() -> None:
+def test_words_and_numbers_convert_to_each_other() -> None:
     assert quality("medium") == ("medium", 0.85)
     assert [quality(share)[0] for share in (1, 0.92, 0.91, 0.7, 0.69, 0)] == [
         "high",
@@ -51,7 +51,7 @@ def test_words_and_numbers_stand_for_each_other() -> None:
 
 
 @pytest.mark.parametrize("said", ["great", 1.1, -1, True, None, float("nan"), [1]])
-def test_what_is_neither_word_nor_number_is_refused(said: object) -> None:
+def test_value_that_is_neither_word_nor_number_is_refused(said: object) -> None:
     for ask in (quality, freshness):
         with pytest.raises(HintsError, match=r"give one of .*, or a number from 0 to 1"):
             ask(said)  # pyright: ignore[reportArgumentType]
@@ -77,11 +77,11 @@ def refused(**said: Any) -> tuple[str, ...]:
         ),
     ],
 )
-def test_a_word_or_a_number_that_there_is_none_of_is_refused(said: dict[str, Any], told: str) -> None:
+def test_unknown_word_or_number_out_of_range_is_refused(said: dict[str, Any], told: str) -> None:
     assert refused(**said) == (f"{told}, or a number from 0 to 1",)
 
 
 @pytest.mark.parametrize("said, told", [("ever", "'ever'"), (-1.0, "-1")])
-def test_a_time_that_there_is_none_of_is_refused(said: Any, told: str) -> None:
+def test_invalid_validity_is_refused(said: Any, told: str) -> None:
     words = "indefinite, long, medium, short, immediate"
     assert refused(valid_for=said) == (f"valid_for is {told}: give one of {words}, or seconds",)

@@ -39,18 +39,18 @@ def _deep(levels: int) -> dict[str, Any]:
 @pytest.mark.parametrize(
     "value, is_one", [(1, True), (0.5, True), (Number.SEVEN, True), (True, False), ("1", False)]
 )
-def test_numbers_of_every_kind_are_numbers_and_truth_is_none(value: object, is_one: bool) -> None:
+def test_number_subclasses_are_numbers_and_booleans_are_not(value: object, is_one: bool) -> None:
     assert is_number(value) is is_one
 
 
 @pytest.mark.parametrize("value, is_one", [(Share(0.5), True), (Share(1.5), False), (True, False), (0, True)])
-def test_a_share_may_be_a_number_of_any_kind(value: object, is_one: bool) -> None:
+def test_number_subclasses_may_be_shares(value: object, is_one: bool) -> None:
     assert is_share(value) is is_one
 
 
 @pytest.mark.parametrize("length, fits", [(0, False), (1, True), (LONGEST, True), (LONGEST + 1, False)])
 @pytest.mark.parametrize("letter", ["x", "é"])
-def test_a_text_is_neither_empty_nor_endless(letter: str, length: int, fits: bool) -> None:
+def test_text_length_limits(letter: str, length: int, fits: bool) -> None:
     assert is_text(letter * length) is fits
 
 
@@ -74,7 +74,7 @@ def test_a_text_is_neither_empty_nor_endless(letter: str, length: int, fits: boo
         ({"a": object()}, False),
     ],
 )
-def test_how_much_json_an_action_may_carry(value: Any, fits: bool) -> None:
+def test_size_limits_of_action_data(value: Any, fits: bool) -> None:
     assert OBJECT.fits(value) is fits
 
 
@@ -97,5 +97,5 @@ def test_how_much_json_an_action_may_carry(value: Any, fits: bool) -> None:
         (object(), "of the kind object"),
     ],
 )
-def test_a_value_is_shown_without_giving_it_away(value: Any, told: str) -> None:
+def test_shown_value_reveals_only_its_kind(value: Any, told: str) -> None:
     assert shown(value) == told

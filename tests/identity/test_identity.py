@@ -43,14 +43,14 @@ def code(identity: Identity, credential: Credential) -> str:
 
 
 @pytest.mark.requirement("I1")
-def test_a_key_is_its_caller() -> None:
+def test_key_identifies_its_caller() -> None:
     caller = Identity(ring(), ADMIN_KEY).caller(bearer(PLAIN_KEY))
     assert (caller.id, caller.context, caller.permissions) == ("key:plain", "support", {"a:b"})
     assert caller.user is None
 
 
 @pytest.mark.requirement("I1")
-def test_the_admin_key_may_do_everything_and_act_for_others() -> None:
+def test_admin_key_has_all_permissions() -> None:
     identity = Identity(ring(), ADMIN_KEY)
     assert identity.caller(bearer(ADMIN_KEY)).may("anything:at-all")
     assert identity.caller(bearer(ADMIN_KEY, "u1")).user == "u1"
@@ -70,13 +70,13 @@ def test_the_admin_key_may_do_everything_and_act_for_others() -> None:
         "Bearer x y",
     ],
 )
-def test_anything_else_is_nobody(authorization: str) -> None:
+def test_other_credentials_are_refused(authorization: str) -> None:
     assert code(Identity(ring(), ADMIN_KEY), Credential(authorization=authorization)) == "UNAUTHENTICATED"
 
 
 @pytest.mark.requirement("I1")
 @pytest.mark.check(1)
-def test_a_bare_header_is_never_an_identity() -> None:
+def test_header_without_key_is_never_an_identity() -> None:
     identity = Identity(ring(), ADMIN_KEY)
     assert code(identity, Credential(user="u1", loopback=True)) == "UNAUTHENTICATED"
     assert code(identity, bearer(PLAIN_KEY, "u1")) == "SCOPE_DENIED"
@@ -85,12 +85,12 @@ def test_a_bare_header_is_never_an_identity() -> None:
 
 
 @pytest.mark.parametrize("user", ["", "a\nb", "x" * 201])
-def test_a_user_that_cannot_be_one_is_refused(user: str) -> None:
+def test_invalid_user_name_is_refused(user: str) -> None:
     assert code(Identity(ring(), ADMIN_KEY), bearer(ACTING_KEY, user)) == "INVALID_REQUEST"
 
 
 @pytest.mark.requirement("I1")
-def test_anonymous_callers_get_one_context_and_only_from_this_machine() -> None:
+def test_anonymous_callers_are_local_with_one_context() -> None:
     identity = Identity(ring(), ADMIN_KEY, anonymous=AnonymousIdentity("open"))
     caller = identity.caller(Credential(loopback=True))
     assert (caller.id, caller.context, caller.permissions) == ("anonymous", "open", frozenset())
@@ -101,7 +101,7 @@ def test_anonymous_callers_get_one_context_and_only_from_this_machine() -> None:
 
 
 @pytest.mark.requirement("I1")
-def test_trust_header_believes_the_header_from_this_machine() -> None:
+def test_trust_header_accepts_local_requests() -> None:
     identity = Identity(ring(), ADMIN_KEY, trust_header=TrustHeaderIdentity())
     assert identity.caller(Credential(user="u1", loopback=True)).user == "u1"
     assert code(identity, Credential(user="u1", loopback=False)) == "UNAUTHENTICATED"
@@ -109,7 +109,7 @@ def test_trust_header_believes_the_header_from_this_machine() -> None:
 
 
 @pytest.mark.check(7)
-def test_a_revoked_key_is_nobody_the_moment_the_ring_is_loaded() -> None:
+def test_revoked_key_is_refused_after_loading() -> None:
     keys = ring()
     identity = Identity(keys, ADMIN_KEY)
     identity.caller(bearer(PLAIN_KEY))
@@ -118,7 +118,7 @@ def test_a_revoked_key_is_nobody_the_moment_the_ring_is_loaded() -> None:
 
 
 @pytest.mark.requirement("I1")
-def test_an_admin_key_is_made_once_and_kept_for_its_owner(tmp_path: Path) -> None:
+def test_admin_key_is_generated_once_for_its_owner(tmp_path: Path) -> None:
     home = tmp_path / "state"
     made = admin_key(None, home, new_key)
     assert admin_key(None, home, new_key) == made
@@ -130,7 +130,7 @@ def test_an_admin_key_is_made_once_and_kept_for_its_owner(tmp_path: Path) -> Non
         admin_key(None, home, new_key)
 
 
-def test_who_has_the_admin_key_has_the_same_secrets_and_nobody_else() -> None:
+def test_derived_secrets_depend_on_the_admin_key() -> None:
     long = "x" * 32
     secret = Identity(ring(), long).secret("sessions")
     assert (len(secret), secret) == (32, Identity(KeyRing(), long).secret("sessions"))
@@ -145,7 +145,7 @@ def test_who_has_the_admin_key_has_the_same_secrets_and_nobody_else() -> None:
 
 
 @pytest.mark.requirement("I1")
-def test_who_listens_hears_of_every_key_that_ended() -> None:
+def test_listeners_are_notified_of_ended_keys() -> None:
     """Whoever ended it: this process, another replica, or the command line in the store itself."""
     keys, heard = ring(), list[str]()
     keys.listen(heard.append)

@@ -63,14 +63,14 @@ async def test_without_a_session_there_are_no_apps_and_no_device() -> None:
     assert caller.disabled == RECORD.disabled
 
 
-async def test_without_a_device_there_is_a_session_all_the_same() -> None:
+async def test_session_without_a_device() -> None:
     caller = await UserCache(_Shelf(replace(RECORD, session=replace(SESSION, device=None))).read).present(
         ACTING
     )
     assert (caller.session, caller.device, len(caller.apps)) == ("s1", None, 2)
 
 
-async def test_one_reading_serves_every_call_and_gives_the_same_caller() -> None:
+async def test_one_read_serves_every_call() -> None:
     shelf = _Shelf(RECORD)
     people = UserCache(shelf.read)
     assert people.known(ACTING) is None
@@ -80,7 +80,7 @@ async def test_one_reading_serves_every_call_and_gives_the_same_caller() -> None
     assert shelf.reads == 1
 
 
-async def test_what_is_known_of_a_user_is_read_no_more_often_than_callers_are() -> None:
+async def test_user_record_is_cached_per_caller() -> None:
     shelf = _Shelf(RECORD)
     people = UserCache(shelf.read)
     assert await people.record("u1") == RECORD
@@ -92,7 +92,7 @@ async def test_what_is_known_of_a_user_is_read_no_more_often_than_callers_are() 
     assert await people.record("u1") is None
 
 
-async def test_two_keys_that_act_for_one_user_keep_their_own_permissions() -> None:
+async def test_keys_acting_for_one_user_keep_their_permissions() -> None:
     people = UserCache(_Shelf(RECORD).read)
     other = Caller(id="user:u1", user="u1", key="other", permissions=frozenset({"a:b"}))
     assert (await people.present(ACTING)).permissions == {"*"}
@@ -113,7 +113,7 @@ async def test_a_change_is_seen_by_the_next_call() -> None:
     assert await people.present(ACTING) == ACTING
 
 
-async def test_a_change_while_it_is_read_is_not_missed() -> None:
+async def test_change_during_a_read_is_not_missed() -> None:
     shelf = _Shelf(RECORD)
     people = UserCache(shelf.read)
 
@@ -129,7 +129,7 @@ async def test_a_change_while_it_is_read_is_not_missed() -> None:
     assert shelf.reads == 2
 
 
-async def test_changes_of_others_keep_nobody_waiting() -> None:
+async def test_changes_of_other_users_do_not_delay() -> None:
     shelf = _Shelf(RECORD)
 
     async def read(user: str) -> UserRecord | None:
@@ -141,7 +141,7 @@ async def test_changes_of_others_keep_nobody_waiting() -> None:
     assert shelf.reads == 1
 
 
-async def test_many_who_ask_at_once_all_see_the_change_and_none_asks_for_ever() -> None:
+async def test_concurrent_readers_see_the_change() -> None:
     shelf = _Shelf(RECORD)
     people = UserCache(shelf.read)
     seen: list[int] = []
@@ -161,7 +161,7 @@ async def test_many_who_ask_at_once_all_see_the_change_and_none_asks_for_ever() 
     assert people.known(ACTING) is not None
 
 
-async def test_what_nobody_told_us_of_is_seen_after_a_while() -> None:
+async def test_unannounced_change_is_seen_after_the_ttl() -> None:
     now = [0.0]
     shelf = _Shelf(RECORD)
     people = UserCache(shelf.read, clock=lambda: now[0])
@@ -172,13 +172,13 @@ async def test_what_nobody_told_us_of_is_seen_after_a_while() -> None:
     assert shelf.reads == 2
 
 
-async def test_who_acts_for_nobody_is_left_alone() -> None:
+async def test_caller_without_user_is_unchanged() -> None:
     shelf = _Shelf(RECORD)
     assert await UserCache(shelf.read).present(ADMIN) is ADMIN
     assert shelf.reads == 0
 
 
-async def test_the_longest_known_make_room(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_oldest_users_are_evicted(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("toolcrib.identity.users._MOST", 2)
     shelf = _Shelf(RECORD)
     people = UserCache(shelf.read)
@@ -189,7 +189,7 @@ async def test_the_longest_known_make_room(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 @pytest.mark.requirement("C4")
-async def test_requests_at_once_for_one_user_read_it_once() -> None:
+async def test_concurrent_requests_read_a_user_once() -> None:
     shelf = _Shelf(RECORD)
     people = UserCache(shelf.read)
     async with anyio.create_task_group() as tasks:
@@ -200,7 +200,7 @@ async def test_requests_at_once_for_one_user_read_it_once() -> None:
 
 
 @pytest.mark.requirement("C4")
-async def test_requests_that_wait_for_a_read_that_fails_try_it_themselves() -> None:
+async def test_waiters_retry_a_failed_read() -> None:
     reads = 0
 
     async def fail(_user: str) -> UserRecord | None:

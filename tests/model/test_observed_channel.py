@@ -29,7 +29,7 @@ class Line:
         self.told.append(params)
 
 
-async def test_questions_at_the_same_time_count_as_one_wait() -> None:
+async def test_concurrent_questions_count_as_one_wait() -> None:
     line, heard, said = Line(), list[str](), list[JsonObject]()
     overheard = ObservedChannel(line, lambda: heard.append("asked"), lambda: heard.append("over"))
 
@@ -47,7 +47,7 @@ async def test_questions_at_the_same_time_count_as_one_wait() -> None:
     assert heard == ["asked", "over"]
 
 
-async def test_a_question_that_fails_is_over_too_and_the_rest_is_the_channels_own() -> None:
+async def test_failed_question_ends_the_wait() -> None:
     line, heard = Line(), list[str]()
     overheard = ObservedChannel(line, lambda: heard.append("asked"))
     line.going["a"].set()

@@ -66,7 +66,7 @@ def _tree(folder: Path, expected: int) -> Path:
 
 
 @pytest.mark.slow
-def test_only_what_ran_before_the_first_test_is_tried_again(tmp_path: Path) -> None:
+def test_only_import_time_mutants_are_retried(tmp_path: Path) -> None:
     tree = _tree(tmp_path, expected=7)
     try_again(tree, tmp_path, 2, mutants(tree / "src"))
     assert {mutant.name: mutant.killed for mutant in mutants(tree / "src")} == {
@@ -77,7 +77,7 @@ def test_only_what_ran_before_the_first_test_is_tried_again(tmp_path: Path) -> N
 
 
 @pytest.mark.slow
-def test_nothing_is_taken_for_killed_where_the_tests_fail_anyway(tmp_path: Path) -> None:
+def test_broken_test_suite_kills_no_mutant(tmp_path: Path) -> None:
     tree = _tree(tmp_path, expected=9)
     with pytest.raises(RuntimeError, match="fail without any mutant"):
         try_again(tree, tmp_path, 1, mutants(tree / "src"))

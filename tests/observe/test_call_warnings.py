@@ -29,7 +29,7 @@ def late_count(metrics: Metrics, name: str, tool: Tool) -> str | None:
 
 
 @pytest.mark.requirement("E13")
-def test_a_deprecated_tool_is_warned_of_with_what_replaces_it(caplog: pytest.LogCaptureFixture) -> None:
+def test_deprecation_warning_names_the_replacement(caplog: pytest.LogCaptureFixture) -> None:
     CallWarnings().take([used(OLD)])
     (record,) = caplog.records
     assert record.levelno == logging.WARNING
@@ -39,16 +39,14 @@ def test_a_deprecated_tool_is_warned_of_with_what_replaces_it(caplog: pytest.Log
 
 
 @pytest.mark.requirement("E13")
-def test_without_date_or_replacement_neither_is_made_up(caplog: pytest.LogCaptureFixture) -> None:
+def test_deprecation_warning_without_date_or_replacement(caplog: pytest.LogCaptureFixture) -> None:
     CallWarnings().take([used(a_tool(deprecated=Deprecation(since="2")))])
     assert caplog.messages == ["A call used fake:echo, which is deprecated since 2."]
 
 
 @pytest.mark.requirement("E12", "E13")
 @pytest.mark.parametrize("entry", [used(OLD), used(FAST, seconds=0.2)])
-def test_a_tool_is_spoken_of_once_a_minute_and_the_rest_is_counted(
-    entry: CallEntry, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_warnings_are_logged_once_per_minute(entry: CallEntry, caplog: pytest.LogCaptureFixture) -> None:
     remarks = CallWarnings()
     remarks.take([entry._replace(at=NOON + second) for second in range(10)])
     assert len(caplog.messages) == 1
@@ -58,7 +56,7 @@ def test_a_tool_is_spoken_of_once_a_minute_and_the_rest_is_counted(
 
 
 @pytest.mark.requirement("E13")
-def test_one_that_is_gone_was_not_used(caplog: pytest.LogCaptureFixture) -> None:
+def test_removed_tool_is_not_counted_as_use(caplog: pytest.LogCaptureFixture) -> None:
     metrics, entry = Metrics(), used(OLD, problem=a_problem("TOOL_REMOVED"))
     CallWarnings().take([entry])
     metrics.take([entry])
@@ -93,7 +91,7 @@ def test_a_broken_promise_is_reported(
 
 
 @pytest.mark.requirement("E12")
-def test_a_broken_promise_is_told_in_numbers(caplog: pytest.LogCaptureFixture) -> None:
+def test_slow_warning_has_numbers(caplog: pytest.LogCaptureFixture) -> None:
     CallWarnings().take([used(FAST, seconds=0.25)])
     said = "A call to cards:get took 250 ms; its response time is 'fast', which promises 100 ms at most."
     assert caplog.messages == [said]
@@ -107,7 +105,7 @@ def test_every_use_of_a_deprecated_tool_is_counted() -> None:
     assert late_count(metrics, "tool_deprecated_total", FAST) is None
 
 
-def test_what_is_remembered_does_not_pile_up(caplog: pytest.LogCaptureFixture) -> None:
+def test_remembered_warnings_are_bounded(caplog: pytest.LogCaptureFixture) -> None:
     remarks = CallWarnings(limit=2)
     tools = [a_tool(f"a:{number}", deprecated=LEAVING) for number in range(3)]
     remarks.take([used(tool) for tool in tools])
@@ -115,7 +113,7 @@ def test_what_is_remembered_does_not_pile_up(caplog: pytest.LogCaptureFixture) -
     assert len(caplog.messages) == 4
 
 
-def test_the_journal_passes_finished_calls_on(caplog: pytest.LogCaptureFixture) -> None:
+def test_recorder_passes_finished_calls_on(caplog: pytest.LogCaptureFixture) -> None:
     journal = CallRecorder(Metrics())
     journal.record(a_call(OLD), Result(data=1), 0.001)
     assert caplog.messages == []

@@ -40,7 +40,7 @@ def entries(draw: st.DrawFn) -> CallEntry:
 
 
 @given(st.lists(entries(), min_size=1, max_size=5))
-def test_both_lines_say_the_same(some: list[CallEntry]) -> None:
+def test_fast_and_plain_lines_are_equal(some: list[CallEntry]) -> None:
     quick = FastLines(Redactor())
     for entry in some:
         told = json.loads(quick.line(entry))
@@ -51,7 +51,7 @@ def test_both_lines_say_the_same(some: list[CallEntry]) -> None:
 
 
 @given(st.lists(entries(), min_size=1, max_size=3), st.dictionaries(st.text(max_size=8), JSON, max_size=3))
-def test_both_lines_of_a_beginning_say_the_same(some: list[CallEntry], asked: dict[str, Any]) -> None:
+def test_fast_and_plain_start_lines_are_equal(some: list[CallEntry], asked: dict[str, Any]) -> None:
     redactor = Redactor(["hunter2-and-more"])
     arguments = LoggedArguments(redactor)
     quick = FastLines(redactor, arguments)
@@ -65,7 +65,7 @@ def test_both_lines_of_a_beginning_say_the_same(some: list[CallEntry], asked: di
         assert told == plain
 
 
-def test_a_secret_learned_later_is_hidden_from_then_on() -> None:
+def test_later_learned_secret_is_masked() -> None:
     redactor = Redactor()
     quick = FastLines(redactor)
     entry = an_entry(a_call(caller=a_caller(id="key:hunter2-and-more")))

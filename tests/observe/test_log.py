@@ -90,7 +90,7 @@ async def test_a_call_is_one_line_with_every_field(lines: Lines) -> None:
         ("EXECUTION_ERROR", "error", "error"),
     ],
 )
-async def test_a_line_says_how_it_ended(lines: Lines, code: str, outcome: str, level: str) -> None:
+async def test_log_line_has_the_outcome(lines: Lines, code: str, outcome: str, level: str) -> None:
     lines.log.take([an_entry(problem=a_problem(code))])
     await lines.log.flush()
     (line,) = lines.read()
@@ -98,7 +98,7 @@ async def test_a_line_says_how_it_ended(lines: Lines, code: str, outcome: str, l
 
 
 @pytest.mark.requirement("E13", "E14")
-async def test_a_line_says_whether_the_tool_is_on_its_way_out(lines: Lines) -> None:
+async def test_log_line_has_the_deprecation(lines: Lines) -> None:
     entry = an_entry(a_call(a_tool("cards:create")))
     leaving = replace(entry.tool, deprecated=Deprecation(since="2.0.0"))
     lines.log.take([entry, entry._replace(tool=leaving), entry])
@@ -106,7 +106,7 @@ async def test_a_line_says_whether_the_tool_is_on_its_way_out(lines: Lines) -> N
     assert [line["deprecated"] for line in lines.read()] == [False, True, False]
 
 
-async def test_a_quiet_log_leaves_success_out() -> None:
+async def test_quiet_log_omits_successes() -> None:
     lines = Lines("error")
     lines.log.take([an_entry(), an_entry(problem=a_problem()), an_entry(problem=a_problem("TIMEOUT"))])
     await lines.log.flush()
@@ -132,7 +132,7 @@ PLACES = (
 
 @pytest.mark.requirement("I2")
 @given(st.sampled_from(PLACES), st.text(max_size=10), st.text(max_size=10))
-async def test_a_secret_never_stands_in_a_call_line(place: str, before: str, after: str) -> None:
+async def test_call_lines_contain_no_secrets(place: str, before: str, after: str) -> None:
     lines = Lines()
     try:
         lines.log.take([_with(place, f"{before}{CANARY}{after}")])
@@ -157,7 +157,7 @@ def _with(place: str, value: str) -> CallEntry:
 @pytest.mark.requirement("I2")
 @pytest.mark.parametrize("style", ["json", "text"])
 @given(st.text(max_size=10), st.text(max_size=10))
-def test_a_secret_never_stands_in_a_log_record(style: Any, before: str, after: str) -> None:
+def test_log_records_contain_no_secrets(style: Any, before: str, after: str) -> None:
     stream, text = io.StringIO(), f"{before}{CANARY}{after}"
     log = setup("debug", stream, Redactor([CANARY]), style=style)
     try:
@@ -199,7 +199,7 @@ def test_an_error_is_logged_with_its_stack_and_trace(lines: Lines) -> None:
 
 
 @pytest.mark.requirement("E14")
-def test_an_error_that_cannot_be_put_into_words_is_logged_with_its_stack(lines: Lines) -> None:
+def test_error_with_failing_str_is_logged_with_stack(lines: Lines) -> None:
     class Mute(Exception):
         def __str__(self) -> str:
             raise RuntimeError("no words")
@@ -230,7 +230,7 @@ def test_an_error_that_cannot_be_put_into_words_is_logged_with_its_stack(lines: 
         (a_failure("TIMEOUT"), (None, None, None)),
     ],
 )
-async def test_the_end_of_a_call_is_summed_up_and_not_told(
+async def test_log_line_summarizes_the_result(
     lines: Lines, result: Result, told: tuple[str | None, int | None, int | None]
 ) -> None:
     journal = CallRecorder(Metrics(), [lines.log])
@@ -241,7 +241,7 @@ async def test_the_end_of_a_call_is_summed_up_and_not_told(
     assert "secret" not in lines.stream.getvalue()
 
 
-def test_libraries_are_heard_one_step_quieter() -> None:
+def test_library_loggers_are_one_level_quieter() -> None:
     library = logging.getLogger("somebody.else")
     heard: dict[Level, list[str]] = {}
     levels: tuple[Level, ...] = ("debug", "info", "error")
@@ -269,7 +269,7 @@ def test_libraries_are_heard_one_step_quieter() -> None:
     }
 
 
-def test_logging_is_left_as_it_was() -> None:
+def test_logging_configuration_is_restored() -> None:
     root = logging.getLogger()
     before = (root.level, logging.getLogger("toolcrib").level, list(root.handlers))
     lines = Lines("debug")
@@ -286,14 +286,14 @@ def test_long_texts_are_cut() -> None:
 
 
 @pytest.mark.parametrize("value", ["\ud800", 2**70, object(), {1: 2}, float("nan"), {"a"}])
-def test_whatever_is_logged_becomes_json(lines: Lines, value: object) -> None:
+def test_every_log_record_is_json(lines: Lines, value: object) -> None:
     lines.log.tell(logging.makeLogRecord({"msg": "odd %s", "args": [value], "odd": value}))
     (line,) = lines.read()
     assert line["message"].startswith("odd")
     assert "odd" in line
 
 
-def test_a_value_that_cannot_be_written_fails_nobody(lines: Lines) -> None:
+def test_unwritable_value_does_not_raise(lines: Lines) -> None:
     class Broken:
         def __str__(self) -> str:
             raise RuntimeError("no")
@@ -305,7 +305,7 @@ def test_a_value_that_cannot_be_written_fails_nobody(lines: Lines) -> None:
     assert lines.log.dropped == 1
 
 
-def test_what_json_cannot_hold_is_written_out() -> None:
+def test_non_json_values_are_written_as_text() -> None:
     line = json_line({"ts": an_entry(), "half": "\ud800", "big": 2**70, "odd": {1, 2}})
     assert json.loads(line)["big"] == 2**70
 
@@ -328,7 +328,7 @@ def test_standard_error_is_the_default(capfd: pytest.CaptureFixture[str]) -> Non
 
 
 @pytest.mark.parametrize("plain", [False, True])
-def test_a_terminal_gets_words_and_colours(plain: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_terminal_lines_are_coloured_text(plain: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NO_COLOR", "1") if plain else monkeypatch.delenv("NO_COLOR", raising=False)
     mine, theirs = pty.openpty()
     with os.fdopen(theirs, "wb", buffering=0) as terminal:
@@ -343,7 +343,7 @@ def test_a_terminal_gets_words_and_colours(plain: bool, monkeypatch: pytest.Monk
     assert ("\x1b" in seen) is not plain
 
 
-async def test_a_call_in_words_says_the_most_important_first() -> None:
+async def test_terminal_line_order() -> None:
     stream = io.StringIO()
     log = setup("info", stream, Redactor(), style="text")
     call = a_call(a_tool("local:get-datetime"), id="call-7")
@@ -357,7 +357,7 @@ async def test_a_call_in_words_says_the_most_important_first() -> None:
 
 
 @pytest.mark.requirement("I2")
-def test_no_text_can_forge_a_line_or_steer_the_terminal() -> None:
+def test_terminal_escapes_and_line_breaks_are_escaped() -> None:
     stream = io.StringIO()
     log = setup("info", stream, Redactor(), style="text")
     ours.info("one\nline \x1b[2J only", extra={"more": "\r\x9b", "zero": 0, "nothing": None, "off": False})
@@ -371,7 +371,7 @@ def test_no_text_can_forge_a_line_or_steer_the_terminal() -> None:
     assert "Traceback" in stream.getvalue()
 
 
-def test_half_a_surrogate_pair_is_no_trouble_for_a_terminal() -> None:
+def test_lone_surrogate_is_written_to_a_terminal() -> None:
     event = {"ts": datetime.now(UTC), "level": "odd", "event": "log", "message": "\ud800"}
     assert rb"\ud800" in text_line(event, colour=True)
 

@@ -36,7 +36,7 @@ def test_the_largest_lag_of_a_minute_is_shown() -> None:
     assert lag.seconds == 0.0
 
 
-def test_only_what_is_later_than_the_bound_is_a_stall() -> None:
+def test_lag_above_the_bound_is_a_stall() -> None:
     lag = LoopLag()
     for late in (0.0, STALL_SECONDS, STALL_SECONDS + 0.01):
         lag.note(late)
@@ -67,13 +67,13 @@ async def test_a_stall_counts_unless_the_machine_was_busy(waits_for_cpu: bool, s
     assert (lag.noted[1] > STALL_SECONDS) == bool(stalls)
 
 
-async def test_an_error_meanwhile_leaves_as_it_is() -> None:
+async def test_errors_in_the_block_are_raised_unchanged() -> None:
     with pytest.raises(ZeroDivisionError):
         async with LoopLag().measuring():
             raise ZeroDivisionError
 
 
-def test_the_wait_of_a_thread_is_read_where_there_is_one() -> None:
+def test_thread_wait_is_read_if_available() -> None:
     assert _cpu_wait() >= 0.0
     found: list[float] = []
     thread = threading.Thread(target=lambda: found.append(_cpu_wait()))
@@ -87,7 +87,7 @@ def _cpu_wait() -> float:
         return cpu_wait()
 
 
-def test_the_numbers_are_shown_under_their_names() -> None:
+def test_lag_metrics_have_their_names() -> None:
     names: list[str] = []
 
     def watch(suffix: str, kind: str, what: str, read: Callable[[], float]) -> None:

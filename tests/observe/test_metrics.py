@@ -31,7 +31,7 @@ def key(name: str, **labels: str) -> tuple[str, frozenset[tuple[str, str]]]:
 
 
 @pytest.mark.requirement("E14")
-def test_every_call_is_counted_once_by_how_it_ended() -> None:
+def test_every_call_is_counted_once_by_outcome() -> None:
     metrics = Metrics()
     tool = a_tool("a:b", category="query")
     call = a_call(tool)
@@ -62,7 +62,7 @@ def test_every_call_is_counted_once_by_how_it_ended() -> None:
 
 
 @pytest.mark.requirement("E14")
-def test_time_is_a_histogram() -> None:
+def test_duration_is_a_histogram() -> None:
     metrics = Metrics()
     call = a_call(a_tool("a:b"))
     metrics.take([an_entry(call, seconds=seconds) for seconds in (0.0005, 0.001, 0.3, 31.0)])
@@ -93,7 +93,7 @@ def test_hits_and_misses_are_counted_for_cacheable_tools() -> None:
     }
 
 
-def test_tools_of_mcp_servers_have_their_own_names_too() -> None:
+def test_mcp_tools_are_labelled_with_their_own_names() -> None:
     metrics = Metrics(prefix="ai_agent")
     atis = a_call(a_tool("aviation_atis:get_atis", family="mcp"))
     metrics.take(
@@ -130,7 +130,7 @@ FAMILIES = {
 }
 
 
-def test_the_names_are_exactly_these() -> None:
+def test_metric_names() -> None:
     states = [
         SourceState(id="a", state="up", tools=3, restarts=2),
         SourceState(id="b", state="crash_loop"),
@@ -156,7 +156,7 @@ def test_the_names_are_exactly_these() -> None:
 
 
 @pytest.mark.requirement("I3")
-def test_servers_have_metrics_of_their_own_beside_those_of_every_source() -> None:
+def test_servers_have_additional_metrics() -> None:
     states = [
         SourceState(id="files", state="up", family="mcp", restarts=4),
         SourceState(id="web", state="down", family="mcp"),
@@ -191,7 +191,7 @@ def test_numbers_stay_current_between_scrapes() -> None:
         assert metrics.render({}).count(b"tool_seconds_count{") == 1
 
 
-def test_a_changed_category_starts_a_series_of_its_own() -> None:
+def test_changed_category_starts_a_new_series() -> None:
     metrics = Metrics()
     metrics.take(
         [an_entry(a_call(a_tool("a:b", category=category))) for category in ("query", "mutation", "query")]
@@ -229,7 +229,7 @@ def test_ten_thousand_unknown_tools_and_users_add_no_label() -> None:
     assert after[key("toolcrib_tool_seconds_count", tool="a:b")] == 10_001
 
 
-def test_a_catalog_that_keeps_changing_does_not_fill_the_memory() -> None:
+def test_changing_catalog_does_not_leak_metrics() -> None:
     metrics = Metrics(limit=10)
     metrics.take([an_entry(a_call(a_tool(f"a:{number}"))) for number in range(1_000)])
     found = samples(metrics.render({}))
@@ -237,7 +237,7 @@ def test_a_catalog_that_keeps_changing_does_not_fill_the_memory() -> None:
     assert len([name for name, _ in found if name == "toolcrib_tool_seconds_count"]) == 11
 
 
-def test_a_scrape_is_up_to_the_moment() -> None:
+def test_scrape_includes_the_latest_call() -> None:
     journal = CallRecorder(Metrics(), limit=2)
     for _ in range(3):
         journal.record(a_call(a_tool("a:b")), a_failure(), 0.001)
@@ -246,7 +246,7 @@ def test_a_scrape_is_up_to_the_moment() -> None:
     assert found[key("toolcrib_dropped_total", sink="journal")] == 1
 
 
-def test_the_registry_of_others_stays_theirs() -> None:
+def test_foreign_registry_is_unchanged() -> None:
     before = {metric.name for metric in REGISTRY.collect()}
     Metrics()
     Metrics()
@@ -254,6 +254,6 @@ def test_the_registry_of_others_stays_theirs() -> None:
 
 
 @pytest.mark.parametrize("prefix", ["", "1a", "a-b", "a b", "a\n"])
-def test_a_prefix_prometheus_would_not_read_is_refused(prefix: str) -> None:
+def test_invalid_metric_prefix_is_refused(prefix: str) -> None:
     with pytest.raises(ValueError, match=r"metrics\.prefix"):
         Metrics(prefix)

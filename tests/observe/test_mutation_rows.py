@@ -82,7 +82,7 @@ async def test_mutations_beyond_the_queue_are_counted_and_logged(caplog: pytest.
     assert [each.levelno for each in caplog.records] == [logging.ERROR]
 
 
-async def test_rows_of_mutations_are_pruned_now_and_then(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_mutation_rows_are_pruned_periodically(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(mutation_rows, "_ROWS_PER_PRUNE", 2)
     shelf = Shelf()
     sink = MutationRows(shelf)
@@ -92,7 +92,7 @@ async def test_rows_of_mutations_are_pruned_now_and_then(monkeypatch: pytest.Mon
     assert len(shelf.pruned) == 1
 
 
-async def test_a_full_journal_takes_mutations_first_and_logs_the_gap(
+async def test_full_queue_keeps_mutations_and_logs_the_gap(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     journal = CallRecorder(Metrics(), limit=2)
@@ -106,7 +106,7 @@ async def test_a_full_journal_takes_mutations_first_and_logs_the_gap(
     assert record.args == (6,)
 
 
-def test_a_log_that_can_write_again_says_how_many_lines_are_missing(tmp_path: Path) -> None:
+def test_recovered_log_reports_missing_lines(tmp_path: Path) -> None:
     class Broken:
         """A disk that is full until it is not."""
 
@@ -136,7 +136,7 @@ def test_a_log_that_can_write_again_says_how_many_lines_are_missing(tmp_path: Pa
     assert writer.dropped == 5
 
 
-def test_a_line_that_may_not_wait_is_in_the_file_at_once(tmp_path: Path) -> None:
+def test_urgent_line_is_written_immediately(tmp_path: Path) -> None:
     with (tmp_path / "log").open("wb", buffering=0) as file:
         writer = LineWriterThread(file)
     writer.put_now(b"first\n")
@@ -146,7 +146,7 @@ def test_a_line_that_may_not_wait_is_in_the_file_at_once(tmp_path: Path) -> None
     assert (writer.dropped, (tmp_path / "log").read_bytes()) == (1, b"first\n")
 
 
-def test_a_line_that_may_not_wait_is_counted_where_it_fails() -> None:
+def test_failed_urgent_line_is_counted() -> None:
     with Path("/dev/full").open("wb", buffering=0) as full:
         writer = LineWriterThread(full)
     writer._way.is_file = True  # pyright: ignore[reportPrivateUsage]

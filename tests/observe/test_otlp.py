@@ -81,20 +81,20 @@ def test_a_call_is_a_span_under_its_caller(collector: Collector) -> None:
         ("prompts/complete", "completion/complete"),
     ],
 )
-def test_what_is_no_tool_is_named_by_its_method(collector: Collector, local: str, method: str) -> None:
+def test_span_without_tool_has_method_name(collector: Collector, local: str, method: str) -> None:
     exported(collector, a_traced(tool=a_tool(f"files:{local}", family="mcp")))
     (span,) = collector.spans
     assert (span.name, span.attributes["mcp.method.name"]) == (f"{method} files", method)
     assert not any(name.startswith("gen_ai.tool") for name in span.attributes)
 
 
-def test_the_time_in_which_the_caller_was_asked_is_part_of_the_span(collector: Collector) -> None:
+def test_elicitation_time_is_part_of_the_span(collector: Collector) -> None:
     exported(collector, a_traced(seconds=0.25, waited=8.0))
     (span,) = collector.spans
     assert (span.began, span.ended) == (int((NOON - 8.25) * 1e9), int(NOON * 1e9))
 
 
-def test_a_failure_is_one_by_its_code_and_no_other_word(collector: Collector) -> None:
+def test_span_error_has_code_only(collector: Collector) -> None:
     exported(collector, a_traced("rest", problem=a_problem("TIMEOUT"), cached=True))
     (span,) = collector.spans
     assert span.failed
@@ -104,18 +104,18 @@ def test_a_failure_is_one_by_its_code_and_no_other_word(collector: Collector) ->
     assert span.attributes["toolcrib.cached"] is True
 
 
-def test_a_trace_that_begins_here_has_no_parent(collector: Collector) -> None:
+def test_new_trace_has_no_parent(collector: Collector) -> None:
     exported(collector, a_traced("library", origin=Origin(trace_id=TRACE)))
     (span,) = collector.spans
     assert (span.kind, span.parent, span.trace) == (INTERNAL, "", TRACE.replace("-", ""))
 
 
-def test_what_is_in_no_trace_others_know_is_left_out(collector: Collector) -> None:
+def test_span_outside_a_known_trace_is_left_out(collector: Collector) -> None:
     spans = exported(collector, a_traced(origin=Origin(trace_id="mine")), a_traced(origin=Origin()))
     assert (collector.requests, spans.dropped) == ([], 0)
 
 
-def test_secrets_do_not_leave(collector: Collector) -> None:
+def test_spans_contain_no_secrets(collector: Collector) -> None:
     entry = a_traced(caller=a_caller(id="key:hunter2-hunter2", user="ada"))
     exported(collector, entry, a_traced())
     first, second = collector.spans
@@ -124,7 +124,7 @@ def test_secrets_do_not_leave(collector: Collector) -> None:
     assert "argument nobody" not in str(collector.requests)
 
 
-def test_headers_and_name_are_the_operators(collector: Collector) -> None:
+def test_otlp_headers_and_service_name_are_configured(collector: Collector) -> None:
     target = OtlpTarget(
         endpoint=f"{collector.url}/elsewhere", headers={"X-Key": "open sesame"}, service_name="front desk"
     )
@@ -135,7 +135,9 @@ def test_headers_and_name_are_the_operators(collector: Collector) -> None:
     assert request.spans[0].resource["service.name"] == "front desk"
 
 
-def test_what_is_not_said_the_environment_says(collector: Collector, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_otlp_settings_fall_back_to_environment(
+    collector: Collector, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("OTEL_SERVICE_NAME", "by environment")
     monkeypatch.setenv("OTEL_RESOURCE_ATTRIBUTES", "deployment.environment=test")
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_HEADERS", "x-key=from%20there")
@@ -147,7 +149,7 @@ def test_what_is_not_said_the_environment_says(collector: Collector, monkeypatch
 
 
 @pytest.mark.parametrize("gone", [False, True])
-async def test_a_collector_that_fails_costs_a_line_and_is_counted(
+async def test_collector_failure_is_logged_and_counted(
     collector: Collector, gone: bool, caplog: pytest.LogCaptureFixture
 ) -> None:
     collector.status = 403

@@ -105,7 +105,7 @@ async def test_too_many_errors_keep_the_newest() -> None:
 
 
 @pytest.mark.slow
-async def test_what_waits_is_bounded() -> None:
+async def test_pending_rows_are_bounded() -> None:
     calls = RecentCalls(Shelf())
     calls.take([numbered(number) for number in range(12_000)])
     assert calls.dropped == 7_000
@@ -120,7 +120,7 @@ async def test_the_store_is_pruned_now_and_then() -> None:
     assert shelf.pruned == [(1_000, KEPT_MUTATIONS)] * 2
 
 
-async def test_a_store_that_fails_is_counted_and_told_once(caplog: pytest.LogCaptureFixture) -> None:
+async def test_store_failure_is_counted_and_logged_once(caplog: pytest.LogCaptureFixture) -> None:
     shelf = Shelf()
     calls = RecentCalls(shelf)
     with caplog.at_level(logging.WARNING):
@@ -137,7 +137,7 @@ async def test_a_store_that_fails_is_counted_and_told_once(caplog: pytest.LogCap
     ]
 
 
-async def test_what_is_no_error_of_the_store_goes_on() -> None:
+async def test_other_errors_are_raised() -> None:
     shelf = Shelf()
     shelf.failure = KeyboardInterrupt()
     calls = RecentCalls(shelf)

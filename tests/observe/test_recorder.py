@@ -89,7 +89,7 @@ async def test_an_entry_holds_neither_arguments_nor_results() -> None:
     assert not any(value is call or value is call.arguments or value == "data" for value in entry)
 
 
-async def test_it_drains_by_itself_a_few_times_a_second() -> None:
+async def test_recorder_flushes_periodically() -> None:
     basket = Basket()
     journal = CallRecorder(Metrics(), [basket])
     async with running(journal):
@@ -100,7 +100,7 @@ async def test_it_drains_by_itself_a_few_times_a_second() -> None:
             assert perf_counter() - started < 2  # a quarter of a second on a quiet machine
 
 
-async def test_a_slow_sink_holds_up_nobody_else() -> None:
+async def test_slow_sink_does_not_delay_others() -> None:
     slow, quick = Basket("slow"), Basket("quick")
     slow.gate = anyio.Event()
     journal = CallRecorder(Metrics(), [slow, quick])
@@ -113,7 +113,7 @@ async def test_a_slow_sink_holds_up_nobody_else() -> None:
         await until_flushed(slow, 3)
 
 
-async def test_the_end_flushes_what_is_left() -> None:
+async def test_shutdown_flushes_the_queue() -> None:
     basket = Basket()
     journal = CallRecorder(Metrics(), [basket])
     async with running(journal):
@@ -121,7 +121,7 @@ async def test_the_end_flushes_what_is_left() -> None:
     assert basket.flushed == [1]
 
 
-async def test_an_end_before_the_beginning_flushes_too() -> None:
+async def test_shutdown_before_start_flushes() -> None:
     basket = Basket()
     journal = CallRecorder(Metrics(), [basket])
     journal.record(a_call(), FINE, 0.001)
@@ -132,7 +132,7 @@ async def test_an_end_before_the_beginning_flushes_too() -> None:
     assert basket.flushed == [1]
 
 
-async def test_a_journal_that_is_cancelled_at_once_flushes_too() -> None:
+async def test_immediate_cancellation_flushes() -> None:
     basket = Basket()
     journal = CallRecorder(Metrics(), [basket])
     journal.record(a_call(), FINE, 0.001)
@@ -142,7 +142,7 @@ async def test_a_journal_that_is_cancelled_at_once_flushes_too() -> None:
     assert basket.flushed == [1]
 
 
-async def test_the_end_waits_for_a_running_write_and_then_flushes_the_rest() -> None:
+async def test_shutdown_waits_for_a_running_write() -> None:
     basket = Basket()
     basket.gate = anyio.Event()
     journal = CallRecorder(Metrics(), [basket])
@@ -159,7 +159,7 @@ async def test_the_end_waits_for_a_running_write_and_then_flushes_the_rest() -> 
     assert basket.flushed[-1] == 2
 
 
-async def test_a_stuck_sink_holds_up_the_end_for_the_grace_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_stuck_sink_delays_shutdown_by_grace_only(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(journal_module, "GRACE", 0.05)
     stuck = Basket()
     stuck.gate = anyio.Event()
@@ -170,7 +170,7 @@ async def test_a_stuck_sink_holds_up_the_end_for_the_grace_alone(monkeypatch: py
     assert stuck.flushed == []
 
 
-async def test_what_does_not_fit_is_dropped_and_counted() -> None:
+async def test_overflow_is_dropped_and_counted() -> None:
     basket = Basket()
     journal = CallRecorder(Metrics(), [basket], limit=10)
     for _ in range(25):
@@ -181,7 +181,7 @@ async def test_what_does_not_fit_is_dropped_and_counted() -> None:
     assert b'toolcrib_dropped_total{sink="journal"} 15' in journal.metrics()
 
 
-async def test_history_learns_what_the_tool_itself_did() -> None:
+async def test_history_counts_only_tool_outcomes() -> None:
     journal = CallRecorder(Metrics())
     call = a_call(a_tool("a:b"))
     for result in (FINE, FINE, FINE, a_failure("TOOL_FAILED")):

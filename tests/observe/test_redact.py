@@ -20,12 +20,12 @@ anything = st.text(max_size=40)
 
 
 @given(secrets, anything, anything)
-def test_a_known_secret_is_replaced_wherever_it_stands(secret: str, before: str, after: str) -> None:
+def test_known_secret_is_masked_anywhere(secret: str, before: str, after: str) -> None:
     assert secret not in Redactor([secret]).text(before + secret + after).replace(MASK, "")
 
 
 @given(secrets)
-def test_a_known_secret_is_replaced_however_it_is_written(secret: str) -> None:
+def test_known_secret_is_masked_in_any_encoding(secret: str) -> None:
     redactor = Redactor([secret])
     for written in (
         dumps(secret)[1:-1],
@@ -42,13 +42,13 @@ def test_a_known_secret_is_replaced_however_it_is_written(secret: str) -> None:
         secrets, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(secrets, inner, max_size=3)
     )
 )
-def test_a_known_secret_is_replaced_all_the_way_down(tree: Any) -> None:
+def test_known_secret_is_masked_at_any_depth(tree: Any) -> None:
     known = sorted(set(_texts(tree)))
     cleaned = dumps(Redactor(known).clean(tree), ensure_ascii=False)
     assert set(_texts(loads(cleaned))) <= {MASK, "[cut off]"}
 
 
-def test_the_longer_secret_goes_first() -> None:
+def test_longer_secret_is_masked_first() -> None:
     redactor = Redactor(["abcdef", "abcdefghij", "cdefgh"])
     assert redactor.text("abcdefghij abcdef") == f"{MASK} {MASK}"
 
@@ -77,7 +77,7 @@ def test_the_longer_secret_goes_first() -> None:
         (f"token={MASK} x", f"token={MASK} x"),
     ],
 )
-def test_shapes_are_known(text: str, cleaned: str) -> None:
+def test_secret_patterns_are_masked(text: str, cleaned: str) -> None:
     assert Redactor().text(text) == cleaned
     assert Redactor().text(cleaned) == cleaned
 
@@ -95,21 +95,21 @@ def test_shapes_are_known(text: str, cleaned: str) -> None:
         "a basic validation failed",
     ],
 )
-def test_what_is_no_secret_stays(text: str) -> None:
+def test_other_text_is_unchanged(text: str) -> None:
     assert Redactor(["abc", "12", ""]).text(text) == text
 
 
-def test_a_short_value_is_hidden_by_its_name_alone() -> None:
+def test_short_value_is_masked_only_by_field_name() -> None:
     redactor = Redactor(["on"])
     assert redactor.text("password=on, switched on") == f"password={MASK}, switched on"
     assert redactor.clean({"password": "on", "state": "on"}) == {"password": MASK, "state": "on"}
 
 
-def test_a_secret_that_is_no_text_is_no_trouble() -> None:
+def test_non_text_secret_is_ignored() -> None:
     assert Redactor(["not\udcffutf-8"]).text("a not\udcffutf-8 b") == f"a {MASK} b"
 
 
-def test_fields_with_telling_names_are_hidden_whatever_they_hold() -> None:
+def test_secret_field_names_are_masked() -> None:
     cleaned = Redactor().clean(
         {
             "Password": 1234,
@@ -128,7 +128,7 @@ def test_fields_with_telling_names_are_hidden_whatever_they_hold() -> None:
     }
 
 
-def test_what_is_not_json_is_written_out_and_cleaned() -> None:
+def test_non_json_values_are_masked_as_text() -> None:
     cleaned = Redactor(["hunter22"]).clean(
         {"bytes": b"hunter22", "error": ValueError("hunter22"), "set": {1}}
     )
@@ -156,7 +156,7 @@ def test_a_secret_can_be_learned_later() -> None:
     assert not redactor.passes(names)
 
 
-def test_many_secrets_are_learned_at_once_and_known_ones_cost_nothing() -> None:
+def test_secrets_are_learned_in_bulk() -> None:
     redactor = Redactor()
     secrets = [f"a secret of number {number}" for number in range(300)]
     redactor.learn(*secrets)
@@ -166,7 +166,7 @@ def test_many_secrets_are_learned_at_once_and_known_ones_cost_nothing() -> None:
     assert redactor.text(secrets[-1]) == MASK
 
 
-def test_many_learned_secrets_do_not_pile_up() -> None:
+def test_learned_secrets_are_bounded() -> None:
     redactor = Redactor()
     for number in range(3_000):
         redactor.learn(f"tc_{number:032}")
@@ -178,13 +178,13 @@ def test_many_learned_secrets_do_not_pile_up() -> None:
     assert redactor.text("learned first, a secret 2999") == f"learned first, {MASK}"
 
 
-def test_remembered_names_do_not_pile_up() -> None:
+def test_remembered_names_are_bounded() -> None:
     redactor = Redactor()
     assert all(redactor.passes((f"user {number}",)) for number in range(25_000))
     assert len(vars(redactor)["_passed"]) <= 10_000
 
 
-def test_no_text_takes_long() -> None:
+def test_masking_time_is_bounded() -> None:
     hostile = (
         "token=\\'" * 20_000,
         'password="' * 20_000,

@@ -33,7 +33,7 @@ def test_the_tool_called_next_follows() -> None:
 
 
 @pytest.mark.requirement("E9")
-def test_a_caller_has_one_vote_however_often_it_calls() -> None:
+def test_each_caller_counts_once() -> None:
     seen = Sequences()
     for number in range(1000):
         seen.take([_entry("a:one", "key:loud", number), _entry("a:bad", "key:loud", number)])
@@ -42,7 +42,7 @@ def test_a_caller_has_one_vote_however_often_it_calls() -> None:
     assert seen.followers("a:one")[0] == ("a:good", 0.8)
 
 
-def test_failures_long_pauses_other_sessions_and_repeats_do_not_follow() -> None:
+def test_excluded_successors() -> None:
     seen = Sequences()
     seen.take([_entry("a:one"), _entry("a:two", failed=True), _entry("a:late", at=601)])
     seen.take([_entry("b:one", session="x"), _entry("b:two", session="y")])
@@ -50,7 +50,7 @@ def test_failures_long_pauses_other_sessions_and_repeats_do_not_follow() -> None
     assert [seen.followers(name) for name in ("a:one", "b:one", "c:one")] == [(), (), ()]
 
 
-def test_what_is_kept_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_stored_sequences_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("toolcrib.observe.sequences.MOST_TOOLS", 3)
     monkeypatch.setattr("toolcrib.observe.sequences.MOST_CALLERS", 3)
     seen = Sequences()
@@ -61,7 +61,7 @@ def test_what_is_kept_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     assert seen.followers("a:next") == (("a:late", 1.0),), "of two callers one is remembered"
 
 
-def test_the_latest_callers_are_heard() -> None:
+def test_latest_callers_replace_older_ones() -> None:
     seen = Sequences()
     for number in range(65):
         seen.take([_entry("b:one", f"key:{number}"), _entry("b:new" if number else "b:old", f"key:{number}")])
@@ -76,15 +76,13 @@ def _take_all(seen: Sequences, who: str, *names: str, start: float = 10_000.0, a
 
 
 @pytest.mark.parametrize("apart, followers", [(600.0, (("a:two", 1.0),)), (600.5, ())])
-def test_ten_minutes_later_it_still_follows_and_after_that_it_begins(
-    apart: float, followers: tuple[tuple[str, float], ...]
-) -> None:
+def test_followers_within_ten_minutes(apart: float, followers: tuple[tuple[str, float], ...]) -> None:
     seen = Sequences()
     _take_all(seen, "key:a", "a:one", "a:two", apart=apart)
     assert seen.followers("a:one") == followers
 
 
-def test_what_was_told_is_counted_once_and_again_when_something_is_new() -> None:
+def test_followers_are_cached_until_a_new_call() -> None:
     seen = Sequences()
     _take_all(seen, "key:a", "a:one", "a:two")
     told = seen.followers("a:one")
@@ -93,7 +91,7 @@ def test_what_was_told_is_counted_once_and_again_when_something_is_new() -> None
     assert seen.followers("a:one") == (("a:three", 0.5), ("a:two", 0.5))
 
 
-def test_a_tool_that_is_forgotten_has_no_followers(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_evicted_tool_has_no_followers(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("toolcrib.observe.sequences.MOST_TOOLS", 2)
     seen = Sequences()
     _take_all(seen, "key:a", "a:one", "a:two")
@@ -104,7 +102,7 @@ def test_a_tool_that_is_forgotten_has_no_followers(monkeypatch: pytest.MonkeyPat
     assert seen.followers("c:one") == (("c:two", 1.0),)
 
 
-def test_of_one_caller_the_latest_eight_steps_count() -> None:
+def test_latest_eight_steps_per_caller_count() -> None:
     seen = Sequences()
     for _ in range(8):
         _take_all(seen, "key:a", "a:one", "a:old")
@@ -113,7 +111,7 @@ def test_of_one_caller_the_latest_eight_steps_count() -> None:
     assert seen.followers("a:one") == (("a:new", 1.0),)
 
 
-def test_of_many_callers_the_latest_are_heard() -> None:
+def test_latest_64_callers_count() -> None:
     seen = Sequences()
     for number in range(64):
         _take_all(seen, f"key:{number}", "a:one", "a:old")
@@ -122,7 +120,7 @@ def test_of_many_callers_the_latest_are_heard() -> None:
     assert seen.followers("a:one") == (("a:new", 1.0),)
 
 
-def test_what_hardly_anybody_does_is_not_told() -> None:
+def test_rare_followers_are_not_reported() -> None:
     seen = Sequences()
     for number in range(39):
         _take_all(seen, f"key:{number}", "a:one", "a:usual")
@@ -130,7 +128,7 @@ def test_what_hardly_anybody_does_is_not_told() -> None:
     assert seen.followers("a:one") == (("a:usual", 1.0),)
 
 
-def test_as_many_callers_and_voices_as_fit_are_all_there(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_callers_up_to_the_limit_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("toolcrib.observe.sequences.MOST_CALLERS", 2)
     monkeypatch.setattr("toolcrib.observe.sequences._VOICES", 2)
     seen = Sequences()
@@ -141,7 +139,7 @@ def test_as_many_callers_and_voices_as_fit_are_all_there(monkeypatch: pytest.Mon
     assert seen.followers("a:one") == (("a:three", 0.5), ("a:two", 0.5))
 
 
-def test_asking_about_ever_more_tools_keeps_no_more_answers(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_follower_cache_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("toolcrib.observe.sequences.MOST_TOOLS", 2)
     seen, kept = Sequences(), list[int]()
     for number in range(5):

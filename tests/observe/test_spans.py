@@ -65,22 +65,22 @@ def entries(count: int) -> list[CallEntry]:
         (Sampling(0.5), Origin(trace_id="nobody's"), False),
     ],
 )
-def test_the_caller_decides_and_else_the_ratio(sampling: Sampling, origin: Origin, wanted: bool) -> None:
+def test_sampling_follows_caller_then_ratio(sampling: Sampling, origin: Origin, wanted: bool) -> None:
     assert sampling.wants(origin) is wanted
 
 
-def test_a_ratio_is_met_by_ids_of_our_own() -> None:
+def test_generated_ids_meet_the_ratio() -> None:
     kept = sum(Sampling(0.25).wants(Origin(trace_id=new_id())) for _ in range(20_000))
     assert 4_600 < kept < 5_400  # six standard deviations
 
 
-def test_what_is_chosen_is_told_only_where_there_is_a_choice() -> None:
+def test_sampling_is_reported_only_if_configured() -> None:
     assert Spans(Post(), ALL).choice is None
     assert Spans(Post(), Sampling(0.5)).choice is not None
     assert Spans(Post(), Sampling(1.0, follow=False)).choice is not None
 
 
-async def test_what_is_wanted_arrives_in_order_and_in_batches() -> None:
+async def test_sampled_spans_arrive_in_ordered_batches() -> None:
     post = Post()
     spans: Sink = Spans(post, ALL)
     many = entries(2 * SPANS_AT_ONCE + 1)
@@ -97,7 +97,7 @@ async def test_what_is_wanted_arrives_in_order_and_in_batches() -> None:
     assert (spans.dropped, post.closed) == (0, True)
 
 
-async def test_what_does_not_fit_is_counted_and_holds_nobody_up() -> None:
+async def test_dropped_spans_are_counted() -> None:
     post = Post()
     spans = Spans(post, ALL, limit=10)
     post.gate.clear()
@@ -109,7 +109,7 @@ async def test_what_does_not_fit_is_counted_and_holds_nobody_up() -> None:
     assert post.count + spans.dropped == 26
 
 
-async def test_the_end_does_not_wait_for_a_collector_for_ever() -> None:
+async def test_shutdown_does_not_wait_for_a_hanging_collector() -> None:
     post = Post()
     spans = Spans(post, ALL)
     post.gate.clear()
@@ -126,7 +126,7 @@ async def test_the_end_does_not_wait_for_a_collector_for_ever() -> None:
 @pytest.mark.parametrize(
     "failure, reason", [("refused", "refused"), ("raise", "RuntimeError: out of stamps")]
 )
-async def test_a_failing_collector_is_told_of_once(
+async def test_collector_failure_is_logged_once(
     failure: str, reason: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.INFO, "toolcrib")

@@ -102,7 +102,7 @@ async def test_start_of_a_declared_mutation_has_every_field() -> None:
     assert end["event"] == "call"
 
 
-async def test_start_of_a_declared_mutation_is_written_before_it_is_sent() -> None:
+async def test_start_of_a_mutation_is_written_before_sending() -> None:
     lines, found = Lines(), list[str]()
 
     async def look(_call: Call) -> Result:
@@ -147,7 +147,7 @@ async def test_slow_call_is_in_the_log_before_it_ends(monkeypatch: pytest.Monkey
     assert (last["event"], "arguments" in last) == ("call", False)
 
 
-async def test_every_line_of_a_failed_call_names_its_trace_and_the_stack_stands_in_the_log_alone() -> None:
+async def test_failed_call_lines_have_trace_and_only_logs_the_stack() -> None:
     lines = Lines()
 
     async def fail(_call: Call) -> Result:
@@ -179,12 +179,12 @@ async def test_every_line_of_a_failed_call_names_its_trace_and_the_stack_stands_
         ({"keyboard": "plain"}, {"keyboard": "plain"}),
     ],
 )
-def test_what_is_secret_is_hidden(asked: Any, shown: Any) -> None:
+def test_secret_arguments_are_masked(asked: Any, shown: Any) -> None:
     assert told(asked, CANARY) == shown
 
 
 @pytest.mark.requirement("I2")
-def test_what_the_schema_calls_secret_is_hidden_at_any_depth() -> None:
+def test_schema_secrets_are_masked_at_any_depth() -> None:
     asked = {"pin": "1234", "who": {"word": "open", "name": "Ada"}, "code": {"inner": 5}, "city": "Oslo"}
     assert told(asked, input_schema=PASSWORDS) == {
         "pin": MASK,
@@ -200,7 +200,7 @@ def test_what_the_schema_calls_secret_is_hidden_at_any_depth() -> None:
     st.text(max_size=2_500),
     st.text(max_size=2_500),
 )
-def test_a_known_secret_never_stands_in_a_beginning(more: dict[str, str], before: str, after: str) -> None:
+def test_start_lines_contain_no_known_secrets(more: dict[str, str], before: str, after: str) -> None:
     secret = 'a "quoted" sécret'
     spelled = LoggedArguments(Redactor([secret])).spell(
         begun({**more, "text": f"{before}{secret}{after}", "list": [{secret: secret}]})
@@ -221,19 +221,19 @@ def test_a_known_secret_never_stands_in_a_beginning(more: dict[str, str], before
         {"token": "x", "text": "y" * 100_000},
     ],
 )
-def test_what_is_large_is_cut_and_says_so(asked: Any) -> None:
+def test_large_arguments_are_truncated_with_a_mark(asked: Any) -> None:
     spelled = LoggedArguments(Redactor()).spell(begun(asked))
     assert len(spelled) < 4 * LONGEST
     assert CUT in json.dumps(json.loads(spelled))
 
 
-def test_what_fits_is_whole() -> None:
+def test_small_arguments_are_complete() -> None:
     asked = {"text": "x" * 1_000, "list": list(range(100))}
     assert told(asked) == asked
 
 
 @pytest.mark.parametrize("odd", ["\ud800", 2**70, object(), b"bytes", {1: 2}, {"a"}, float("nan")])
-async def test_odd_arguments_of_a_caller_in_this_process_cost_no_line(odd: Any) -> None:
+async def test_non_json_arguments_do_not_lose_the_line(odd: Any) -> None:
     lines = Lines()
     async with logged(lines) as (journal, chain):
         await chain(a_call(arguments={"odd": odd}))
@@ -244,7 +244,7 @@ async def test_odd_arguments_of_a_caller_in_this_process_cost_no_line(odd: Any) 
 
 @pytest.mark.parametrize("style", ["json", "text"])
 @pytest.mark.parametrize("declared", [True, False])
-async def test_arguments_that_cannot_be_written_cost_no_line(style: Style, declared: bool) -> None:
+async def test_unwritable_arguments_do_not_lose_the_line(style: Style, declared: bool) -> None:
     class Mute:
         def __str__(self) -> str:
             raise RuntimeError("no words")
@@ -267,14 +267,14 @@ async def test_arguments_can_be_left_out() -> None:
 
 
 @pytest.mark.parametrize("level", ["warning", "error"])
-def test_a_quiet_log_costs_no_call_its_beginning(level: Level) -> None:
+def test_quiet_log_needs_no_start_hooks(level: Level) -> None:
     lines = Lines(level)
     for journal in (CallRecorder(Metrics(), [lines.log]), CallRecorder(Metrics())):
         assert (journal.begun, journal.running) == (None, None)
     lines.log.close()
 
 
-async def test_a_terminal_reads_it_in_words() -> None:
+async def test_start_line_on_a_terminal() -> None:
     lines = Lines(style="text")
     async with logged(lines) as (journal, chain):
         await chain(a_call(arguments={"city": "Oslo", "password": "on"}))
@@ -284,7 +284,7 @@ async def test_a_terminal_reads_it_in_words() -> None:
     assert "arguments={'city': 'Oslo', 'password': '[redacted]'}" in line
 
 
-async def test_a_served_gateway_writes_beginnings_as_its_config_says(
+async def test_served_gateway_writes_start_lines_as_configured(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("TOOLCRIB_HOME", str(tmp_path))

@@ -5,7 +5,7 @@ import pytest
 from toolcrib.observe import ToolHistory
 
 
-def test_nothing_is_known_at_first() -> None:
+def test_history_starts_empty() -> None:
     assert ToolHistory().rate("a:b") == (1.0, 0.0, 0)
 
 
@@ -17,7 +17,7 @@ def test_few_calls_give_their_mean() -> None:
     assert history.rate("a:c") == (1.0, 0.0, 0)
 
 
-def test_what_happened_lately_counts_most() -> None:
+def test_recent_calls_weigh_most() -> None:
     history = ToolHistory()
     for _ in range(1_000):
         history.note("a:b", True, 0.01)
@@ -29,7 +29,7 @@ def test_what_happened_lately_counts_most() -> None:
     assert calls == 1_045
 
 
-def test_the_oldest_tool_makes_room() -> None:
+def test_oldest_tool_is_evicted() -> None:
     history = ToolHistory(limit=100)
     for number in range(10_000):
         history.note(f"a:{number}", True, 0.1)

@@ -72,7 +72,7 @@ async def test_calls_become_rows_by_day_tool_and_caller() -> None:
     assert len(row.latencies) == len(LATENCY_BOUNDS) + 1
 
 
-async def test_what_was_sent_is_not_sent_again() -> None:
+async def test_counts_are_sent_once() -> None:
     shelf = Shelf()
     tally = UsageTally(shelf)
     tally.take([entry_of()])
@@ -110,7 +110,7 @@ async def test_a_store_that_fails_loses_nothing(caplog: pytest.LogCaptureFixture
     assert tally.dropped == 0
 
 
-async def test_it_complains_again_after_it_worked(caplog: pytest.LogCaptureFixture) -> None:
+async def test_store_failure_is_logged_again_after_success(caplog: pytest.LogCaptureFixture) -> None:
     shelf = Shelf()
     tally = UsageTally(shelf)
     with caplog.at_level(logging.WARNING):
@@ -147,7 +147,7 @@ async def test_rows_are_bounded_and_the_rest_is_counted() -> None:
     assert sum(row.calls for row in shelf.rows) == 15
 
 
-async def test_rows_that_find_their_place_taken_are_counted() -> None:
+async def test_conflicting_rows_are_counted() -> None:
     shelf = Shelf()
     tally = UsageTally(shelf, limit=2)
     tally.take([entry_of(caller="u1"), entry_of(caller="u1"), entry_of(caller="u2")])

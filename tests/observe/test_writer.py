@@ -33,7 +33,7 @@ def test_lines_arrive_in_order() -> None:
     assert writer.dropped == 0
 
 
-def test_a_stream_without_a_descriptor_is_written_to_as_text() -> None:
+def test_stream_without_descriptor_gets_text() -> None:
     stream = io.StringIO()
     writer = LineWriterThread(stream)
     writer.put("ä\n".encode())
@@ -54,7 +54,7 @@ def test_a_blocked_pipe_fills_the_queue_and_then_counts(pipe: tuple[int, IO[byte
     assert writer.dropped >= 801
 
 
-def test_a_pipe_that_is_read_again_gets_everything_that_was_kept(pipe: tuple[int, IO[bytes]]) -> None:
+def test_unblocked_pipe_gets_the_queued_lines(pipe: tuple[int, IO[bytes]]) -> None:
     reading, stream = pipe
     os.set_blocking(stream.fileno(), False)  # as another program that shares the pipe may do
     writer = LineWriterThread(stream, limit=1_000_000)
@@ -68,7 +68,7 @@ def test_a_pipe_that_is_read_again_gets_everything_that_was_kept(pipe: tuple[int
     writer.close()
 
 
-def test_a_reader_that_is_gone_is_counted_not_raised() -> None:
+def test_closed_reader_is_counted_not_raised() -> None:
     reading, writing = os.pipe()
     os.close(reading)
     with os.fdopen(writing, "wb", buffering=0) as stream:
@@ -81,11 +81,11 @@ def test_a_reader_that_is_gone_is_counted_not_raised() -> None:
     assert writer.dropped == 3
 
 
-def test_closing_what_was_never_used_is_quick() -> None:
+def test_closing_an_unused_writer_is_fast() -> None:
     LineWriterThread(sys.stderr).close()
 
 
-def test_the_stream_of_others_may_be_closed_by_them(tmp_path: Path) -> None:
+def test_stream_closed_by_its_owner_is_tolerated(tmp_path: Path) -> None:
     with (tmp_path / "log").open("ab", buffering=0) as stream:
         writer = LineWriterThread(stream)
     writer.put(b"still here\n")

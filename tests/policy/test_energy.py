@@ -39,7 +39,7 @@ def _seen(context: str, level: float) -> set[str]:
         (0, "urgent"),
     ],
 )
-def test_there_are_four_bands(level: float, band: str) -> None:
+def test_energy_bands(level: float, band: str) -> None:
     assert band_of(level) == band
 
 
@@ -50,18 +50,18 @@ def test_small_budgets_see_fewer_and_cheaper_tools() -> None:
     assert _seen("counted", -5) == {"t0", "await_energy"}
 
 
-def test_a_context_can_ask_for_some_and_an_urgent_one_shows_all() -> None:
+def test_energy_modes_of_contexts() -> None:
     assert _seen("needy", 29) == {"await_energy"}
     assert _seen("needy", 31) == {"t0", "t5", "t40", "await_energy"}
     assert _seen("urgent", -50) == {"t0", "t5", "t40", "t70", "await_energy"}
 
 
-def test_where_it_does_not_count_nobody_looks() -> None:
+def test_energy_is_not_read_if_disabled() -> None:
     assert _seen("plain", -50) == {"t0", "t5", "t40", "t70"}
 
 
 @given(st.sampled_from(sorted(CONTEXTS)), st.floats(-50, 100), st.floats(-50, 100))
-def test_equal_audiences_see_equal_lists(context: str, one: float, other: float) -> None:
+def test_equal_energy_audiences_see_equal_lists(context: str, one: float, other: float) -> None:
     rules = [EnergyRule(Contexts(CONTEXTS), lambda _, level=level: level, 1.0) for level in (one, other)]
     caller = a_caller(context=context)
     if rules[0].audience(caller) == rules[1].audience(caller):

@@ -16,7 +16,7 @@ def of_an_app(*kinds: str, level: Level = "REQUIRED") -> Tool:
 
 
 @pytest.mark.requirement("D3", "D4")
-def test_what_the_device_lacks_hides_the_tool_and_says_what_is_missing() -> None:
+def test_missing_hardware_hides_the_tool() -> None:
     rule = HardwareRule()
     reason = rule.why_not(of_an_app("CAMERA"), a_caller(device=G1))
     assert reason is not None
@@ -26,7 +26,7 @@ def test_what_the_device_lacks_hides_the_tool_and_says_what_is_missing() -> None
 
 
 @pytest.mark.requirement("D4")
-def test_no_device_no_requirement_and_optional_ones_are_no_reason() -> None:
+def test_optional_hardware_or_no_device_hides_nothing() -> None:
     rule = HardwareRule()
     assert rule.why_not(of_an_app("CAMERA", "GPS"), a_caller()) is None
     assert rule.why_not(a_tool(), a_caller(device=Z100)) is None
@@ -34,13 +34,13 @@ def test_no_device_no_requirement_and_optional_ones_are_no_reason() -> None:
 
 
 @pytest.mark.requirement("D4")
-def test_the_phones_microphone_can_be_left_out() -> None:
+def test_phone_microphone_is_optional() -> None:
     hears = of_an_app("MICROPHONE")
     assert HardwareRule().why_not(hears, a_caller(device=Z100)) is None
     assert HardwareRule(phone_microphone=False).why_not(hears, a_caller(device=Z100)) is not None
 
 
-def test_the_list_depends_on_what_the_device_has_not_on_which_it_is() -> None:
+def test_audience_depends_on_capabilities_not_device() -> None:
     rule = HardwareRule()
     assert rule.audience(a_caller(device=Z100)) == rule.audience(a_caller(device=device("Mentra Mach1")))
     assert len({rule.audience(a_caller(device=each)) for each in (None, device("None"), G1)}) == 3

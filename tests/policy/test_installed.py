@@ -10,7 +10,7 @@ TOOL = a_tool("com.example.reminder:add_reminder", source="com.example.reminder"
 
 
 @pytest.mark.requirement("D3", "D5")
-def test_a_tool_of_an_app_is_there_for_those_who_have_it() -> None:
+def test_app_tools_are_visible_to_users_with_the_app() -> None:
     has = a_caller(user="ada", session="s1", apps=frozenset({"com.example.reminder"}))
     has_another = a_caller(user="ada", session="s1", apps=frozenset({"com.example"}))
     assert RULE.why_not(TOOL, has) is None
@@ -23,7 +23,7 @@ def test_a_tool_of_an_app_is_there_for_those_who_have_it() -> None:
 
 
 @pytest.mark.requirement("D3")
-def test_a_plain_key_sees_no_app_tools_and_is_told_why() -> None:
+def test_key_without_user_sees_no_app_tools() -> None:
     nobody, away = RULE.why_not(TOOL, a_caller()), RULE.why_not(TOOL, a_caller(user="ada"))
     assert nobody is not None
     assert away is not None
@@ -32,11 +32,11 @@ def test_a_plain_key_sees_no_app_tools_and_is_told_why() -> None:
 
 
 @pytest.mark.requirement("D3")
-def test_tools_of_other_sources_are_no_business_of_it() -> None:
+def test_other_sources_are_not_affected() -> None:
     assert RULE.why_not(a_tool("crm:find-card"), a_caller()) is None
 
 
-def test_callers_with_the_same_apps_share_a_list() -> None:
+def test_callers_with_equal_apps_share_an_audience() -> None:
     one, two = a_caller(user="ada", apps=frozenset({"a", "b"})), a_caller(apps=frozenset({"b", "a"}))
     assert RULE.audience(one) == RULE.audience(two)
     assert RULE.audience(one) != RULE.audience(a_caller())

@@ -7,7 +7,7 @@ from toolcrib.testing import a_caller, a_tool
 
 
 @pytest.mark.requirement("I5")
-def test_a_strictly_pinned_tool_that_has_changed_is_hidden_from_everyone() -> None:
+def test_changed_strict_tool_is_hidden() -> None:
     reason = PinnedRule().why_not(a_tool(changed="strict"), a_caller(permissions=frozenset({"*"})))
     assert reason is not None
     assert (reason.rule, reason.effect) == ("pinned", "hide")
@@ -15,16 +15,16 @@ def test_a_strictly_pinned_tool_that_has_changed_is_hidden_from_everyone() -> No
 
 
 @pytest.mark.parametrize("changed", ["", "notify"])
-def test_any_other_is_there(changed: str) -> None:
+def test_other_tools_are_visible(changed: str) -> None:
     assert PinnedRule().why_not(a_tool(changed=changed), a_caller()) is None
 
 
-def test_a_changed_tool_is_hidden_before_a_permission_is_asked_for() -> None:
+def test_pinning_is_checked_before_permissions() -> None:
     tool = a_tool(changed="strict", permissions=frozenset({"a:b"}))
     reason = Policy([PermissionsRule(), PinnedRule()]).why_not(tool, a_caller())
     assert reason is not None
     assert reason.rule == "pinned"
 
 
-def test_callers_make_no_difference() -> None:
+def test_pinning_is_the_same_for_every_caller() -> None:
     assert PinnedRule().audience(a_caller(id="1")) == PinnedRule().audience(a_caller(id="2", context="other"))

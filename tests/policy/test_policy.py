@@ -10,7 +10,7 @@ from toolcrib.testing import a_caller, a_tool
 
 
 @pytest.mark.requirement("F4")
-def test_a_context_without_a_list_shows_all_and_one_with_an_empty_list_shows_none() -> None:
+def test_absent_list_shows_all_and_empty_list_none() -> None:
     contexts = Contexts({"open": Context(), "shut": Context(tools=())})
     tool = a_tool()
     assert contexts.why_not(tool, a_caller(context="open")) is None
@@ -40,7 +40,7 @@ def test_a_context_without_a_list_shows_all_and_one_with_an_empty_list_shows_non
         ("other:*", False),
     ],
 )
-def test_an_entry_selects_by_name_glob_tag_category_or_alias(entry: str, chosen: bool) -> None:
+def test_entries_match_name_glob_tag_category_alias(entry: str, chosen: bool) -> None:
     tool = a_tool("crm:find-card", tags=("cards",), category="query", aliases=("old_find",))
     assert Context(tools=(entry,)).selects(tool) is chosen
 
@@ -69,32 +69,32 @@ def test_a_missing_permission_is_denied_by_name() -> None:
 
 
 @pytest.mark.parametrize("held", [{"cards:read"}, {"cards:*"}, {"*"}])
-def test_a_permission_is_held_exactly_or_by_a_wildcard(held: set[str]) -> None:
+def test_permissions_match_exactly_or_by_wildcard(held: set[str]) -> None:
     tool = a_tool(permissions=frozenset({"cards:read"}))
     assert PermissionsRule().why_not(tool, a_caller(permissions=frozenset(held))) is None
 
 
 @pytest.mark.parametrize("held", [{"cards"}, {"card:*"}, {"cards:rea"}, set[str]()])
-def test_nothing_else_grants_a_permission(held: set[str]) -> None:
+def test_other_permissions_do_not_match(held: set[str]) -> None:
     tool = a_tool(permissions=frozenset({"cards:read"}))
     assert PermissionsRule().why_not(tool, a_caller(permissions=frozenset(held))) is not None
 
 
 @pytest.mark.parametrize("off", ["fake:echo", "fake"])
-def test_a_user_switches_off_a_tool_or_a_whole_source(off: str) -> None:
+def test_user_disables_a_tool_or_a_source(off: str) -> None:
     assert DisabledRule().why_not(a_tool(), a_caller(disabled=frozenset({off}))) is not None
     assert DisabledRule().why_not(a_tool("other:echo"), a_caller(disabled=frozenset({off}))) is None
 
 
 @pytest.mark.requirement("I7")
-def test_an_operator_hides_a_tool_from_everyone() -> None:
+def test_operator_disables_a_tool_for_everyone() -> None:
     reason = DisabledRule().why_not(a_tool(hidden=True), a_caller(permissions=frozenset({"*"})))
     assert reason is not None
     assert reason.effect == "hide"
 
 
 @pytest.mark.requirement("A6", "E13")
-def test_a_deprecated_tool_is_there_until_its_removal_date() -> None:
+def test_deprecated_tool_is_visible_until_removal() -> None:
     gone = Deprecation(since="1.0.0", replacement="fake:better", removal_date="2030-01-01")
     tool = a_tool(deprecated=gone)
     assert RemovedRule(today=lambda: "2029-12-31").why_not(tool, a_caller()) is None
@@ -104,7 +104,7 @@ def test_a_deprecated_tool_is_there_until_its_removal_date() -> None:
     assert "fake:better" in reason.message
 
 
-def test_what_hides_goes_before_what_denies() -> None:
+def test_hiding_rules_come_before_denying_rules() -> None:
     tool = a_tool(permissions=frozenset({"a:b"}), hidden=True)
     reason = Policy([PermissionsRule(), DisabledRule()]).why_not(tool, a_caller())
     assert reason is not None
@@ -118,7 +118,7 @@ def test_what_hides_goes_before_what_denies() -> None:
     st.booleans(),
 )
 @pytest.mark.check(3)
-def test_the_policy_agrees_with_a_plain_model(
+def test_policy_agrees_with_the_reference_model(
     held: frozenset[str], needed: frozenset[str], context: str, hidden: bool
 ) -> None:
     policy = Policy(
@@ -135,7 +135,7 @@ def test_the_policy_agrees_with_a_plain_model(
 
 
 @given(st.sampled_from(["default", "narrow"]), st.frozensets(st.sampled_from(["a:b", "fake"])))
-def test_callers_of_one_audience_see_the_same(context: str, some: frozenset[str]) -> None:
+def test_callers_of_one_audience_see_equal_lists(context: str, some: frozenset[str]) -> None:
     policy = Policy(
         [Contexts({"narrow": Context(tools=("x",))}), DisabledRule(), PermissionsRule(), RemovedRule()]
     )
@@ -145,7 +145,7 @@ def test_callers_of_one_audience_see_the_same(context: str, some: frozenset[str]
     assert hash(policy.audience(one)) == hash(policy.audience(two))
 
 
-def test_an_administrator_holds_every_permission_of_the_gateway_and_no_others() -> None:
+def test_admin_has_gateway_permissions_only() -> None:
     assert permits({"crib:admin"}, "crib:servers")
     assert not permits({"crib:admin"}, "cards:read")
     assert not permits({"cards:admin"}, "cards:read")

@@ -32,13 +32,13 @@ def plainly_measured(value: Any) -> tuple[int, int]:
 
 
 @given(values)
-def test_measure_agrees_with_the_plain_definition(value: Any) -> None:
+def test_measure_agrees_with_the_reference(value: Any) -> None:
     assert measure(value) == plainly_measured(value)
     assert too_deep(value) is None
 
 
 @pytest.mark.parametrize("value", [None, True, 1, 1.5, "text", [], {}, ()])
-def test_small_values_keep_within(value: Any) -> None:
+def test_small_values_are_within_bounds(value: Any) -> None:
     assert too_deep(value) is None
 
 
@@ -59,20 +59,20 @@ def test_count_is_exact() -> None:
     "text",
     [b"[" + b"[]," * NODES + b"1]", b"[" + b"1," * (NODES + 1) + b"1]", b'{"a":"b",' * (NODES + 1)],
 )
-def test_too_many_values_are_seen_before_they_are_made(text: bytes) -> None:
+def test_too_many_values_are_refused_before_parsing(text: bytes) -> None:
     assert crowded(text)
 
 
 @pytest.mark.parametrize("text", [rb'"[,{\" ,\\"', b'"%b"' % (b"[,{" * NODES), b"[%b1]" % (b'"a",' * 9)])
-def test_what_stands_in_strings_is_no_value(text: bytes) -> None:
+def test_brackets_in_strings_are_not_counted(text: bytes) -> None:
     assert not crowded(text)
 
 
-def test_a_hundred_thousand_levels_do_not_end_the_process() -> None:
+def test_deep_nesting_does_not_crash() -> None:
     assert too_deep(nested(100_000)) == "nests more than 64 levels deep"
 
 
-def test_a_value_that_shares_its_parts_is_counted_as_written_out() -> None:
+def test_shared_parts_are_counted_as_serialized() -> None:
     value: list[Any] = []
     for _ in range(60):
         value = [value, value]

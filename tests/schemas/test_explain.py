@@ -61,11 +61,11 @@ SENTENCES: tuple[tuple[dict[str, Any], Any, str], ...] = (
 
 
 @pytest.mark.parametrize("schema, value, sentence", SENTENCES)
-def test_one_sentence_per_keyword(schema: dict[str, Any], value: Any, sentence: str) -> None:
+def test_one_message_per_keyword(schema: dict[str, Any], value: Any, sentence: str) -> None:
     assert told(schema, value) == [f": {sentence}"]
 
 
-def test_a_fault_says_where_and_what_was_expected() -> None:
+def test_fault_has_path_and_expectation() -> None:
     schema = {"properties": {"items": {"items": {"properties": {"name": {"type": "string"}}}}}}
     value = {"items": [{}, {}, {"name": 5}]}
     assert faults(schema, value) == (
@@ -76,13 +76,13 @@ def test_a_fault_says_where_and_what_was_expected() -> None:
     assert faults(schema, value, "data")[0].path == "data.items[2].name"
 
 
-def test_what_is_missing_is_pointed_at() -> None:
+def test_missing_property_has_a_path() -> None:
     (fault,) = faults({"properties": {"a": {"required": ["when"]}}}, {"a": {}})
     assert fault == ValidationFault("arguments.a.when", "a value", "arguments.a.when: is required")
     assert told({"dependentRequired": {"a": ["b"]}}, {"a": 1}) == [".b: is required"]
 
 
-def test_what_is_not_allowed_is_pointed_at_with_what_is_known() -> None:
+def test_unknown_property_lists_the_known_ones() -> None:
     closed: dict[str, Any] = {"properties": {"when": {}, "where": {}}, "additionalProperties": False}
     assert told(closed, {"wen": 1, "x": 2}) == [
         ".wen: is not allowed; known here: when, where",
@@ -96,7 +96,7 @@ def test_what_is_not_allowed_is_pointed_at_with_what_is_known() -> None:
     assert told({"properties": {"a": False}}, {"a": 1}) == [".a: is not allowed"]
 
 
-def test_many_known_names_are_cut() -> None:
+def test_long_list_of_known_names_is_truncated() -> None:
     closed: dict[str, Any] = {"properties": {f"n{n}": {} for n in range(30)}, "additionalProperties": False}
     assert told(closed, {"x": 1})[0].endswith("n18, n19 and 10 more")
 
@@ -110,7 +110,7 @@ def test_values_are_cut_to_sixty_characters() -> None:
     assert len(fault.message) < 200
 
 
-def test_several_faults_are_all_told_each_once() -> None:
+def test_every_fault_is_reported_once() -> None:
     schema = {
         "properties": {"a": {"type": "string"}, "b": {"minimum": 0}},
         "required": ["c"],
@@ -136,7 +136,7 @@ def form(kind: str, **members: Any) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("keyword", ["anyOf", "oneOf"])
-def test_a_union_of_simple_forms_is_told_in_one_sentence(keyword: str) -> None:
+def test_union_of_simple_types_is_one_message(keyword: str) -> None:
     assert told({keyword: [{"type": "integer"}, {"type": "null"}]}, "x") == [
         ': must be an integer or null, got "x"'
     ]
@@ -144,24 +144,24 @@ def test_a_union_of_simple_forms_is_told_in_one_sentence(keyword: str) -> None:
 
 
 @pytest.mark.parametrize("keyword", ["anyOf", "oneOf"])
-def test_the_branch_of_the_right_type_is_spoken_of(keyword: str) -> None:
+def test_branch_of_the_matching_type_is_reported(keyword: str) -> None:
     optional = {keyword: [{"type": "object", "required": ["a", "b"]}, {"type": "null"}]}
     assert told(optional, {}) == [".a: is required", ".b: is required"]
 
 
 @pytest.mark.parametrize("keyword", ["anyOf", "oneOf"])
-def test_the_branch_the_tag_chooses_is_spoken_of(keyword: str) -> None:
+def test_branch_selected_by_tag_is_reported(keyword: str) -> None:
     shapes = {keyword: [form("circle", radius={"type": "number"}), form("square", side={"type": "number"})]}
     assert told(shapes, {"kind": "square", "side": "x"}) == ['.side: must be a number, got "x"']
     assert told(shapes, {"kind": "oval"}) == ['.kind: must be "circle" or "square", got "oval"']
 
 
-def test_where_no_branch_is_likelier_the_nearest_is_named() -> None:
+def test_nearest_branch_is_reported() -> None:
     either = {"anyOf": [{"required": ["a", "b"]}, {"required": ["c"]}, {"required": ["d", "e"]}]}
     assert told(either, {}) == [": must fit one of 3 forms; the nearest says: arguments.c: is required"]
 
 
-def test_one_form_too_many() -> None:
+def test_value_matching_two_oneof_branches() -> None:
     assert told({"oneOf": [{"type": "integer"}, {"minimum": 0}]}, 1) == [
         ": must fit one form alone, fits several"
     ]
@@ -179,7 +179,7 @@ def test_one_form_too_many() -> None:
         (["a b", "c.d", "x-y", ""], 'arguments["a b"]["c.d"]["x-y"][""]'),
     ],
 )
-def test_paths_are_spelled_as_in_a_program(steps: list[str | int], path: str) -> None:
+def test_path_notation(steps: list[str | int], path: str) -> None:
     assert spell("arguments", steps) == path
 
 
@@ -190,7 +190,7 @@ def test_an_excerpt_is_short_and_on_one_line(value: Any) -> None:
     assert "\n" not in text
 
 
-def test_what_a_schema_calls_a_secret_is_never_quoted() -> None:
+def test_secret_values_are_never_quoted() -> None:
     keys = {"type": "object", "additionalProperties": {"type": "string"}, **SECRET}
     schema = {
         "properties": {"keys": keys, "pin": {"anyOf": [{"type": "string"}, {"type": "null"}], **SECRET}}

@@ -13,7 +13,7 @@ from toolcrib.schemas import InvalidSchema, check, compile_schema
 # --- let in and mended
 
 
-def test_a_good_schema_comes_back_as_a_copy() -> None:
+def test_valid_schema_is_returned_as_a_copy() -> None:
     schema = {"type": "object", "properties": {"a": {"type": "string"}}}
     guarded = check(schema)
     assert guarded.schema == schema
@@ -22,14 +22,14 @@ def test_a_good_schema_comes_back_as_a_copy() -> None:
     assert guarded.schema["properties"] == {"a": {"type": "string"}}
 
 
-def test_a_missing_root_type_is_put_in_and_reported() -> None:
+def test_missing_root_type_is_added_and_reported() -> None:
     guarded = check({"properties": {"a": {}}})
     assert guarded.schema == {"type": "object", "properties": {"a": {}}}
     assert guarded.repairs == ("#/type was missing: 'object' was put in",)
     assert check({}).schema == {"type": "object"}
 
 
-def test_the_root_of_an_output_schema_is_left_alone() -> None:
+def test_root_of_an_output_schema_is_unchanged() -> None:
     assert check({"items": {}}, root=None).schema == {"items": {}}
     assert check({"type": "array"}, root=None).repairs == ()
 
@@ -39,7 +39,7 @@ def test_another_root_type_is_refused_for_arguments(kind: Any) -> None:
     assert refused({"type": kind}).path == "#/type"
 
 
-def test_an_address_of_its_own_is_left_out_and_reported() -> None:
+def test_root_id_is_removed_and_reported() -> None:
     guarded = check({
         "$id": "https://json-schema.org/draft/2020-12/schema",
         "type": "object",
@@ -62,7 +62,7 @@ def test_an_address_of_its_own_is_left_out_and_reported() -> None:
         DRAFT_7.replace("http:", "https:"),
     ],
 )
-def test_three_dialects_are_spoken(dialect: str) -> None:
+def test_three_dialects_are_accepted(dialect: str) -> None:
     assert check({"$schema": dialect, "type": "object"}).schema["$schema"] == dialect
 
 
@@ -82,7 +82,7 @@ def test_other_dialects_are_refused_also_inside(dialect: Any) -> None:
     assert refused({"properties": {"a": {"$schema": dialect}}}).path == "#/properties/a/$schema"
 
 
-def test_keywords_that_are_only_names_or_data_mean_nothing() -> None:
+def test_keywords_as_names_or_data_are_ignored() -> None:
     tricky = {
         "type": "object",
         "properties": {name: {"type": "string"} for name in ("$ref", "$id", "$schema", "$anchor", "allOf")},
@@ -111,11 +111,11 @@ NOT_JSON: tuple[Any, ...] = ({1}, {1: 2}, object(), 2**64, "\ud800", MappingProx
     NOT_JSON,
     ids=lambda part: type(part).__name__,
 )
-def test_only_json_is_let_in(part: Any) -> None:
+def test_only_json_is_accepted(part: Any) -> None:
     assert "it is not JSON" in refused({"default": part}).reason
 
 
-def test_a_mapping_is_taken_for_an_object() -> None:
+def test_mappings_are_objects() -> None:
     assert check(MappingProxyType({"type": "object"})).schema == {"type": "object"}
 
 
@@ -137,7 +137,7 @@ def test_depth_is_bounded() -> None:
     assert "32 levels deep" in refused(nested(50_000)).reason
 
 
-def test_a_value_that_shares_its_parts_is_refused_before_it_is_written_out() -> None:
+def test_expanding_shared_value_is_refused_early() -> None:
     part: dict[str, Any] = {}
     for _ in range(28):
         part = {"a": part, "b": part}
@@ -161,7 +161,7 @@ def test_a_value_that_shares_its_parts_is_refused_before_it_is_written_out() -> 
         ({"maximum": float("inf")}, "#/maximum", "must be a number, got null"),
     ],
 )
-def test_what_the_metaschema_refuses_is_pointed_at(schema: Any, path: str, says: str) -> None:
+def test_metaschema_errors_have_a_path(schema: Any, path: str, says: str) -> None:
     error = refused(schema)
     assert error.path == path
     assert says in error.reason

@@ -16,12 +16,12 @@ VALUES = st.recursive(
 
 
 @given(VALUES)
-def test_what_was_written_is_read(value: object) -> None:
+def test_valid_json_is_parsed(value: object) -> None:
     assert parse(orjson.dumps(value)) == value
 
 
 @given(st.binary())
-def test_anything_else_is_refused_and_nothing_worse(data: bytes) -> None:
+def test_invalid_json_is_refused_without_crash(data: bytes) -> None:
     try:
         expected = orjson.loads(data)
     except orjson.JSONDecodeError:
@@ -39,12 +39,12 @@ def test_anything_else_is_refused_and_nothing_worse(data: bytes) -> None:
         (b"", "is not JSON"),
     ],
 )
-def test_bounds_are_named(data: bytes, words: str) -> None:
+def test_exceeded_bounds_are_named(data: bytes, words: str) -> None:
     with pytest.raises(InvalidJson, match=words):
         parse(data)
 
 
-def test_what_just_keeps_the_bounds_is_read() -> None:
+def test_json_at_the_bounds_is_parsed() -> None:
     assert parse(b"[" * DEPTH + b"]" * DEPTH)
     assert len(parse(b"[" + b"1," * (NODES - 2) + b"1]")) == NODES - 1
 
@@ -57,5 +57,5 @@ def test_what_just_keeps_the_bounds_is_read() -> None:
         (rb'"\\ud83d \ud83d"', r"\ud83d " + "\ufffd"),
     ],
 )
-def test_half_a_character_is_replaced_and_whole_ones_are_left(data: bytes, read: str) -> None:
+def test_lone_surrogates_are_replaced(data: bytes, read: str) -> None:
     assert parse(data) == read

@@ -15,7 +15,7 @@ pytestmark = [pytest.mark.anyio, pytest.mark.requirement("F8")]
 TOOLS = tuple(replace(tool, fingerprint=fingerprint(tool)) for tool in SHELF)
 
 
-def test_a_definition_is_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_definition_is_indexed_once(monkeypatch: pytest.MonkeyPatch) -> None:
     read: list[str] = []
     weighed = module.weighed
 
@@ -34,7 +34,7 @@ def test_a_definition_is_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
     assert len(read) == len(TOOLS) + 1
 
 
-def test_an_audience_learns_nothing_of_what_others_see() -> None:
+def test_ranking_does_not_leak_hidden_tools() -> None:
     shared = Corpus()
     hidden = [a_tool(f"payroll:salary_{number}", description="Salaries of all.") for number in range(30)]
     Index((*hidden, *TOOLS), shared)
@@ -52,7 +52,7 @@ def test_an_audience_learns_nothing_of_what_others_see() -> None:
         assert among.rank(query) == alone.rank(query), query
 
 
-def test_what_is_of_the_past_is_dropped_once_it_is_most() -> None:
+def test_stale_entries_are_dropped_when_the_majority() -> None:
     corpus = Corpus()
     now = {tool.name: tool for tool in TOOLS}
     Index(TOOLS, corpus)
@@ -63,7 +63,7 @@ def test_what_is_of_the_past_is_dropped_once_it_is_most() -> None:
     assert len(corpus.renewed(now)) == 0
 
 
-async def test_a_catalog_is_read_ahead_once() -> None:
+async def test_catalog_is_indexed_ahead_once() -> None:
     corpus = Corpus()
     many = {tool.name: tool for tool in (*TOOLS, *(a_tool(f"m:t_{number}") for number in range(250)))}
     await corpus.read(many)
@@ -72,7 +72,7 @@ async def test_a_catalog_is_read_ahead_once() -> None:
     assert Index(many.values(), corpus).find("forecast")[0].name == "weather:forecast"
 
 
-def test_a_source_cannot_fill_the_memory_with_words(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_words_per_source_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "MOST_WORDS", 100)
     noise = [
         a_tool(f"noise:tool_{each}", description=" ".join(f"a{each}b{word}" for word in range(400)))

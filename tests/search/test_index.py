@@ -46,17 +46,17 @@ def found(query: str, index: Index = INDEX) -> list[str]:
         ("productivity", "com.example.notes:add"),
     ],
 )
-def test_the_best_comes_first(query: str, best: str) -> None:
+def test_best_match_comes_first(query: str, best: str) -> None:
     assert found(query)[0] == best
 
 
-def test_any_word_may_match_and_more_are_better() -> None:
+def test_more_matching_words_rank_higher() -> None:
     assert found("calendar list")[0] == "calendar:list_events"
     assert set(found("calendar list")) >= {"calendar:create_event", "github:list_branches"}
     assert found("file astronomy") == found("file")
 
 
-def test_a_whole_name_comes_first_in_any_spelling() -> None:
+def test_exact_name_comes_first_in_any_case() -> None:
     longer = a_tool("files:read_file_read_file", description="read file read file read file")
     index = Index((longer, *SHELF))
     for query in ("read_file", "read-file", "READ_FILE", "files:read_file"):
@@ -64,32 +64,32 @@ def test_a_whole_name_comes_first_in_any_spelling() -> None:
     assert index.rank("read_file")["files:read_file"] > 100
 
 
-def test_the_last_word_may_be_unfinished() -> None:
+def test_last_word_matches_as_prefix() -> None:
     assert found("direc") == ["files:directory_tree"]
     assert found("direc ") == [], "a space ends the word"
     assert found("d") == [], "one letter begins too much"
     assert "files:directory_tree" not in found("direc mail"), "only the last is being typed"
 
 
-def test_a_slip_is_forgiven_where_nobody_has_the_word() -> None:
+def test_typo_is_corrected_if_no_tool_has_the_word() -> None:
     for slip in ("calender", "calndar", "calenndar", "claendar"):
         assert found(f"{slip} ")[:2] == ["calendar:create_event", "calendar:list_events"], slip
     assert found("calxndxr ") == []
 
 
 @pytest.mark.parametrize("query", ["", "  ", "\n"])
-def test_no_words_find_all_in_order(query: str) -> None:
+def test_empty_query_returns_all_in_order(query: str) -> None:
     assert INDEX.find(query) == SHELF
     assert INDEX.find(query, 2) == SHELF[:2]
     assert INDEX.rank(query) == {}
 
 
 @pytest.mark.parametrize("query", ["astronomy", "of the", "…", "\x00", "🙂"])
-def test_what_nobody_says_finds_nothing(query: str) -> None:
+def test_unknown_word_finds_nothing(query: str) -> None:
     assert INDEX.find(query) == ()
 
 
-def test_equals_keep_their_order_and_a_limit_keeps_the_best() -> None:
+def test_equal_scores_keep_order_within_the_limit() -> None:
     twins = [a_tool(f"a:same_{number:03}", description="Alike.") for number in range(100)]
     index = Index(twins)
     assert found("same", index) == [tool.name for tool in twins]
@@ -97,7 +97,7 @@ def test_equals_keep_their_order_and_a_limit_keeps_the_best() -> None:
     assert list(INDEX.rank("create calendar", 1)) == found("create calendar")[:1]
 
 
-def test_what_everybody_says_ranks_and_does_not_choose() -> None:
+def test_common_words_rank_but_do_not_select() -> None:
     crowd = [a_tool(f"crowd:get_{number}", description="Get a part.") for number in range(200)]
     index = Index((*crowd, a_tool("one:get_lamp", description="Get a lamp."), a_tool("one:lamp")))
     assert found("get the lamp", index) == ["one:get_lamp", "one:lamp"]
@@ -105,13 +105,13 @@ def test_what_everybody_says_ranks_and_does_not_choose() -> None:
     assert len(found("get part", index)) == 200
 
 
-def test_a_whole_conversation_may_be_asked_with() -> None:
+def test_conversation_as_query() -> None:
     talk = "Please be so kind. " * 2_000 + "Could you look up the weather at the airport for tomorrow?"
     assert next(iter(INDEX.rank(talk))) == "weather:forecast"
 
 
 @given(st.text(max_size=40))
-def test_find_and_rank_agree_whatever_is_asked(query: str) -> None:
+def test_find_and_rank_agree(query: str) -> None:
     ranked = INDEX.rank(query)
     assert list(ranked.values()) == sorted(ranked.values(), reverse=True)
     if query.strip():
@@ -119,13 +119,13 @@ def test_find_and_rank_agree_whatever_is_asked(query: str) -> None:
 
 
 @given(st.lists(st.sampled_from(SHELF), unique_by=lambda tool: tool.name), st.sampled_from(SHELF))
-def test_whoever_sees_a_tool_finds_it_by_its_name(seen: list[Tool], tool: Tool) -> None:
+def test_visible_tool_is_found_by_name(seen: list[Tool], tool: Tool) -> None:
     listed = [*(each for each in seen if each.name != tool.name), tool]
     assert found(tool.name, Index(listed))[0] == tool.name
     assert tool.name not in found(tool.name, Index(listed[:-1]))
 
 
-def test_a_definition_that_cannot_be_read_is_found_by_its_name() -> None:
+def test_unreadable_definition_is_found_by_name() -> None:
     odd = replace(
         a_tool("odd:schema"),
         input_schema={
@@ -138,7 +138,7 @@ def test_a_definition_that_cannot_be_read_is_found_by_its_name() -> None:
     assert found("7", Index([odd])) == ["odd:schema"]
 
 
-def test_what_fits_as_well_as_the_last_is_told_too() -> None:
+def test_ties_with_the_last_result_are_counted() -> None:
     index = Index(tuple(a_tool(f"x:same-{n}", description="A lamp.") for n in range(9)))
     assert len(index.fit("lamp", 3)) == 9
     assert set(index.fit("lamp", 3).values()) == {index.rank("lamp")["x:same-0"]}
@@ -146,7 +146,7 @@ def test_what_fits_as_well_as_the_last_is_told_too() -> None:
     assert INDEX.fit("astronomy", 3) == INDEX.fit(" ", 3) == {}
 
 
-def test_of_a_long_talk_only_the_latest_words_are_taken_for_misspelt(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_latest_words_are_spell_corrected(monkeypatch: pytest.MonkeyPatch) -> None:
     looked: list[str] = []
     sized = Corpus.sized
 

@@ -29,7 +29,7 @@ pytestmark = pytest.mark.requirement("F8")
         ("… — !", []),
     ],
 )
-def test_text_is_taken_apart(text: str, parts: list[str]) -> None:
+def test_text_is_split_into_words(text: str, parts: list[str]) -> None:
     assert list(words(text)) == parts
 
 
@@ -50,23 +50,23 @@ def test_text_is_taken_apart(text: str, parts: list[str]) -> None:
         ("move", "moves", "moving", "moved"),
     ],
 )
-def test_forms_of_a_word_are_one(forms: tuple[str, ...]) -> None:
+def test_word_forms_are_stemmed(forms: tuple[str, ...]) -> None:
     assert len({stem(form) for form in forms}) == 1, [stem(form) for form in forms]
 
 
 @pytest.mark.parametrize("word", ["string", "status", "class", "speed", "this", "id", "2024s", "größe"])
-def test_what_only_looks_like_an_ending_stays(word: str) -> None:
+def test_ending_lookalikes_are_kept(word: str) -> None:
     assert stem(word) == word
 
 
 @given(st.text())
-def test_every_text_has_words_and_case_does_not_count_in_them(text: str) -> None:
+def test_words_are_case_insensitive(text: str) -> None:
     for word in words(text):
         assert word
         assert word == word.casefold()
         assert stem(word)
 
 
-def test_a_character_that_stands_for_a_sentence_does_not_multiply() -> None:
+def test_ligature_expansion_is_bounded() -> None:
     assert len("".join(words("\ufdfa" * 4_000))) < 20_000
     assert len("".join(words("한" * 4_000))) >= 4_000

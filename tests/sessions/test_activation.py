@@ -12,7 +12,7 @@ pytestmark = pytest.mark.anyio
 
 
 @pytest.mark.requirement("D7")
-async def test_the_first_call_starts_the_app_and_the_next_finds_it() -> None:
+async def test_first_call_starts_the_app() -> None:
     async with stage() as here:
         assert await here.ready() is True
         assert await here.ready() is False
@@ -23,7 +23,7 @@ async def test_the_first_call_starts_the_app_and_the_next_finds_it() -> None:
 
 
 @pytest.mark.requirement("D7")
-async def test_a_hundred_first_calls_at_once_are_one_webhook_and_one_of_them_is_the_cause() -> None:
+async def test_concurrent_first_calls_send_one_webhook() -> None:
     async with stage() as here:
         causes: list[bool] = []
 
@@ -40,7 +40,7 @@ async def test_a_hundred_first_calls_at_once_are_one_webhook_and_one_of_them_is_
 
 
 @pytest.mark.requirement("D7")
-async def test_the_webhook_says_who_asks_where_to_connect_and_proves_it() -> None:
+async def test_webhook_has_user_url_and_signature() -> None:
     async with stage() as here:
         await here.ready()
     posted = here.posted[0]
@@ -54,14 +54,14 @@ async def test_the_webhook_says_who_asks_where_to_connect_and_proves_it() -> Non
     assert (signed.user, signed.tool) == (USER, "")
 
 
-async def test_behind_tls_apps_are_given_a_secure_address() -> None:
+async def test_webhook_url_is_wss_behind_tls() -> None:
     async with stage() as here:
         here.sessions.address = "https://crib.example/"
         await here.ready()
     assert here.requests()[0]["mentraOSWebsocketUrl"] == "wss://crib.example/app-ws"
 
 
-async def test_the_connection_decides_and_not_the_answer_of_the_webhook() -> None:
+async def test_connection_ends_the_start_not_the_webhook() -> None:
     async with stage() as here:
         released = anyio.Event()
 
@@ -77,7 +77,7 @@ async def test_the_connection_decides_and_not_the_answer_of_the_webhook() -> Non
         assert here.state() == "running"
 
 
-async def test_a_caller_that_leaves_does_not_take_the_start_from_the_others() -> None:
+async def test_disconnected_caller_keeps_the_start_for_others() -> None:
     async with stage() as here:
         gate = anyio.Event()
 
@@ -101,7 +101,7 @@ async def test_a_caller_that_leaves_does_not_take_the_start_from_the_others() ->
     assert len(here.requests()) == 1
 
 
-async def test_each_user_has_an_app_of_their_own() -> None:
+async def test_apps_are_started_per_user() -> None:
     async with stage() as here:
         here.add(PACKAGE, user="other@example.com")
         assert await here.ready()
@@ -122,14 +122,14 @@ async def test_after_a_failed_start_the_next_call_tries_again() -> None:
         assert here.sessions.states(USER)[PACKAGE].error is None
 
 
-async def test_a_call_on_behalf_of_nobody_is_refused() -> None:
+async def test_call_without_user_is_refused() -> None:
     async with stage() as here:
         with pytest.raises(Refused) as caught:
             await here.ready(user=None)
     assert caught.value.problem.code == "NO_SESSION"
 
 
-async def test_when_the_gateway_stops_nobody_is_left_waiting() -> None:
+async def test_shutdown_ends_all_waiters() -> None:
     async with anyio.create_task_group() as calls, stage() as here:
         here.answer = here.stays_away
         calls.start_soon(here.try_ready)

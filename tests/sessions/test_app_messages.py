@@ -34,7 +34,7 @@ def speech(text: str = "Done.", *, request: str = "r1") -> dict[str, Any]:
 
 
 @pytest.mark.requirement("D16")
-async def test_what_an_app_shows_reaches_the_device() -> None:
+async def test_display_messages_reach_the_device() -> None:
     async with stage() as here:
         app = await running(here)
         app.says(messages.display_event("", PACKAGE, text_wall("Milk"), duration_ms=500, now=NOW))
@@ -47,7 +47,7 @@ async def test_what_an_app_shows_reaches_the_device() -> None:
 
 
 @pytest.mark.requirement("D16")
-async def test_what_an_app_says_reaches_the_device_and_the_app_hears_so() -> None:
+async def test_speech_reaches_the_device_and_is_confirmed() -> None:
     async with stage() as here:
         app = await running(here)
         app.says(speech("Added milk & eggs."))
@@ -57,7 +57,7 @@ async def test_what_an_app_says_reaches_the_device_and_the_app_hears_so() -> Non
     assert (answer["requestId"], answer["success"]) == ("r1", True)
 
 
-async def test_an_app_hears_that_nobody_listens() -> None:
+async def test_app_learns_that_no_device_listens() -> None:
     async with stage(device=False) as here:
         app = await running(here)
         app.says(speech())
@@ -66,7 +66,7 @@ async def test_an_app_hears_that_nobody_listens() -> None:
     assert (answer["success"], answer["error"]) == (False, "no device is listening")
 
 
-async def test_only_speech_is_played() -> None:
+async def test_non_speech_audio_is_refused() -> None:
     async with stage() as here:
         app = await running(here)
         url = "https://example.com/song.mp3"
@@ -75,7 +75,7 @@ async def test_only_speech_is_played() -> None:
         assert app.last(messages.AUDIO_PLAY_RESPONSE)["success"] is False
 
 
-async def test_an_app_can_ask_for_silence() -> None:
+async def test_app_can_stop_speech() -> None:
     async with stage() as here:
         app = await running(here)
         app.says(messages.audio_stop_request(SESSION, PACKAGE, now=NOW))
@@ -91,7 +91,7 @@ def working(call: str, done: float = 1) -> dict[str, Any]:
 
 
 @pytest.mark.requirement("D14")
-async def test_progress_reaches_the_caller_and_the_device_while_the_call_runs() -> None:
+async def test_progress_reaches_caller_and_device() -> None:
     heard: list[Progress] = []
 
     async def report(progress: Progress) -> None:
@@ -118,7 +118,7 @@ async def test_progress_reaches_the_caller_and_the_device_while_the_call_runs() 
 
 
 @pytest.mark.requirement("D14")
-async def test_an_app_can_speak_of_its_own_calls_of_its_own_user_alone() -> None:
+async def test_app_can_only_report_its_own_calls() -> None:
     heard: list[str] = []
 
     async def report(progress: Progress) -> None:
@@ -139,7 +139,7 @@ async def test_an_app_can_speak_of_its_own_calls_of_its_own_user_alone() -> None
     assert here.sessions.ignored == 1
 
 
-async def test_a_caller_that_cannot_hear_holds_nobody_up_for_long() -> None:
+async def test_slow_caller_delays_progress_briefly() -> None:
     tries: list[Progress] = []
 
     async def stuck(progress: Progress) -> None:
@@ -163,7 +163,7 @@ async def test_a_caller_that_cannot_hear_holds_nobody_up_for_long() -> None:
         assert here.state() == "running"
 
 
-async def test_two_calls_of_one_id_do_not_end_each_other() -> None:
+async def test_calls_with_equal_ids_are_independent() -> None:
     calls = AppCalls(EventHub())
     call = a_call(a_tool(f"{PACKAGE}:add"), caller=a_caller(user=USER))
     with calls.following(call):
@@ -188,7 +188,7 @@ async def test_two_calls_of_one_id_do_not_end_each_other() -> None:
         {"type": "tpa_connection_init", "sessionId": "a", "packageName": "b", "apiKey": "c"},
     ],
 )
-async def test_what_we_have_no_use_for_is_ignored_and_counted(message: Mapping[str, Any]) -> None:
+async def test_unknown_messages_are_counted(message: Mapping[str, Any]) -> None:
     async with stage() as here:
         app = await running(here)
         for _ in range(50):
@@ -198,7 +198,7 @@ async def test_what_we_have_no_use_for_is_ignored_and_counted(message: Mapping[s
         assert here.state() == "running"
 
 
-async def test_a_few_messages_may_be_garbled_and_no_more() -> None:
+async def test_malformed_messages_are_bounded() -> None:
     async with stage() as here:
         app = await running(here)
         for _ in range(app_messages.MOST_GARBLED):
@@ -210,7 +210,7 @@ async def test_a_few_messages_may_be_garbled_and_no_more() -> None:
         assert app.closed == (1003, "too many messages that cannot be read")
 
 
-async def test_a_message_may_be_large_and_not_too_large() -> None:
+async def test_message_size_limit() -> None:
     async with stage(frame_bytes=1_000) as here:
         app = await running(here)
         app.says('{"type": "x"}'.ljust(1_000))
@@ -221,7 +221,7 @@ async def test_a_message_may_be_large_and_not_too_large() -> None:
         assert app.closed == (1009, "the message is too large")
 
 
-async def test_a_flood_ends_the_connection_and_a_stream_does_not() -> None:
+async def test_message_rate_limit_closes_the_connection() -> None:
     async with stage() as here:
         app = await running(here)
         for _ in range(20):
@@ -235,7 +235,7 @@ async def test_a_flood_ends_the_connection_and_a_stream_does_not() -> None:
         assert app.closed == (1008, "too many messages")
 
 
-async def test_large_messages_count_for_several() -> None:
+async def test_large_messages_count_as_several() -> None:
     async with stage() as here:
         app = await running(here)
         for _ in range(3):
@@ -244,7 +244,7 @@ async def test_large_messages_count_for_several() -> None:
         assert app.closed == (1008, "too many messages")
 
 
-async def test_one_that_comes_anew_may_say_no_more_for_that() -> None:
+async def test_reconnect_does_not_reset_the_rate_limit() -> None:
     async with stage() as here:
         app = await running(here)
         for _ in range(int(message_rate.BURST) + 1):

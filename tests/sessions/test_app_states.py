@@ -20,7 +20,7 @@ def a_life(told: list[tuple[str, str | None]] | None = None) -> AppStateMachine:
 
 
 @pytest.mark.requirement("D9")
-async def test_the_states_are_six_and_each_can_be_left() -> None:
+async def test_app_has_six_states() -> None:
     names = {"connecting", "running", "grace_period", "resurrecting", "stopping", "stopped"}
     assert set(WAYS) == names
     assert set().union(*WAYS.values()) == names
@@ -28,7 +28,7 @@ async def test_the_states_are_six_and_each_can_be_left() -> None:
 
 
 @pytest.mark.requirement("D9")
-async def test_a_long_life() -> None:
+async def test_full_state_sequence() -> None:
     told: list[tuple[str, str | None]] = []
     life, first, second = a_life(told), MemorySocket(), MemorySocket()
     attempt = life.begin(activated=True)
@@ -61,7 +61,7 @@ async def test_a_long_life() -> None:
     }
 
 
-async def test_what_comes_too_late_changes_nothing() -> None:
+async def test_late_events_are_ignored() -> None:
     life, socket = a_life(), MemorySocket()
     attempt = life.begin(activated=False)
     life.arrive(socket)
@@ -84,7 +84,7 @@ async def test_what_comes_too_late_changes_nothing() -> None:
         await away.wait()
 
 
-async def test_one_wait_cannot_end_another() -> None:
+async def test_attempts_are_independent() -> None:
     life, socket = a_life(), MemorySocket()
     first = life.begin(activated=False)
     life.arrive(socket)
@@ -97,7 +97,7 @@ async def test_one_wait_cannot_end_another() -> None:
     assert life.state == "stopped"
 
 
-async def test_a_failure_is_told_to_all_who_wait() -> None:
+async def test_failure_reaches_all_waiters() -> None:
     life = a_life()
     attempt = life.begin(activated=False)
     life.fail(attempt, PROBLEM)
@@ -108,13 +108,13 @@ async def test_a_failure_is_told_to_all_who_wait() -> None:
     assert not life.welcome
 
 
-async def test_there_is_no_way_but_those() -> None:
+async def test_other_transitions_are_refused() -> None:
     life = a_life()
     with pytest.raises(AssertionError, match="cannot become running"):
         life.arrive(MemorySocket())
 
 
-async def test_a_user_without_apps_is_not_kept() -> None:
+async def test_user_without_apps_is_dropped() -> None:
     lives = AppStates()
     life = AppStateMachine("u", "p", lambda life, _: lives.changed(life), lambda: 0.0)
     lives.add(life)

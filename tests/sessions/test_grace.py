@@ -21,7 +21,7 @@ async def cut_off(here: Stage) -> None:
 
 
 @pytest.mark.requirement("D9")
-async def test_one_that_comes_back_in_time_runs_on() -> None:
+async def test_reconnect_within_grace_keeps_running() -> None:
     async with stage(grace=5.0) as here:
         await cut_off(here)
         await anyio.sleep(4.0)
@@ -32,7 +32,7 @@ async def test_one_that_comes_back_in_time_runs_on() -> None:
 
 
 @pytest.mark.requirement("D9")
-async def test_one_that_does_not_come_back_is_asked_to_once() -> None:
+async def test_absent_app_gets_one_webhook() -> None:
     async with stage(grace=5.0) as here:
         await cut_off(here)
         await until(lambda: here.state() == "running")
@@ -41,7 +41,7 @@ async def test_one_that_does_not_come_back_is_asked_to_once() -> None:
 
 
 @pytest.mark.requirement("D9")
-async def test_one_that_cannot_be_asked_has_stopped() -> None:
+async def test_failed_resurrection_webhook_stops_the_app() -> None:
     async with stage(grace=5.0, activation=10.0) as here:
         await cut_off(here)
         here.answer = here.stays_away
@@ -51,7 +51,7 @@ async def test_one_that_cannot_be_asked_has_stopped() -> None:
         assert len(here.requests()) == 2
 
 
-async def test_one_that_is_gone_meanwhile_has_stopped() -> None:
+async def test_app_removed_during_grace_is_stopped() -> None:
     async with stage(grace=5.0) as here:
         await cut_off(here)
         del here.apps[PACKAGE]
@@ -60,7 +60,7 @@ async def test_one_that_is_gone_meanwhile_has_stopped() -> None:
 
 
 @pytest.mark.parametrize("back", [True, False])
-async def test_calls_wait_for_it_and_are_not_the_cause(back: bool) -> None:
+async def test_calls_during_grace_wait_without_activating(back: bool) -> None:
     async with stage(grace=5.0) as here:
         await cut_off(here)
         if back:
@@ -70,7 +70,7 @@ async def test_calls_wait_for_it_and_are_not_the_cause(back: bool) -> None:
         assert len(here.requests()) == (1 if back else 2)
 
 
-async def test_calls_that_wait_for_one_that_does_not_come_are_told() -> None:
+async def test_waiting_calls_fail_if_the_app_stays_away() -> None:
     async with stage(grace=5.0) as here:
         await cut_off(here)
         here.answer = here.stays_away
@@ -79,7 +79,7 @@ async def test_calls_that_wait_for_one_that_does_not_come_are_told() -> None:
         assert caught.value.problem.stage == "timeout"
 
 
-async def test_one_that_gives_the_session_up_is_not_called_back() -> None:
+async def test_app_that_ends_its_session_gets_no_webhook() -> None:
     async with stage() as here:
         await here.ready()
         here.sockets[0].says(messages.ownership_release(SESSION, PACKAGE, reason="clean_shutdown", now=NOW))
@@ -91,7 +91,7 @@ async def test_one_that_gives_the_session_up_is_not_called_back() -> None:
         assert await here.ready() is True
 
 
-async def test_one_that_gives_it_up_because_it_was_asked_to_come_is_let_in_again() -> None:
+async def test_app_may_reconnect_after_answering_the_webhook() -> None:
     async with stage(grace=1.0) as here:
         await cut_off(here)
 
@@ -109,7 +109,7 @@ async def test_one_that_gives_it_up_because_it_was_asked_to_come_is_let_in_again
         assert len(here.requests()) == 2
 
 
-async def test_one_that_is_stopped_while_it_is_away_stays_away() -> None:
+async def test_stop_during_grace_prevents_reconnect() -> None:
     async with stage(grace=5.0) as here:
         await cut_off(here)
         assert await here.sessions.stop(USER, PACKAGE)
@@ -118,7 +118,7 @@ async def test_one_that_is_stopped_while_it_is_away_stays_away() -> None:
         assert len(here.requests()) == 1
 
 
-async def test_what_it_has_subscribed_to_holds_when_it_is_back() -> None:
+async def test_subscriptions_survive_a_reconnect() -> None:
     async with stage() as here:
         await here.ready()
         here.sockets[0].says(messages.subscription_update(SESSION, PACKAGE, ["transcription"]))

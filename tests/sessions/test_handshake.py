@@ -20,7 +20,7 @@ def refusal(socket: MemorySocket) -> tuple[str, int]:
     return socket.told[-1]["code"], socket.closed[0]
 
 
-async def test_an_app_that_is_let_in_is_told_its_settings_and_the_device() -> None:
+async def test_connected_app_gets_settings_and_device() -> None:
     async with stage() as here:
         await here.ready()
         ack = here.sockets[0].told[0]
@@ -31,7 +31,7 @@ async def test_an_app_that_is_let_in_is_told_its_settings_and_the_device() -> No
     assert ack["capabilities"]["modelName"] == GLASSES
 
 
-async def test_an_app_that_nobody_asked_for_is_sent_away() -> None:
+async def test_unrequested_app_is_refused() -> None:
     async with stage() as here:
         socket = await here.connect(SESSION)
         assert refusal(socket) == ("APP_NOT_STARTED", 1008)
@@ -50,7 +50,7 @@ async def test_an_app_that_nobody_asked_for_is_sent_away() -> None:
         (SESSION, "org.example.other", KEY, "APP_NOT_STARTED"),
     ],
 )
-async def test_the_wrong_one_is_sent_away_and_the_right_one_stays(
+async def test_wrong_key_is_refused_and_the_app_stays(
     session: str, package: str, key: str, code: str
 ) -> None:
     async with stage() as here:
@@ -64,7 +64,7 @@ async def test_the_wrong_one_is_sent_away_and_the_right_one_stays(
     assert KEY not in str(socket.told)
 
 
-async def test_a_second_connection_takes_the_place_of_the_first() -> None:
+async def test_second_connection_replaces_the_first() -> None:
     async with stage() as here:
         await here.ready()
         second = await here.connect(SESSION)
@@ -88,7 +88,7 @@ async def test_a_second_connection_takes_the_place_of_the_first() -> None:
         ('{"type": "' + "x" * 2_000 + '"}', 1009),
     ],
 )
-async def test_a_connection_must_begin_with_who_it_is(frame: str | bytes, code: int) -> None:
+async def test_first_message_must_be_the_handshake(frame: str | bytes, code: int) -> None:
     async with stage(frame_bytes=1_000) as here:
         socket = here.silent()
         socket.says(frame)
@@ -98,7 +98,7 @@ async def test_a_connection_must_begin_with_who_it_is(frame: str | bytes, code: 
         assert socket.told == []
 
 
-async def test_a_connection_that_says_nothing_is_closed_after_a_while() -> None:
+async def test_silent_connection_times_out() -> None:
     async with stage(first_frame=5.0) as here:
         socket, begun = here.silent(), anyio.current_time()
         await until(lambda: socket.closed is not None)
@@ -106,7 +106,7 @@ async def test_a_connection_that_says_nothing_is_closed_after_a_while() -> None:
         assert socket.closed == (1008, "no tpa_connection_init within 5 s")
 
 
-async def test_no_number_of_silent_strangers_keeps_an_app_out() -> None:
+async def test_silent_connections_do_not_block_apps() -> None:
     async with stage() as here:
         waiting = [here.silent() for _ in range(1_200)]
         await anyio.sleep(0.1)
@@ -114,7 +114,7 @@ async def test_no_number_of_silent_strangers_keeps_an_app_out() -> None:
         assert not any(each.closed for each in waiting)
 
 
-async def test_an_app_that_comes_while_it_is_stopped_is_told_so() -> None:
+async def test_app_connecting_while_stopping_is_refused() -> None:
     async with stage() as here:
         gate = anyio.Event()
         here.before_user = gate.wait
@@ -145,7 +145,7 @@ async def test_a_user_who_is_not_stored_has_no_settings() -> None:
 
 
 @pytest.mark.requirement("I10")
-async def test_apps_of_one_key_leave_connections_to_others() -> None:
+async def test_connections_per_key_are_bounded() -> None:
     async with stage(sockets=2) as here:
         here.add("org.example.other")
         await here.ready()

@@ -24,7 +24,7 @@ CHANGES: dict[str, Callable[[UserRecord], UserRecord]] = {
 
 
 @pytest.mark.parametrize("change", CHANGES)
-async def test_a_call_that_was_let_through_before_does_not_start_an_app_the_user_has_no_more(
+async def test_removed_app_is_not_started_by_an_earlier_call(
     change: str,
 ) -> None:
     async with stage() as one:
@@ -38,7 +38,7 @@ async def test_a_call_that_was_let_through_before_does_not_start_an_app_the_user
         assert one.state() == "stopped"
 
 
-async def test_a_call_that_waits_for_the_app_to_stop_does_not_bring_it_back_to_who_gave_it_up() -> None:
+async def test_waiting_call_does_not_restart_a_removed_app() -> None:
     async with stage() as one:
         await one.ready()
         one.users[USER] = CHANGES["uninstalled"](one.users[USER])
@@ -50,7 +50,7 @@ async def test_a_call_that_waits_for_the_app_to_stop_does_not_bring_it_back_to_w
         assert [error.problem.code for error in one.refused] == ["APP_NOT_AVAILABLE"]
 
 
-async def test_what_the_user_wears_now_decides_whether_it_starts() -> None:
+async def test_current_device_decides_whether_an_app_starts() -> None:
     async with stage() as one:
         one.apps[PACKAGE] = replace(one.apps[PACKAGE], hardware=(Requirement(type="CAMERA"),))
         with pytest.raises(Unavailable) as refused:
@@ -59,7 +59,7 @@ async def test_what_the_user_wears_now_decides_whether_it_starts() -> None:
         assert not one.requests()
 
 
-async def test_a_store_that_does_not_answer_is_a_reason_to_try_again() -> None:
+async def test_unavailable_store_is_retryable() -> None:
     async def fails() -> object:
         raise Unavailable("SOURCE_DOWN", "the store cannot be reached")
 
@@ -70,7 +70,7 @@ async def test_a_store_that_does_not_answer_is_a_reason_to_try_again() -> None:
         assert (refused.value.problem.code, refused.value.problem.retryable) == ("APP_NOT_AVAILABLE", True)
 
 
-async def test_a_device_put_on_while_the_app_is_let_in_is_the_one_it_hears_of() -> None:
+async def test_device_changed_during_connect_is_reported() -> None:
     async with stage() as one:
         session = one.users[USER].session
         assert session

@@ -42,7 +42,7 @@ def answering(status: int) -> Answer:
 
 
 @pytest.mark.requirement("D7")
-async def test_an_app_that_never_connects_is_a_timeout_that_may_be_tried_again() -> None:
+async def test_missing_connection_is_retryable_timeout() -> None:
     async with stage(activation=10.0) as here:
         here.answer = here.stays_away
         begun = anyio.current_time()
@@ -55,7 +55,7 @@ async def test_an_app_that_never_connects_is_a_timeout_that_may_be_tried_again()
     assert (problem.code, problem.stage, problem.retryable) == ("TIMEOUT", "timeout", True)
 
 
-async def test_all_who_wait_for_a_failed_start_are_told() -> None:
+async def test_failed_start_reaches_all_waiting_calls() -> None:
     async with stage() as here:
         here.answer = answering(503)
         async with anyio.create_task_group() as calls:
@@ -66,7 +66,7 @@ async def test_all_who_wait_for_a_failed_start_are_told() -> None:
     assert len(here.requests()) == 1
 
 
-async def test_a_webhook_that_cannot_be_reached_is_tried_once_more() -> None:
+async def test_unreachable_webhook_is_retried_once() -> None:
     async with stage() as here:
         tries: list[str] = []
 
@@ -81,7 +81,7 @@ async def test_a_webhook_that_cannot_be_reached_is_tried_once_more() -> None:
     assert len(tries) == 2
 
 
-async def test_a_webhook_that_cannot_be_reached_twice_is_a_failure() -> None:
+async def test_twice_unreachable_webhook_fails() -> None:
     async with stage() as here:
         problem = await failure(here, raising(NoConnection("refused")))
     assert (problem.stage, problem.retryable) == ("webhook", True)
@@ -89,14 +89,14 @@ async def test_a_webhook_that_cannot_be_reached_twice_is_a_failure() -> None:
 
 
 @pytest.mark.parametrize("error", [ConnectionClosed("gone"), NotHttp("what")])
-async def test_a_webhook_that_breaks_off_is_not_called_twice(error: Exception) -> None:
+async def test_aborted_webhook_is_not_retried(error: Exception) -> None:
     async with stage() as here:
         problem = await failure(here, raising(error))
     assert (problem.stage, problem.retryable) == ("webhook", True)
     assert len(here.requests()) == 1
 
 
-async def test_an_address_that_may_not_be_called_is_not_tried_again_and_not_shown() -> None:
+async def test_blocked_webhook_address_is_not_retried_or_shown() -> None:
     async with stage() as here:
         problem = await failure(here, raising(UrlForbidden("10.0.0.7 is private")))
     assert (problem.stage, problem.retryable) == ("webhook", False)
@@ -114,7 +114,7 @@ async def test_an_error_of_the_webhook_ends_the_wait(status: int, retryable: boo
     assert str(status) in problem.message
 
 
-async def test_a_webhook_with_too_much_to_say_has_been_taken() -> None:
+async def test_oversized_webhook_response_counts_as_accepted() -> None:
     async with stage() as here:
 
         async def wordy(request: dict[str, Any]) -> int:
@@ -125,7 +125,7 @@ async def test_a_webhook_with_too_much_to_say_has_been_taken() -> None:
         assert await here.ready()
 
 
-async def test_something_unforeseen_with_one_app_ends_no_other() -> None:
+async def test_unexpected_error_affects_one_app() -> None:
     async with stage(activation=1.0) as here:
         here.answer = raising(ValueError("a header HTTP does not allow"))
         with pytest.raises(Unavailable):
@@ -134,7 +134,7 @@ async def test_something_unforeseen_with_one_app_ends_no_other() -> None:
         assert await here.ready()
 
 
-async def test_a_wrong_key_is_named_soon_after_the_webhook_was_answered() -> None:
+async def test_wrong_key_fails_soon_after_the_webhook() -> None:
     async with stage() as here:
 
         async def wrong(request: dict[str, Any]) -> int:
@@ -150,7 +150,7 @@ async def test_a_wrong_key_is_named_soon_after_the_webhook_was_answered() -> Non
     assert here.sockets[0].closed[0] == 1008
 
 
-async def test_a_wrong_key_is_named_where_the_webhook_fails_because_of_it() -> None:
+async def test_wrong_key_is_reported_if_the_webhook_fails() -> None:
     async with stage() as here:
 
         async def wrong(request: dict[str, Any]) -> int:
@@ -161,7 +161,7 @@ async def test_a_wrong_key_is_named_where_the_webhook_fails_because_of_it() -> N
     assert problem.stage == "authentication"
 
 
-async def test_a_stranger_with_a_wrong_key_keeps_no_app_from_coming() -> None:
+async def test_foreign_wrong_key_does_not_block_the_app() -> None:
     async with stage() as here:
 
         async def late(request: dict[str, Any]) -> int:
@@ -174,7 +174,7 @@ async def test_a_stranger_with_a_wrong_key_keeps_no_app_from_coming() -> None:
         assert here.state() == "running"
 
 
-async def test_one_that_came_and_left_without_a_word_is_a_matter_of_the_connection() -> None:
+async def test_app_that_disconnects_early_is_connection_stage() -> None:
     async with stage() as here:
 
         async def shy(request: dict[str, Any]) -> int:
@@ -185,7 +185,7 @@ async def test_one_that_came_and_left_without_a_word_is_a_matter_of_the_connecti
     assert (problem.stage, problem.retryable) == ("connection", True)
 
 
-async def test_a_store_that_does_not_answer_is_a_matter_of_the_connection() -> None:
+async def test_unavailable_store_is_connection_stage() -> None:
     async with stage() as here:
 
         async def broken() -> None:
@@ -232,7 +232,7 @@ def demanding(here: Stage) -> None:
         (demanding, "hardware"),
     ],
 )
-async def test_what_cannot_work_is_said_at_once(spoil: Callable[[Stage], None], expected: str) -> None:
+async def test_impossible_start_is_refused_at_once(spoil: Callable[[Stage], None], expected: str) -> None:
     async with stage() as here:
         spoil(here)
         problem = await failure(here)
@@ -241,7 +241,7 @@ async def test_what_cannot_work_is_said_at_once(spoil: Callable[[Stage], None], 
     assert (problem.stage, problem.retryable) == (expected, False)
 
 
-async def test_an_app_that_is_stopped_while_it_starts_fails_those_who_wait() -> None:
+async def test_stop_during_start_fails_the_waiters() -> None:
     async with stage() as here:
         here.answer = here.stays_away
         async with anyio.create_task_group() as calls:

@@ -191,5 +191,5 @@ class Machine(RuleBasedStateMachine):
 
 @pytest.mark.slow
 @pytest.mark.requirement("D7", "D8", "D9")
-def test_whatever_happens() -> None:
+def test_app_state_machine_invariants() -> None:
     run_state_machine_as_test(Machine, settings=settings(max_examples=150, stateful_step_count=30))

@@ -23,7 +23,7 @@ OTHER = "org.example.other"
 
 
 @pytest.mark.requirement("D9")
-async def test_an_app_that_is_stopped_is_told_twice_and_hung_up_on() -> None:
+async def test_stop_sends_webhook_and_message_then_closes() -> None:
     async with stage() as here:
         await here.ready()
         assert await here.sessions.stop(USER, PACKAGE) is True
@@ -40,7 +40,7 @@ async def test_an_app_that_is_stopped_is_told_twice_and_hung_up_on() -> None:
         assert len(here.requests()) == 1
 
 
-async def test_the_next_start_waits_until_the_app_has_been_told_to_stop() -> None:
+async def test_next_start_waits_for_the_stop_webhook() -> None:
     async with stage() as here:
         await here.ready()
         order: list[str] = []
@@ -60,7 +60,7 @@ async def test_the_next_start_waits_until_the_app_has_been_told_to_stop() -> Non
     assert order == ["gone", "asked"]
 
 
-async def test_a_call_that_comes_while_an_app_stops_starts_it_anew() -> None:
+async def test_call_during_stop_starts_the_app_again() -> None:
     async with stage() as here:
         await here.ready()
         caused: list[bool] = []
@@ -80,7 +80,7 @@ async def test_a_call_that_comes_while_an_app_stops_starts_it_anew() -> None:
     assert caused == [True]
 
 
-async def test_an_app_that_cannot_be_told_has_stopped_all_the_same() -> None:
+async def test_failed_stop_webhook_still_stops() -> None:
     async with stage() as here:
         await here.ready()
 
@@ -94,7 +94,7 @@ async def test_an_app_that_cannot_be_told_has_stopped_all_the_same() -> None:
         assert await here.ready()
 
 
-async def test_an_app_that_takes_too_long_to_be_told_keeps_nobody_waiting() -> None:
+async def test_slow_stop_webhook_does_not_block() -> None:
     async with stage() as here:
         await here.ready()
 
@@ -109,7 +109,7 @@ async def test_an_app_that_takes_too_long_to_be_told_keeps_nobody_waiting() -> N
         assert anyio.current_time() - begun == pytest.approx(3.0, abs=0.1)
 
 
-async def test_when_a_user_leaves_all_their_apps_stop() -> None:
+async def test_user_leaving_stops_all_apps() -> None:
     async with stage() as here:
         here.add(OTHER)
         await here.ready()
@@ -122,7 +122,7 @@ async def test_when_a_user_leaves_all_their_apps_stop() -> None:
         assert here.sessions.users() == 0
 
 
-async def test_an_app_that_is_removed_or_has_another_key_is_hung_up_on_everywhere() -> None:
+async def test_removed_or_rekeyed_app_is_disconnected_everywhere() -> None:
     async with stage() as here:
         here.add(PACKAGE, user="eve@example.com")
         here.add(OTHER)
@@ -138,7 +138,7 @@ async def test_an_app_that_is_removed_or_has_another_key_is_hung_up_on_everywher
 
 
 @pytest.mark.requirement("D8")
-async def test_an_app_that_nobody_needs_is_stopped_after_a_while() -> None:
+async def test_unused_app_is_stopped_after_idle_time() -> None:
     async with stage(idle=600.0) as here:
         await here.ready()
         await anyio.sleep(599)
@@ -151,7 +151,7 @@ async def test_an_app_that_nobody_needs_is_stopped_after_a_while() -> None:
 
 @pytest.mark.requirement("D8")
 @pytest.mark.parametrize("sign", ["call", "ready", "frame", "speech", "running call"])
-async def test_a_sign_of_use_keeps_it(sign: str) -> None:
+async def test_use_resets_the_idle_timer(sign: str) -> None:
     async with stage(idle=600.0) as here:
         await here.ready()
         app = here.sockets[0]
@@ -179,7 +179,7 @@ async def test_a_sign_of_use_keeps_it(sign: str) -> None:
         assert here.state() == "stopped"
 
 
-async def test_an_app_may_be_kept_for_ever() -> None:
+async def test_idle_stop_can_be_disabled() -> None:
     async with stage(idle=None) as here:
         await here.ready()
         await anyio.sleep(80_000)
@@ -199,7 +199,7 @@ async def foreground(here: Stage) -> None:
 
 
 @pytest.mark.requirement("D8")
-async def test_a_tool_call_leaves_the_foreground_as_it_is() -> None:
+async def test_tool_call_keeps_the_foreground() -> None:
     async with stage() as here:
         await foreground(here)
         assert await here.ready()
@@ -209,7 +209,7 @@ async def test_a_tool_call_leaves_the_foreground_as_it_is() -> None:
 
 
 @pytest.mark.requirement("D8")
-async def test_an_app_that_asks_for_the_foreground_gets_it() -> None:
+async def test_app_can_request_the_foreground() -> None:
     async with stage() as here:
         await foreground(here)
         await here.ready()
@@ -227,7 +227,7 @@ async def test_an_app_that_asks_for_the_foreground_gets_it() -> None:
 
 
 @pytest.mark.requirement("D8")
-async def test_an_app_that_its_user_starts_takes_the_foreground() -> None:
+async def test_app_started_by_its_user_takes_the_foreground() -> None:
     async with stage() as here:
         await foreground(here)
         await here.ready()
@@ -236,7 +236,7 @@ async def test_an_app_that_its_user_starts_takes_the_foreground() -> None:
         assert here.sessions.states(USER)[PACKAGE].foreground
 
 
-async def test_an_app_that_does_not_start_takes_nothing_from_the_one_that_runs() -> None:
+async def test_failed_start_keeps_the_foreground_app() -> None:
     async with stage() as here:
         await foreground(here)
         here.answer = here.stays_away
@@ -245,7 +245,7 @@ async def test_an_app_that_does_not_start_takes_nothing_from_the_one_that_runs()
         assert here.sessions.states(USER)[OTHER].foreground
 
 
-async def test_an_app_of_the_background_stays_there() -> None:
+async def test_background_app_stays_in_background() -> None:
     async with stage() as here:
         await foreground(here)
         here.add("org.example.quiet", app_type="background")
@@ -261,9 +261,7 @@ async def test_an_app_of_the_background_stays_there() -> None:
     "user, package, code",
     [("nobody", PACKAGE, "NOT_FOUND"), (USER, OTHER, "NOT_FOUND"), ("gone", PACKAGE, "NO_SESSION")],
 )
-async def test_only_what_is_installed_is_started_for_one_who_is_here(
-    user: str, package: str, code: str
-) -> None:
+async def test_only_installed_apps_start_for_a_present_user(user: str, package: str, code: str) -> None:
     async with stage() as here:
         here.add(PACKAGE, user="gone")
         here.users["gone"] = replace(here.users["gone"], session=None)
@@ -276,7 +274,7 @@ async def test_only_what_is_installed_is_started_for_one_who_is_here(
 # --- devices and settings ---
 
 
-async def test_apps_are_told_of_another_device_and_stop_where_they_do_not_fit_it() -> None:
+async def test_device_change_notifies_or_stops_apps() -> None:
     async with stage() as here:
         here.add(OTHER, hardware=(Requirement(type="DISPLAY"),))
         await here.ready()
@@ -294,7 +292,7 @@ async def test_apps_are_told_of_another_device_and_stop_where_they_do_not_fit_it
         assert GLASSES not in str(here.sockets[0].told[1:])
 
 
-async def test_an_app_is_told_what_its_user_has_set() -> None:
+async def test_settings_changes_reach_the_app() -> None:
     async with stage() as here:
         here.sessions.configure(USER, PACKAGE, {"size": 4})
         await here.ready()
@@ -307,7 +305,7 @@ async def test_an_app_is_told_what_its_user_has_set() -> None:
 # --- what is kept ---
 
 
-async def test_failed_starts_are_remembered_up_to_a_number(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_remembered_start_failures_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(app_states, "MOST_FAILED", 3)
     async with stage() as here:
         here.answer = here.stays_away

@@ -37,13 +37,11 @@ SESSION = f"{USER}-{PACKAGE}"
         ([], "en-US", None),
     ],
 )
-def test_the_subscription_that_fits_best(
-    streams: list[str], language: str | None, expected: str | None
-) -> None:
+def test_best_matching_subscription(streams: list[str], language: str | None, expected: str | None) -> None:
     assert matching(streams, language) == expected
 
 
-async def test_speech_goes_to_the_apps_that_want_it_once_each() -> None:
+async def test_transcription_reaches_each_subscriber_once() -> None:
     async with stage() as here:
         wishes = {
             PACKAGE: ["transcription", "transcription:en-US"],
@@ -68,7 +66,7 @@ async def test_speech_goes_to_the_apps_that_want_it_once_each() -> None:
     assert piece["data"]["transcribeLanguage"] == "en-US"
 
 
-async def test_the_last_subscription_is_the_one_that_holds() -> None:
+async def test_last_subscription_wins() -> None:
     async with stage() as here:
         await here.ready()
         for streams in ([], ["transcription:en-US"], ["button_press"]):

@@ -11,7 +11,7 @@ from toolcrib.sessions.user_events import MOST_BYTES, MOST_LISTENERS, MOST_WAITI
 pytestmark = pytest.mark.anyio
 
 
-async def test_all_who_listen_hear_what_comes_from_then_on() -> None:
+async def test_listeners_get_events_from_their_start() -> None:
     hub = EventHub()
     hub.tell("u", UserEvent("app", {"n": 0}))
     async with hub.listen("u", "key") as first:
@@ -26,7 +26,7 @@ async def test_all_who_listen_hear_what_comes_from_then_on() -> None:
         ]
 
 
-async def test_a_slow_one_loses_the_oldest_and_is_told_how_many() -> None:
+async def test_slow_listener_loses_the_oldest_events() -> None:
     hub = EventHub()
     async with hub.listen("u", "key") as events:
         for n in range(MOST_WAITING + 3):
@@ -39,7 +39,7 @@ async def test_a_slow_one_loses_the_oldest_and_is_told_how_many() -> None:
 
 
 @pytest.mark.requirement("D16")
-async def test_who_has_left_is_forgotten() -> None:
+async def test_closed_listener_is_removed() -> None:
     hub = EventHub()
     async with hub.listen("u", "key"), hub.listen("u", "key"):
         assert hub.hears("u")
@@ -47,7 +47,7 @@ async def test_who_has_left_is_forgotten() -> None:
     assert len(hub) == 0
 
 
-async def test_no_more_listen_to_one_user_than_there_is_room_for() -> None:
+async def test_listeners_per_user_are_bounded() -> None:
     hub = EventHub()
     async with AsyncExitStack() as stack:
         for _ in range(MOST_LISTENERS * 3 // 4):
@@ -63,7 +63,7 @@ async def test_no_more_listen_to_one_user_than_there_is_room_for() -> None:
     assert len(hub) == 0
 
 
-async def test_pictures_do_not_gather_for_one_who_does_not_look() -> None:
+async def test_queued_event_bytes_are_bounded() -> None:
     hub, picture, sent = EventHub(), "x" * (1 << 19), 100
     async with hub.listen("u", "key") as events:
         for n in range(sent):

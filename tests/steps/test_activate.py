@@ -32,12 +32,12 @@ class Sleeper:
 
 
 @pytest.mark.parametrize("family", ["function", "core"])
-async def test_what_runs_in_this_process_needs_no_waking(family: str) -> None:
+async def test_in_process_sources_are_not_activated(family: str) -> None:
     sleeper = Sleeper()
     assert Activate(sleeper.is_up, sleeper.wake).fit(a_tool(family=family)) is None
 
 
-async def test_one_that_is_up_is_not_woken() -> None:
+async def test_running_source_is_not_activated() -> None:
     sleeper = Sleeper(up=True)
     stage = Activate(sleeper.is_up, sleeper.wake).fit(TOOL)
     assert stage is not None
@@ -45,7 +45,7 @@ async def test_one_that_is_up_is_not_woken() -> None:
     assert sleeper.woken == 0
 
 
-async def test_one_that_sleeps_is_woken_and_then_called() -> None:
+async def test_sleeping_source_is_activated_then_called() -> None:
     sleeper = Sleeper()
     stage = Activate(sleeper.is_up, sleeper.wake).fit(TOOL)
     assert stage is not None
@@ -53,7 +53,7 @@ async def test_one_that_sleeps_is_woken_and_then_called() -> None:
     assert (sleeper.woken, sleeper.up) == (1, True)
 
 
-async def test_the_wait_has_an_end_and_nothing_was_done() -> None:
+async def test_activation_timeout_refuses_the_call() -> None:
     sleeper = Sleeper(takes=60.0)
     stage = Activate(sleeper.is_up, sleeper.wake, limit=0.01).fit(TOOL)
     assert stage is not None
@@ -76,7 +76,7 @@ async def test_the_refusal_comes_before_the_deadline(family: str) -> None:
     assert deadline - 0.3 < anyio.current_time() < deadline
 
 
-async def test_what_waking_says_is_passed_on() -> None:
+async def test_activation_error_is_passed_on() -> None:
     async def refuse(source: str) -> None:
         raise Unavailable("SOURCE_DOWN", f"{source} is down", retry_after=3.0)
 
@@ -138,7 +138,7 @@ async def seen(call: Call) -> Result:
 
 @pytest.mark.requirement("D7")
 @pytest.mark.parametrize("started", [True, False])
-async def test_a_call_says_whether_it_started_its_app(started: bool) -> None:
+async def test_result_says_whether_the_call_started_its_app(started: bool) -> None:
     starter = Starter(started=started)
     call = a_call(APP)
     assert (await stage_of(starter)(call, seen)).data is started
@@ -146,13 +146,13 @@ async def test_a_call_says_whether_it_started_its_app(started: bool) -> None:
     assert not call.activated
 
 
-async def test_the_source_of_apps_is_woken_before_an_app_is_started() -> None:
+async def test_app_source_is_activated_before_the_app() -> None:
     keeper, starter = Keeper(up=False), Starter()
     await stage_of(starter, keeper)(a_call(APP), seen)
     assert (keeper.woken, len(starter.calls)) == (1, 1)
 
 
-async def test_why_an_app_does_not_run_is_passed_on_and_it_is_not_called() -> None:
+async def test_app_start_failure_is_passed_on() -> None:
     fault = Unavailable("APP_NOT_AVAILABLE", "it did not connect", stage="connection")
 
     async def never(call: Call) -> Result:
@@ -163,13 +163,13 @@ async def test_why_an_app_does_not_run_is_passed_on_and_it_is_not_called() -> No
     assert raised.value is fault
 
 
-async def test_without_anyone_who_starts_apps_their_source_is_enough() -> None:
+async def test_without_app_starter_the_source_is_enough() -> None:
     stage = Activate(lambda source: source == "apps", Keeper(up=True).wake).fit(APP)
     assert stage is not None
     assert (await stage(a_call(APP), seen)).data is False
 
 
-async def test_only_so_many_wait_for_one_app_and_others_are_not_kept_out() -> None:
+async def test_waiters_per_app_are_bounded() -> None:
     starter, answers = Starter(), list[object]()
     starter.open = anyio.Event()
     other = a_tool("com.example.music:play", family="app")
@@ -195,7 +195,7 @@ async def test_only_so_many_wait_for_one_app_and_others_are_not_kept_out() -> No
     assert (await one(a_call(APP), seen)).data is True
 
 
-async def test_whoever_stops_waiting_makes_room() -> None:
+async def test_cancelled_waiter_frees_its_place() -> None:
     starter = Starter()
     starter.open = anyio.Event()
     stage = stage_of(starter, most=1)
@@ -207,7 +207,7 @@ async def test_whoever_stops_waiting_makes_room() -> None:
     assert (await stage(a_call(APP), seen)).data is True
 
 
-async def test_only_so_many_wait_for_a_sleeping_source() -> None:
+async def test_waiters_per_source_are_bounded() -> None:
     sleeper = Sleeper(takes=60.0)
     stage = Activate(sleeper.is_up, sleeper.wake, most=2, share=1.0).fit(TOOL)
     assert stage is not None
@@ -221,7 +221,7 @@ async def test_only_so_many_wait_for_a_sleeping_source() -> None:
 
 
 @pytest.mark.requirement("I10")
-async def test_one_key_leaves_others_places_to_wait_for_a_start() -> None:
+async def test_waiters_per_key_are_bounded() -> None:
     sleeper, refused = Sleeper(takes=60.0), list[str]()
     stage = Activate(sleeper.is_up, sleeper.wake, most=4).fit(TOOL)
     assert stage is not None

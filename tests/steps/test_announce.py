@@ -43,13 +43,13 @@ async def _run(ear: _Ear | None, *, step: Announce | None = None, call: Call | N
     return result
 
 
-async def test_after_its_time_the_sentence_is_said_once() -> None:
+async def test_slow_message_is_sent_once_after_its_delay() -> None:
     ear = _Ear()
     assert (await _run(ear)).data == 1
     assert ear.heard == [Progress(message="One moment.", kind="waiting")]
 
 
-async def test_an_answer_in_time_is_all_there_is() -> None:
+async def test_fast_answer_sends_no_slow_message() -> None:
     ear = _Ear()
     stage = Announce().fit(a_tool("tools:look", slow=Slow(threshold=60, message="One moment.")))
     assert stage is not None
@@ -62,11 +62,11 @@ async def test_an_answer_in_time_is_all_there_is() -> None:
     assert not ear.heard
 
 
-async def test_who_cannot_be_told_is_not() -> None:
+async def test_slow_message_needs_a_channel() -> None:
     assert (await _run(None)).data == 1
 
 
-async def test_a_provider_that_speaks_itself_is_not_spoken_over() -> None:
+async def test_speaking_provider_gets_no_slow_message() -> None:
     ear = _Ear()
     step = Announce(lambda call: call.origin.provider == "openai_realtime")
     await _run(ear, step=step, call=a_call(SLOW, origin=Origin(provider="openai_realtime")))
@@ -75,7 +75,7 @@ async def test_a_provider_that_speaks_itself_is_not_spoken_over() -> None:
     assert len(ear.heard) == 1
 
 
-async def test_a_listener_that_raises_changes_nothing(caplog: pytest.LogCaptureFixture) -> None:
+async def test_raising_listener_does_not_affect_the_call(caplog: pytest.LogCaptureFixture) -> None:
     heard: list[Progress] = []
 
     async def report(progress: Progress) -> None:
@@ -96,5 +96,5 @@ async def test_a_listener_that_raises_changes_nothing(caplog: pytest.LogCaptureF
 
 
 @pytest.mark.parametrize("slow", [None, Slow(threshold=0, message="never")])
-def test_a_tool_without_a_sentence_pays_nothing(slow: Slow | None) -> None:
+def test_announce_step_is_skipped_without_slow_message(slow: Slow | None) -> None:
     assert Announce().fit(a_tool("tools:quick", slow=slow)) is None

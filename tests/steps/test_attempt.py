@@ -37,7 +37,7 @@ def attempt(*, source: float | None = None) -> Attempt:
         (a_tool(response_time="slow"), None, 60.0),
     ],
 )
-async def test_the_first_limit_that_is_set_counts(tool: Tool, source: float | None, seconds: float) -> None:
+async def test_time_limit_precedence(tool: Tool, source: float | None, seconds: float) -> None:
     assert attempt(source=source).limit(tool) == seconds
 
 
@@ -50,9 +50,7 @@ async def test_the_first_limit_that_is_set_counts(tool: Tool, source: float | No
         (a_tool(timeout=0.01), "OUTCOME_UNKNOWN", False),
     ],
 )
-async def test_a_mutation_that_did_not_answer_may_have_happened(
-    tool: Tool, code: str, retryable: bool
-) -> None:
+async def test_timeout_of_mutation_is_outcome_unknown(tool: Tool, code: str, retryable: bool) -> None:
     with pytest.raises(Lost) as lost:
         await attempt().fit(tool)(a_call(tool), hang)
     assert (lost.value.problem.code, lost.value.problem.retryable) == (code, retryable)
@@ -77,7 +75,7 @@ async def test_cancellation_passes_through_every_time_limit() -> None:
     assert scope.cancelled_caught
 
 
-async def test_a_function_that_ignores_being_stopped_is_stopped_again() -> None:
+async def test_function_that_swallows_cancellation_is_cancelled_again() -> None:
     ignored = 0
 
     async def stubborn(_call: Call) -> Result:
@@ -97,7 +95,7 @@ async def test_a_function_that_ignores_being_stopped_is_stopped_again() -> None:
     await checkpoint()  # nothing of it is left to stop what comes after
 
 
-async def test_an_answer_that_comes_in_spite_of_the_limit_is_an_answer() -> None:
+async def test_result_returned_despite_timeout_is_used() -> None:
     async def late(_call: Call) -> Result:
         try:
             await anyio.sleep_forever()
@@ -112,7 +110,7 @@ async def test_an_answer_that_comes_in_spite_of_the_limit_is_an_answer() -> None
     await checkpoint()
 
 
-async def test_a_caller_that_leaves_at_the_same_moment_has_left() -> None:
+async def test_cancellation_at_the_time_limit_stays_cancellation() -> None:
     async def leaving(_call: Call) -> Result:
         try:
             await anyio.sleep_forever()
@@ -129,7 +127,7 @@ async def test_a_caller_that_leaves_at_the_same_moment_has_left() -> None:
     assert left.cancelled()
 
 
-async def test_tries_inside_a_try_have_limits_of_their_own() -> None:
+async def test_nested_attempts_have_their_own_limits() -> None:
     outer, inner = a_tool(timeout=60.0), a_tool(timeout=0.01, category="query")
     step = attempt()
 
@@ -173,9 +171,7 @@ class InstantChannel:
 
 
 @pytest.mark.parametrize("deadline, asked_until, then_until", [(inf, inf, 1006.0), (1003.0, 1003.0, 1003.0)])
-def test_a_limit_stands_still_while_the_caller_is_asked(
-    deadline: float, asked_until: float, then_until: float
-) -> None:
+def test_time_limit_pauses_during_elicitation(deadline: float, asked_until: float, then_until: float) -> None:
     clock = Clock()
     limit = _Try(cast("asyncio.Task[object]", clock), until=110.0, deadline=deadline)
     clock.now = 104.0
@@ -187,7 +183,7 @@ def test_a_limit_stands_still_while_the_caller_is_asked(
 
 
 @pytest.mark.parametrize("family", ["function", "mcp"])
-async def test_what_hangs_after_the_caller_was_asked_is_stopped_all_the_same(family: Family) -> None:
+async def test_hang_after_elicitation_times_out(family: Family) -> None:
     tool = a_tool("far:ask", family=family, category="query", timeout=0.03)
 
     async def ask_and_hang(call: Call) -> Result:
@@ -203,7 +199,7 @@ async def test_what_hangs_after_the_caller_was_asked_is_stopped_all_the_same(fam
     "family, can_be_asked, overheard",
     [("mcp", True, True), ("mcp", False, False), ("function", True, False), ("core", True, False)],
 )
-async def test_only_what_runs_elsewhere_and_may_ask_is_listened_to(
+async def test_channel_is_observed_for_remote_tools_that_may_ask(
     family: Family, can_be_asked: bool, overheard: bool
 ) -> None:
     person, seen = InstantChannel(), list[object]()
@@ -219,7 +215,7 @@ async def test_only_what_runs_elsewhere_and_may_ask_is_listened_to(
     assert (seen[0] is not person) is overheard
 
 
-async def test_one_timer_watches_all_tries(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_one_timer_serves_all_attempts(monkeypatch: pytest.MonkeyPatch) -> None:
     loop, timers = asyncio.get_running_loop(), list[float]()
     later = loop.call_later
 
@@ -239,14 +235,14 @@ async def test_one_timer_watches_all_tries(monkeypatch: pytest.MonkeyPatch) -> N
     assert timers == [TICK]
 
 
-async def test_a_try_that_has_ended_is_watched_no_more() -> None:
+async def test_ended_attempt_is_not_watched() -> None:
     tool = a_tool(timeout=30.0)
     step = Attempt(lambda _: None)
     await step.fit(tool)(a_call(tool), echo)
     assert step._watch._tries == set()  # pyright: ignore[reportPrivateUsage]
 
 
-async def test_the_limit_of_a_source_is_asked_for_by_its_name() -> None:
+async def test_source_limit_is_looked_up_by_source_name() -> None:
     limits = {"far": 7.0}
     assert Attempt(limits.get).limit(a_tool("far:read")) == 7.0
     assert Attempt(limits.get).limit(a_tool("near:read", response_time="fast")) == 1.0
@@ -259,7 +255,7 @@ async def test_the_limit_of_a_source_is_asked_for_by_its_name() -> None:
         (a_tool("far:write", timeout=0.01), "it may have taken effect, so check before trying again"),
     ],
 )
-async def test_who_waited_in_vain_is_told_for_what_and_whether_to_try_again(tool: Tool, said: str) -> None:
+async def test_timeout_message_names_tool_and_retry_safety(tool: Tool, said: str) -> None:
     with anyio.fail_after(5), pytest.raises(Lost) as lost:
         await Attempt(lambda _: None).fit(tool)(a_call(tool), hang)
     assert lost.value.problem.message == f"{tool.name} did not answer in time; {said}"

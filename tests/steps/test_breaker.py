@@ -59,7 +59,7 @@ class Bench:
         return self
 
 
-async def test_an_app_that_does_not_start_for_one_user_is_there_for_the_others() -> None:
+async def test_app_start_failures_do_not_open_the_breaker() -> None:
     bench = Bench()
     bench.error = Unavailable("TIMEOUT", "it did not connect", stage="timeout")
     for _ in range(10):
@@ -69,13 +69,13 @@ async def test_an_app_that_does_not_start_for_one_user_is_there_for_the_others()
 
 
 @pytest.mark.parametrize("family", ["function", "core"])
-async def test_what_runs_in_this_process_has_none(family: str) -> None:
+async def test_in_process_tools_have_no_breaker(family: str) -> None:
     assert Breaker().fit(a_tool(family=family)) is None
 
 
 @pytest.mark.requirement("I5")
 @pytest.mark.check(35)
-async def test_so_many_failures_in_a_row_open_it_and_then_nothing_reaches_the_source() -> None:
+async def test_consecutive_failures_open_the_breaker() -> None:
     bench = Bench(failures=10)
     assert [await bench.call() for _ in range(10)] == ["NETWORK_ERROR"] * 10
     assert (bench.state, bench.reached) == ("open", 10)
@@ -96,7 +96,7 @@ async def test_so_many_failures_in_a_row_open_it_and_then_nothing_reaches_the_so
     ],
     ids=lambda error: f"{type(error).__name__} {error.problem.code}",
 )
-async def test_what_the_source_is_to_blame_for_counts(error: ToolcribError) -> None:
+async def test_source_failures_are_counted(error: ToolcribError) -> None:
     bench = Bench()
     bench.error = error
     for _ in range(3):
@@ -114,7 +114,7 @@ async def test_what_the_source_is_to_blame_for_counts(error: ToolcribError) -> N
     ],
     ids=lambda error: f"{type(error).__name__} {error.problem.code}",
 )
-async def test_what_it_is_not_to_blame_for_does_not(error: ToolcribError) -> None:
+async def test_other_failures_are_not_counted(error: ToolcribError) -> None:
     bench = Bench()
     bench.error = error
     for _ in range(20):
@@ -123,7 +123,7 @@ async def test_what_it_is_not_to_blame_for_does_not(error: ToolcribError) -> Non
 
 
 @pytest.mark.parametrize("answer", [None, Failed("TOOL_FAILED", "no")])
-async def test_an_answer_in_between_makes_it_count_anew(answer: ToolcribError | None) -> None:
+async def test_answer_resets_the_failure_count(answer: ToolcribError | None) -> None:
     bench = Bench()
     for _ in range(5):
         bench.error = DOWN
@@ -134,7 +134,7 @@ async def test_an_answer_in_between_makes_it_count_anew(answer: ToolcribError | 
     assert bench.state == "closed"
 
 
-async def test_what_tells_nothing_does_not_break_the_row() -> None:
+async def test_neutral_errors_do_not_reset_the_failure_count() -> None:
     bench = Bench()
     for error in (DOWN, Refused("OVERLOADED", "busy"), DOWN, Unavailable("SOURCE_DOWN", "no"), DOWN):
         bench.error = error
@@ -142,7 +142,7 @@ async def test_what_tells_nothing_does_not_break_the_row() -> None:
     assert bench.state == "open"
 
 
-async def test_a_caller_in_a_hurry_does_not_speak_for_the_source() -> None:
+async def test_timeouts_of_short_deadlines_are_not_counted() -> None:
     bench = Bench()
     bench.error = Lost("TIMEOUT", "too late")
     for _ in range(5):
@@ -153,7 +153,7 @@ async def test_a_caller_in_a_hurry_does_not_speak_for_the_source() -> None:
     assert bench.state == "open"
 
 
-async def test_failures_at_one_moment_have_one_cause() -> None:
+async def test_simultaneous_failures_count_once() -> None:
     bench = Bench()
     bench.error = Lost("SOURCE_DOWN", "it died")
 
@@ -172,7 +172,7 @@ async def test_failures_at_one_moment_have_one_cause() -> None:
 
 
 @pytest.mark.check(35)
-async def test_one_probe_goes_through_after_the_rest_and_its_success_closes() -> None:
+async def test_successful_probe_closes_the_breaker() -> None:
     bench = await Bench().opened()
     reached = bench.reached
     bench.now += 5
@@ -190,7 +190,7 @@ async def test_one_probe_goes_through_after_the_rest_and_its_success_closes() ->
     assert await bench.call() == "good"
 
 
-async def test_a_failing_probe_doubles_the_rest_up_to_a_minute_and_a_good_one_forgets_that() -> None:
+async def test_failed_probes_double_the_open_time() -> None:
     bench = await Bench().opened()
     rests: list[float] = []
     for _ in range(6):
@@ -210,7 +210,7 @@ async def test_a_failing_probe_doubles_the_rest_up_to_a_minute_and_a_good_one_fo
     assert rest.value.problem.retry_after == 5
 
 
-async def test_a_probe_that_is_cancelled_or_tells_nothing_frees_its_place() -> None:
+async def test_inconclusive_probe_allows_another() -> None:
     bench = await Bench().opened()
     bench.now += 5
     with anyio.move_on_after(0) as gone:
@@ -225,7 +225,7 @@ async def test_a_probe_that_is_cancelled_or_tells_nothing_frees_its_place() -> N
     assert bench.state == "closed"
 
 
-async def test_calls_that_began_before_it_opened_say_nothing_new() -> None:
+async def test_calls_started_before_opening_are_not_counted() -> None:
     bench, gate = Bench(), anyio.Event()
 
     async def late(call: Call) -> Result:
@@ -241,7 +241,7 @@ async def test_calls_that_began_before_it_opened_say_nothing_new() -> None:
     assert await bench.call() == "SOURCE_DOWN"
 
 
-async def test_sources_have_breakers_of_their_own_and_tools_of_one_share_it() -> None:
+async def test_breakers_are_per_source() -> None:
     bench = await Bench().opened()
     bench.stage = bench.fit()
     assert await bench.call() == "SOURCE_DOWN"
@@ -251,7 +251,7 @@ async def test_sources_have_breakers_of_their_own_and_tools_of_one_share_it() ->
     assert bench.breaker.states() == {"far": "open", "near": "closed"}
 
 
-async def test_a_source_that_is_not_what_it_was_begins_afresh() -> None:
+async def test_forgotten_source_starts_closed() -> None:
     bench = await Bench().opened()
     bench.error = None
     bench.breaker.forget("far")
@@ -314,7 +314,7 @@ class Source:
         return self.breaker.states()["far"]
 
 
-async def test_a_source_at_rest_is_named_and_the_rest_is_said_to_the_millisecond() -> None:
+async def test_open_breaker_names_source_and_exact_retry_after() -> None:
     source = Source(failures=1)
     await source.call(at=0.0)
     rest = await source.call(at=2 / 3)
@@ -323,7 +323,7 @@ async def test_a_source_at_rest_is_named_and_the_rest_is_said_to_the_millisecond
     assert rest.problem.retry_after == 4.333
 
 
-async def test_the_rest_is_over_at_the_very_moment_that_was_said() -> None:
+async def test_open_time_ends_at_retry_after() -> None:
     source = Source(failures=1)
     await source.call(at=1.0)
     source.up = True
@@ -331,7 +331,7 @@ async def test_the_rest_is_over_at_the_very_moment_that_was_said() -> None:
     assert await source.call(at=6.0) is None
 
 
-async def test_who_comes_while_the_one_probe_runs_is_told_to_come_back_almost_at_once() -> None:
+async def test_call_during_a_probe_gets_short_retry_after() -> None:
     source, gate = Source(failures=1), anyio.Event()
     await source.call(at=0.0)
     source.now = 100.0
@@ -349,7 +349,7 @@ async def test_who_comes_while_the_one_probe_runs_is_told_to_come_back_almost_at
         gate.set()
 
 
-async def test_after_a_good_probe_it_takes_as_many_failures_as_ever_to_open() -> None:
+async def test_closed_breaker_counts_from_zero() -> None:
     source = Source(failures=3)
     for at in (1.0, 2.0, 3.0):
         await source.call(at)
@@ -363,7 +363,7 @@ async def test_after_a_good_probe_it_takes_as_many_failures_as_ever_to_open() ->
     assert source.state == "open"
 
 
-async def test_whose_deadline_is_just_now_was_in_a_hurry() -> None:
+async def test_timeout_at_the_deadline_is_not_counted() -> None:
     source = Source(failures=1)
     source.error = Lost("TIMEOUT", "too late")
     await source.call(at=5.0, deadline=5.0)
@@ -373,7 +373,7 @@ async def test_whose_deadline_is_just_now_was_in_a_hurry() -> None:
 
 
 @pytest.mark.parametrize("apart, state", [(0.04, "closed"), (0.05, "open")])
-async def test_how_far_failures_must_be_apart_to_be_two(apart: float, state: str) -> None:
+async def test_minimum_interval_between_counted_failures(apart: float, state: str) -> None:
     source = Source(failures=2)
     await source.call(at=0.0)
     await source.call(at=apart)

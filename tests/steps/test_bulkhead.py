@@ -34,7 +34,7 @@ class Gate:
 
 
 @pytest.mark.check(35)
-async def test_the_rest_is_refused_at_once_and_says_nothing_was_done() -> None:
+async def test_overflow_is_refused_immediately() -> None:
     stage, gate = Bulkhead(running=1, waiting=1).fit(a_tool()), Gate()
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(stage, a_call(), gate)
@@ -49,7 +49,7 @@ async def test_the_rest_is_refused_at_once_and_says_nothing_was_done() -> None:
 
 
 @pytest.mark.check(35)
-async def test_sources_do_not_share_places() -> None:
+async def test_sources_have_separate_bulkheads() -> None:
     bulkhead, gate = Bulkhead(running=1, waiting=0), Gate()
     one, same, other = (bulkhead.fit(a_tool(name)) for name in ("a:one", "a:two", "b:one"))
     async with anyio.create_task_group() as tasks:
@@ -62,7 +62,7 @@ async def test_sources_do_not_share_places() -> None:
 
 
 @pytest.mark.check(35)
-async def test_who_waits_too_long_is_refused_and_leaves_no_gap() -> None:
+async def test_queued_call_is_refused_after_its_patience() -> None:
     stage, gate = Bulkhead(running=1, waiting=5, patience=0.01).fit(a_tool()), Gate()
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(stage, a_call(), gate)
@@ -103,7 +103,7 @@ class Crowd:
 @settings(max_examples=40)
 @given(st.lists(st.sampled_from(["call", "cancel", "finish"]), max_size=30))
 @pytest.mark.check(35)
-def test_places_are_neither_lost_nor_made(events: list[str]) -> None:
+def test_slot_count_is_invariant(events: list[str]) -> None:
     async def play() -> None:
         stage = Bulkhead(running=2, waiting=3).fit(a_tool())
         async with anyio.create_task_group() as tasks:
@@ -121,7 +121,7 @@ def test_places_are_neither_lost_nor_made(events: list[str]) -> None:
 
 
 @pytest.mark.check(35)
-async def test_a_tool_that_only_waits_has_a_room_of_its_own() -> None:
+async def test_apart_tools_have_their_own_bulkhead() -> None:
     bulkhead, gate = Bulkhead(running=1, waiting=0, apart=frozenset({"crib:wait"})), Gate()
     wait, work = bulkhead.fit(a_tool("crib:wait")), bulkhead.fit(a_tool("crib:work"))
     async with anyio.create_task_group() as tasks:
@@ -138,7 +138,7 @@ def caller(key: str, user: str = "") -> Caller:
 
 @pytest.mark.requirement("I10")
 @pytest.mark.check(35)
-async def test_slow_calls_of_one_key_leave_places_to_another() -> None:
+async def test_slow_calls_of_one_key_leave_slots_to_another() -> None:
     stage, gate = Bulkhead(running=32, waiting=64).fit(a_tool()), Gate()
     refused = 0
 
@@ -213,7 +213,7 @@ def test_users_named_by_a_proxy_are_principals_of_their_own() -> None:
 FAR = a_tool("far:echo", family="mcp")
 
 
-async def test_a_busy_source_is_named_and_the_caller_told_to_come_back_in_a_second() -> None:
+async def test_overloaded_names_source_and_retry_after() -> None:
     stage, gate = Bulkhead(running=1, waiting=0).fit(FAR), anyio.Event()
 
     async def hold(call: Call) -> Result:
@@ -231,7 +231,7 @@ async def test_a_busy_source_is_named_and_the_caller_told_to_come_back_in_a_seco
         assert (problem.code, problem.retry_after) == ("OVERLOADED", 1.0)
 
 
-async def test_places_that_were_left_can_all_be_taken_again() -> None:
+async def test_released_slots_can_be_taken_again() -> None:
     stage, gate, inside = Bulkhead(running=2, waiting=0, share=1.0).fit(FAR), anyio.Event(), list[Call]()
 
     async def hold(call: Call) -> Result:

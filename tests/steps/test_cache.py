@@ -34,11 +34,11 @@ class Counter:
 @pytest.mark.parametrize(
     "tool", [a_tool(), a_tool(cache_ttl=60.0, category="mutation"), a_tool(category="query")]
 )
-async def test_what_may_not_be_kept_has_no_cache(tool: Tool) -> None:
+async def test_uncacheable_tools_have_no_cache_step(tool: Tool) -> None:
     assert Cache(MemoryShared()).fit(tool) is None
 
 
-async def test_the_same_question_is_answered_once() -> None:
+async def test_equal_calls_are_answered_from_the_cache() -> None:
     stage, counter = Cache(MemoryShared()).fit(QUERY), Counter()
     assert stage is not None
     first = await stage(a_call(QUERY, arguments={"a": 1, "b": 2}), counter)
@@ -50,7 +50,7 @@ async def test_the_same_question_is_answered_once() -> None:
 
 
 @pytest.mark.check(4)
-async def test_callers_never_see_each_others_answers() -> None:
+async def test_cache_is_separate_per_caller() -> None:
     stage, counter = Cache(MemoryShared()).fit(QUERY), Counter()
     assert stage is not None
     one = await stage(a_call(QUERY, caller=a_caller(id="key:1")), counter)
@@ -59,7 +59,7 @@ async def test_callers_never_see_each_others_answers() -> None:
     assert two.data["who"] == "key:2"
 
 
-async def test_an_operator_may_share_answers() -> None:
+async def test_shared_cache_is_shared_between_callers() -> None:
     tool = replace(QUERY, shared_cache=True)
     stage, counter = Cache(MemoryShared()).fit(tool), Counter()
     assert stage is not None
@@ -67,7 +67,7 @@ async def test_an_operator_may_share_answers() -> None:
     assert (await stage(a_call(tool, caller=a_caller(id="key:2")), counter)).cached
 
 
-async def test_a_changed_definition_starts_afresh() -> None:
+async def test_changed_definition_invalidates_the_cache() -> None:
     shared, counter = MemoryShared(), Counter()
     for fingerprint in ("one", "two"):
         tool = replace(QUERY, fingerprint=fingerprint)
@@ -77,7 +77,7 @@ async def test_a_changed_definition_starts_afresh() -> None:
     assert counter.asked == 2
 
 
-async def test_errors_are_not_kept() -> None:
+async def test_errors_are_not_cached() -> None:
     stage = Cache(MemoryShared()).fit(QUERY)
     assert stage is not None
     outcomes = [Result(problem=problem("TOOL_FAILED", "no")), Result(data={"ok": True})]
@@ -90,7 +90,7 @@ async def test_errors_are_not_kept() -> None:
 
 
 @pytest.mark.check(37)
-async def test_equal_questions_at_once_are_asked_once() -> None:
+async def test_concurrent_equal_calls_are_single_flight() -> None:
     stage, gate, asked = Cache(MemoryShared()).fit(QUERY), anyio.Event(), 0
     assert stage is not None
     results: list[Result] = []
@@ -113,7 +113,7 @@ async def test_equal_questions_at_once_are_asked_once() -> None:
     assert sorted(result.cached for result in results) == [False] + [True] * 19
 
 
-async def test_a_failing_leader_fails_those_who_wait_with_its_own_error() -> None:
+async def test_single_flight_error_is_raised_unchanged() -> None:
     stage = Cache(MemoryShared()).fit(QUERY)
     assert stage is not None
 
@@ -178,16 +178,14 @@ async def at_once(tool: Tool, *calls: Call) -> tuple[list[Result], int]:
     return [results[place] for place in range(len(calls))], held.calls
 
 
-async def test_different_questions_at_once_get_their_own_answers() -> None:
+async def test_concurrent_different_calls_are_separate() -> None:
     asked = [a_call(QUERY, arguments={"number": number}) for number in range(3)]
     results, calls = await at_once(QUERY, *asked)
     assert ([result.data["number"] for result in results], calls) == ([0, 1, 2], 3)
 
 
 @pytest.mark.parametrize("family, calls", [("function", 1), ("core", 1), ("mcp", 2)])
-async def test_only_what_runs_elsewhere_might_ask_each_caller_and_is_asked_for_each(
-    family: Family, calls: int
-) -> None:
+async def test_callers_with_channel_share_only_local_flights(family: Family, calls: int) -> None:
     tool = a_tool("far:ask", family=family, category="query", cache_ttl=60.0)
     results, reached = await at_once(
         tool, a_call(tool, channel=UnusedChannel()), a_call(tool, channel=UnusedChannel())
@@ -198,7 +196,7 @@ async def test_only_what_runs_elsewhere_might_ask_each_caller_and_is_asked_for_e
 # --- what is stored ---
 
 
-async def test_a_kept_answer_says_when_it_was_made(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_cached_answer_has_its_creation_time(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("toolcrib.steps.cache.time", lambda: 1234.5)
     stage = Cache(MemoryShared()).fit(QUERY)
     assert stage is not None
@@ -206,7 +204,7 @@ async def test_a_kept_answer_says_when_it_was_made(monkeypatch: pytest.MonkeyPat
     assert (await stage(a_call(QUERY), echo)).made == 1234.5
 
 
-async def test_what_is_done_to_an_answer_does_not_change_what_is_kept() -> None:
+async def test_mutating_an_answer_does_not_change_the_cache() -> None:
     stage, data = Cache(MemoryShared()).fit(QUERY), {"words": ["one"]}
     assert stage is not None
     first = await stage(a_call(QUERY), answering(Result(data=data, encoded=orjson.dumps(data))))
@@ -225,7 +223,7 @@ class SizeRecorder(MemoryShared):
         self.sizes.append(len(result.encoded))
 
 
-async def test_a_megabyte_is_kept_and_no_byte_more() -> None:
+async def test_answers_up_to_a_megabyte_are_cached() -> None:
     shared, megabyte = SizeRecorder(), 1024 * 1024
     stage = Cache(shared).fit(QUERY)
     assert stage is not None

@@ -25,7 +25,7 @@ def answering(data: Json) -> Handler:
     return answer
 
 
-async def test_good_arguments_pass() -> None:
+async def test_valid_arguments_pass() -> None:
     tool = a_tool(input_schema=SCHEMA)
     result = await Validate().fit(tool)(a_call(tool, arguments={"when": "noon", "more": True}), echo)
     assert result.data == {"when": "noon", "more": True}
@@ -41,7 +41,7 @@ async def test_good_arguments_pass() -> None:
         ({"when": "noon", "count": True}, "arguments.count"),
     ],
 )
-async def test_bad_arguments_are_named_by_path(arguments: Json, path: str) -> None:
+async def test_invalid_arguments_name_their_path(arguments: Json, path: str) -> None:
     tool = a_tool(input_schema=SCHEMA)
     with pytest.raises(Refused) as refused:
         await Validate().fit(tool)(a_call(tool, arguments=arguments), echo)
@@ -50,7 +50,7 @@ async def test_bad_arguments_are_named_by_path(arguments: Json, path: str) -> No
     assert path in found.message
 
 
-async def test_every_fault_is_named_at_once() -> None:
+async def test_every_fault_is_reported() -> None:
     tool = a_tool(input_schema=SCHEMA)
     with pytest.raises(Refused) as refused:
         await Validate().fit(tool)(a_call(tool, arguments={"count": 0}), echo)
@@ -65,14 +65,14 @@ async def test_an_answer_is_encoded_once() -> None:
 
 @pytest.mark.requirement("E6", "E10")
 @pytest.mark.parametrize("data", [None, {"when": object()}, {1: 2, (3,): 4}])
-async def test_an_answer_that_is_null_or_not_json_breaks_the_contract(data: Json) -> None:
+async def test_null_or_non_json_answer_is_contract_violation(data: Json) -> None:
     with pytest.raises(Broken) as broken:
         await Verify().fit(a_tool())(a_call(), answering(data))
     assert broken.value.problem.code == "CONTRACT_VIOLATION"
 
 
 @pytest.mark.requirement("E10")
-async def test_an_answer_that_does_not_fit_the_output_schema_breaks_the_contract() -> None:
+async def test_answer_against_output_schema_is_contract_violation() -> None:
     tool = a_tool(output_schema={"type": "object", "required": ["total"]})
     with pytest.raises(Broken, match=r"data\.total is not a value"):
         await Verify().fit(tool)(a_call(tool), answering({"sum": 1}))
@@ -80,7 +80,7 @@ async def test_an_answer_that_does_not_fit_the_output_schema_breaks_the_contract
 
 
 @pytest.mark.requirement("E10", "E11")
-async def test_what_came_instead_is_not_shown() -> None:
+async def test_contract_violation_hides_the_value() -> None:
     tool = a_tool(output_schema={"type": "object", "properties": {"total": {"type": "integer"}}})
     with pytest.raises(Broken) as broken:
         await Verify().fit(tool)(a_call(tool), answering({"total": "hunter2"}))
@@ -88,7 +88,7 @@ async def test_what_came_instead_is_not_shown() -> None:
     assert broken.value.problem.message == rule
 
 
-async def test_what_an_external_server_claims_of_its_output_is_not_ours_to_enforce() -> None:
+async def test_output_schema_of_mcp_servers_is_not_enforced() -> None:
     tool = a_tool(family="mcp", output_schema={"type": "object", "required": ["total"]})
     assert (await Verify().fit(tool)(a_call(tool), answering({"sum": 1}))).data == {"sum": 1}
 

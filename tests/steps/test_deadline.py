@@ -16,7 +16,7 @@ async def hang(_call: Call) -> Result:
     raise AssertionError
 
 
-async def test_what_waits_before_the_attempt_ends_with_nothing_done() -> None:
+async def test_deadline_before_the_attempt_is_refused() -> None:
     call = a_call(deadline=anyio.current_time() - 1)
     with anyio.fail_after(5), pytest.raises(Refused) as refused:
         await Deadline().fit(a_tool())(call, hang)
@@ -24,11 +24,11 @@ async def test_what_waits_before_the_attempt_ends_with_nothing_done() -> None:
     assert "nothing was done" in refused.value.problem.message
 
 
-async def test_without_a_deadline_the_call_goes_on() -> None:
+async def test_call_without_deadline_runs() -> None:
     assert (await Deadline().fit(a_tool())(a_call(), echo)).data == {}
 
 
-async def test_the_whole_call_is_bounded_a_moment_after_the_deadline() -> None:
+async def test_cancel_scope_ends_shortly_after_deadline() -> None:
     async def look(_call: Call) -> Result:
         return Result(data=anyio.current_effective_deadline())
 
@@ -37,7 +37,7 @@ async def test_the_whole_call_is_bounded_a_moment_after_the_deadline() -> None:
     assert result.data == pytest.approx(deadline + 0.1)
 
 
-async def test_a_deadline_that_passed_before_the_tool_was_asked_is_told_so() -> None:
+async def test_passed_deadline_says_nothing_was_done() -> None:
     with anyio.fail_after(5), pytest.raises(Refused) as refused:
         await Deadline().fit(a_tool())(a_call(deadline=anyio.current_time() - 1), hang)
     said = "the deadline passed before the tool was asked; nothing was done"

@@ -14,11 +14,11 @@ from toolcrib.testing import a_call, a_caller, a_tool, echo
 pytestmark = pytest.mark.anyio
 
 
-async def test_a_tool_nothing_limits_has_no_such_step() -> None:
+async def test_unlimited_tool_has_no_limit_step() -> None:
     assert Limit(MemoryShared()).fit(a_tool()) is None
 
 
-async def test_the_call_over_the_limit_is_told_when_to_come_back() -> None:
+async def test_excess_call_is_rate_limited_with_retry_after() -> None:
     stage = Limit(MemoryShared(), per_user=RateLimit(2, 60_000)).fit(a_tool())
     assert stage is not None
     for _ in range(2):
@@ -41,7 +41,7 @@ async def test_callers_do_not_share_a_limit() -> None:
         await stage(a_call(caller=a_caller(id="key:a")), echo)
 
 
-async def test_a_tools_own_limit_counts_for_that_tool_alone() -> None:
+async def test_limit_of_a_tool_counts_for_that_tool_only() -> None:
     limit = Limit(MemoryShared())
     tight = limit.fit(a_tool("fake:tight", rate_limit=RateLimit(1, 60_000)))
     other = limit.fit(a_tool("fake:other", rate_limit=RateLimit(1, 60_000)))
@@ -53,13 +53,13 @@ async def test_a_tools_own_limit_counts_for_that_tool_alone() -> None:
         await tight(a_call(), echo)
 
 
-async def test_the_operators_limit_goes_by_glob() -> None:
+async def test_operator_limits_match_by_glob() -> None:
     limit = Limit(MemoryShared(), per_tool={"fake:*": RateLimit(1, 1000)})
     assert limit.fit(a_tool("fake:a")) is not None
     assert limit.fit(a_tool("other:a")) is None
 
 
-async def test_all_demands_are_asked_for_at_once() -> None:
+async def test_all_limits_are_taken_in_one_request() -> None:
     asked: list[Sequence[RateDemand]] = []
 
     class Asked(MemoryShared):
@@ -90,7 +90,7 @@ class Busy(MemoryShared):
 
 
 @pytest.mark.parametrize("wait, said", [(12.34, "12.4 s"), (0.2, "0.2 s"), (30.0, "30 s")])
-async def test_the_wait_is_said_in_tenths_rounded_up_and_given_exactly(wait: float, said: str) -> None:
+async def test_wait_is_exact_in_retry_after_and_rounded_in_text(wait: float, said: str) -> None:
     stage = Limit(Busy(wait), per_user=RateLimit(1, 1000)).fit(FAR)
     assert stage is not None
     with pytest.raises(Refused) as refused:

@@ -78,14 +78,14 @@ def cache() -> Stage:
 # --- attempt ---
 
 
-async def test_a_question_does_not_move_the_callers_deadline() -> None:
+async def test_elicitation_does_not_extend_the_deadline() -> None:
     call = a_call(QUERY, channel=Person(silent=True), deadline=anyio.current_time() + 0.03)
     with anyio.fail_after(5), pytest.raises(Lost):
         await Attempt(lambda _: None).fit(QUERY)(call, asking)
 
 
 @pytest.mark.parametrize("capabilities", [{}, {"elicitation": {}}])
-async def test_the_channel_of_a_try_says_what_the_callers_says(capabilities: JsonObject) -> None:
+async def test_attempt_channel_forwards_capabilities(capabilities: JsonObject) -> None:
     person = Person(capabilities=capabilities)
 
     async def look(call: Call) -> Result:
@@ -118,7 +118,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     return made
 
 
-async def test_the_time_in_which_a_caller_is_asked_is_not_the_tools(clock: Clock) -> None:
+async def test_elicitation_time_is_not_tool_time(clock: Clock) -> None:
     heard, person = Recordings(), Person(silent=True)
 
     async def work(call: Call) -> Result:
@@ -139,7 +139,7 @@ async def test_the_time_in_which_a_caller_is_asked_is_not_the_tools(clock: Clock
     assert (result.data, seconds) == ({"number": 1}, 3.0)
 
 
-async def test_who_leaves_while_it_is_asked_has_left(clock: Clock) -> None:
+async def test_disconnect_during_elicitation_cancels_the_call(clock: Clock) -> None:
     heard, person = Recordings(), Person(silent=True)
 
     async def work(call: Call) -> Result:
@@ -157,7 +157,7 @@ async def test_who_leaves_while_it_is_asked_has_left(clock: Clock) -> None:
 
 
 @pytest.mark.parametrize("capabilities", [None, {}])
-async def test_a_call_whose_caller_cannot_be_asked_is_recorded_all_the_same(
+async def test_call_without_elicitation_is_recorded(
     capabilities: JsonObject | None,
 ) -> None:
     heard = Recordings()
@@ -169,7 +169,7 @@ async def test_a_call_whose_caller_cannot_be_asked_is_recorded_all_the_same(
 # --- cache ---
 
 
-async def test_a_question_is_not_kept_and_neither_is_what_an_answer_led_to() -> None:
+async def test_questions_and_their_results_are_not_cached() -> None:
     stage, source = cache(), Counted()
     assert (await stage(a_call(QUERY), source)).ask == ASK
     assert (await stage(a_call(QUERY), source)).ask == ASK
@@ -179,7 +179,7 @@ async def test_a_question_is_not_kept_and_neither_is_what_an_answer_led_to() -> 
     assert source.calls == 5
 
 
-async def test_a_question_goes_to_each_who_waited_for_the_same_answer() -> None:
+async def test_single_flight_question_reaches_every_waiter() -> None:
     stage, going, asked = cache(), anyio.Event(), list[Result]()
     calls = 0
 
@@ -201,21 +201,21 @@ async def test_a_question_goes_to_each_who_waited_for_the_same_answer() -> None:
     assert calls == 2
 
 
-async def test_an_answer_that_hangs_on_what_the_caller_said_is_not_kept() -> None:
+async def test_answer_after_elicitation_is_not_cached() -> None:
     stage, person = cache(), Person()
     assert (await stage(a_call(QUERY, channel=person), asking)).data == {"number": 1}
     again = await stage(a_call(QUERY, channel=person), asking)
     assert (again.data, again.cached) == ({"number": 2}, False)
 
 
-async def test_an_answer_for_which_nobody_was_asked_is_kept_for_all_calls_of_its_caller() -> None:
+async def test_answer_without_elicitation_is_cached() -> None:
     stage = cache()
     assert not (await stage(a_call(QUERY, channel=Person()), echo)).cached
     assert (await stage(a_call(QUERY, channel=Person()), echo)).cached
     assert (await stage(a_call(QUERY), echo)).cached
 
 
-async def test_nobody_waits_for_a_call_whose_caller_is_being_asked() -> None:
+async def test_single_flight_ends_during_elicitation() -> None:
     stage, person, other = cache(), Person(silent=True), Person()
 
     async def call() -> None:
@@ -231,7 +231,7 @@ async def test_nobody_waits_for_a_call_whose_caller_is_being_asked() -> None:
 # --- breaker and retry ---
 
 
-async def test_a_source_that_asks_is_well() -> None:
+async def test_question_counts_as_success_for_the_breaker() -> None:
     now = 0.0
     breaker, person = Breaker(1, clock=lambda: now), Person(silent=True)
     stage = breaker.fit(QUERY)
@@ -263,7 +263,7 @@ async def test_a_source_that_asks_is_well() -> None:
     assert breaker.states() == {"far": "open"}
 
 
-async def test_a_question_is_a_success() -> None:
+async def test_question_is_recorded_as_success() -> None:
     breaker, source = Breaker(1), Counted()
     for step in (breaker, Retry()):
         stage = step.fit(QUERY)
@@ -275,7 +275,7 @@ async def test_a_question_is_a_success() -> None:
 # --- verify and shape ---
 
 
-async def test_a_question_needs_no_data_and_has_no_message_of_a_result() -> None:
+async def test_question_has_no_data_and_no_message() -> None:
     result = await Shape().fit(QUERY)(a_call(QUERY), lambda call: Verify().fit(QUERY)(call, questioning))
     assert (result.ask, result.message) == (ASK, "")
 
@@ -283,7 +283,7 @@ async def test_a_question_needs_no_data_and_has_no_message_of_a_result() -> None
 @pytest.mark.parametrize(
     "ask", [Ask(questions={"a": {"method": "x" * 200}}), Ask(questions={}, state="x" * 200)]
 )
-async def test_a_question_may_not_be_larger_than_a_result(ask: Ask) -> None:
+async def test_question_is_bounded_by_the_result_cap(ask: Ask) -> None:
     async def flood(_call: Call) -> Result:
         return Result(ask=ask)
 
@@ -292,7 +292,7 @@ async def test_a_question_may_not_be_larger_than_a_result(ask: Ask) -> None:
     assert broken.value.problem.code == "RESULT_TOO_LARGE"
 
 
-async def test_who_waits_for_an_answer_leaves_its_place_to_others() -> None:
+async def test_elicitation_releases_the_bulkhead_slot() -> None:
     person, order = Person(silent=True), list[str]()
     stage = Bulkhead(running=1, waiting=1).fit(QUERY)
 
@@ -311,7 +311,7 @@ async def test_who_waits_for_an_answer_leaves_its_place_to_others() -> None:
     await stage(a_call(QUERY), echo)
 
 
-async def test_who_comes_back_to_a_full_room_goes_on_and_the_room_empties() -> None:
+async def test_returning_call_may_exceed_a_full_bulkhead() -> None:
     person, busy, ran = Person(silent=True), anyio.Event(), list[str]()
     stage = Bulkhead(running=1, waiting=2).fit(QUERY)
 

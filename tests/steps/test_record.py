@@ -14,7 +14,7 @@ from toolcrib.testing import Recordings, a_call, a_tool, echo
 pytestmark = pytest.mark.anyio
 
 
-async def test_a_call_is_recorded_once_with_its_time() -> None:
+async def test_call_is_recorded_once_with_its_duration() -> None:
     heard = Recordings()
     await Record(heard).fit(a_tool())(a_call(), echo)
     ((call, result, seconds),) = heard.heard
@@ -41,7 +41,7 @@ class Slow:
 @pytest.mark.requirement("E14")
 @pytest.mark.parametrize("family", ["function", "mcp"])
 @pytest.mark.parametrize("asks", [True, False])
-async def test_declared_mutation_is_announced_before_it_goes_on(family: Family, asks: bool) -> None:
+async def test_declared_mutation_is_announced_before_the_call(family: Family, asks: bool) -> None:
     heard = list[str]()
     running: dict[str, tuple[Call, float]] = {}
 
@@ -61,7 +61,7 @@ async def test_declared_mutation_is_announced_before_it_goes_on(family: Family, 
 
 @pytest.mark.parametrize("sampled", [True, False])
 @pytest.mark.parametrize("wanted", [True, False])
-async def test_whether_a_trace_is_kept_is_said_before_the_call_goes_on(sampled: bool, wanted: bool) -> None:
+async def test_sampling_is_decided_before_the_call(sampled: bool, wanted: bool) -> None:
     heard, passed = Recordings(), list[Call]()
 
     async def note(call: Call) -> Result:
@@ -85,9 +85,7 @@ class Times(Recordings):
 
 
 @pytest.mark.parametrize("fails", [False, True])
-async def test_the_time_in_which_the_caller_is_asked_counts_apart(
-    fails: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_elicitation_time_is_recorded_separately(fails: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     heard, caller = Times(), Slow()
     monkeypatch.setattr("toolcrib.steps.record.perf_counter", lambda: caller.now)
 
@@ -106,7 +104,7 @@ async def test_the_time_in_which_the_caller_is_asked_counts_apart(
     assert heard.times == [(3.0, 5.0)]
 
 
-async def test_a_cancelled_call_is_recorded_as_such_and_stays_cancelled() -> None:
+async def test_cancelled_call_is_recorded_and_stays_cancelled() -> None:
     heard = Recordings()
 
     async def hang(_call: Call) -> Result:
@@ -188,7 +186,7 @@ def working(clock: Clock, *, asks: bool = False, leaves: bool = False) -> Handle
 @pytest.mark.requirement("E14")
 @pytest.mark.parametrize("leaves", [False, True])
 @pytest.mark.parametrize("family", FAMILIES)
-async def test_the_very_call_is_recorded_with_the_seconds_it_took(
+async def test_recorded_call_is_the_same_object_with_duration(
     family: Family, leaves: bool, clock: Clock
 ) -> None:
     heard, tool = WaitRecordings(), a_tool(family=family)
@@ -204,7 +202,7 @@ async def test_the_very_call_is_recorded_with_the_seconds_it_took(
 
 @pytest.mark.parametrize("leaves", [False, True])
 @pytest.mark.parametrize("family, seconds, waited", [("mcp", 2.0, 10.0), ("function", 12.0, 0.0)])
-async def test_only_of_what_runs_elsewhere_the_wait_for_a_caller_is_told_apart(
+async def test_elicitation_time_is_separate_for_remote_tools(
     family: Family, seconds: float, waited: float, leaves: bool, clock: Clock
 ) -> None:
     heard, tool = WaitRecordings(), a_tool(family=family)
@@ -228,7 +226,7 @@ async def test_call_is_registered_while_it_runs(family: Family, asks: bool, cloc
 
 
 @pytest.mark.parametrize("wanted", [False, True])
-async def test_what_reaches_the_tool_says_whether_its_trace_is_kept(wanted: bool) -> None:
+async def test_sampled_flag_reaches_the_tool(wanted: bool) -> None:
     asked: list[Origin] = []
 
     def wants(origin: Origin) -> bool:

@@ -21,7 +21,7 @@ async def test_a_problem_becomes_a_result() -> None:
     assert (result.problem.code, result.problem.retry_after) == ("RATE_LIMITED", 1.0)
 
 
-async def test_what_was_not_foreseen_shows_nothing_of_itself(caplog: pytest.LogCaptureFixture) -> None:
+async def test_unexpected_error_hides_its_text(caplog: pytest.LogCaptureFixture) -> None:
     async def explode(_call: Call) -> Result:
         message = "secret path /etc/passwd"
         raise RuntimeError(message)
@@ -34,7 +34,7 @@ async def test_what_was_not_foreseen_shows_nothing_of_itself(caplog: pytest.LogC
     assert "secret path" in caplog.text
 
 
-async def test_the_cause_of_a_known_problem_is_logged_and_not_shown(caplog: pytest.LogCaptureFixture) -> None:
+async def test_cause_of_a_known_error_is_logged_only(caplog: pytest.LogCaptureFixture) -> None:
     async def refuse(_call: Call) -> Result:
         raise Refused("NETWORK_ERROR", "no answer") from OSError("10.0.0.7 refused")
 
@@ -55,7 +55,7 @@ async def test_the_cause_of_a_known_problem_is_logged_and_not_shown(caplog: pyte
         (Refused("RATE_LIMITED", "slow down"), logging.DEBUG, True),
     ],
 )
-async def test_what_broke_a_rule_is_logged_with_its_stack_and_a_mere_refusal_only_when_asked_for(
+async def test_log_level_and_stack_per_error_class(
     error: ToolcribError, level: int, has_stack: bool, caplog: pytest.LogCaptureFixture
 ) -> None:
     async def fail(_call: Call) -> Result:
@@ -80,7 +80,7 @@ async def test_what_broke_a_rule_is_logged_with_its_stack_and_a_mere_refusal_onl
         (BusinessRuleError("FULL", "the deck is full"), logging.WARNING),
     ],
 )
-async def test_what_is_behind_an_error_is_logged_as_loud_as_its_class_is(
+async def test_cause_is_logged_at_the_level_of_its_error(
     error: ToolcribError, level: int, caplog: pytest.LogCaptureFixture
 ) -> None:
     async def fail(_call: Call) -> Result:
@@ -95,7 +95,7 @@ async def test_what_is_behind_an_error_is_logged_as_loud_as_its_class_is(
 
 @pytest.mark.requirement("E14")
 @pytest.mark.parametrize("error", [RuntimeError("no"), Broken("CONTRACT_VIOLATION", "no")])
-async def test_an_error_is_logged_with_who_asked_for_what_in_which_trace(
+async def test_error_log_has_caller_tool_and_trace(
     error: Exception, caplog: pytest.LogCaptureFixture
 ) -> None:
     async def fail(_call: Call) -> Result:
@@ -119,7 +119,7 @@ async def test_an_error_is_logged_with_who_asked_for_what_in_which_trace(
 
 
 @pytest.mark.requirement("E11")
-async def test_what_an_error_says_the_agent_may_do_reaches_the_result() -> None:
+async def test_hints_of_an_error_reach_the_result() -> None:
     hints = Hints(confidence=0.5)
 
     async def fail(_call: Call) -> Result:
@@ -130,7 +130,7 @@ async def test_what_an_error_says_the_agent_may_do_reaches_the_result() -> None:
 
 
 @pytest.mark.requirement("E14")
-async def test_what_is_logged_says_who_asked_for_what(caplog: pytest.LogCaptureFixture) -> None:
+async def test_unexpected_error_log_has_caller_tool_and_trace(caplog: pytest.LogCaptureFixture) -> None:
     async def explode(_call: Call) -> Result:
         message = "bad luck"
         raise RuntimeError(message)
@@ -179,7 +179,7 @@ async def test_a_known_error_is_logged_with_its_tool_named_once(
     assert record.__dict__["code"] == error.problem.code
 
 
-async def test_an_error_with_a_cause_is_a_warning_unless_the_gateway_is_at_fault(
+async def test_error_with_cause_is_logged_as_warning(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     async def fail(_call: Call) -> Result:

@@ -26,7 +26,7 @@ def of(result: Result) -> Problem:
 
 
 @pytest.mark.check(25)
-async def test_the_same_request_under_the_same_key_is_carried_out_once() -> None:
+async def test_same_request_with_same_key_runs_once() -> None:
     async with counter() as desk:
         doer = Doer()
         chain = desk.chain(doer)
@@ -39,7 +39,7 @@ async def test_the_same_request_under_the_same_key_is_carried_out_once() -> None
     assert other.data == {"done": 2}
 
 
-async def test_everything_a_tool_said_is_told_again() -> None:
+async def test_replay_returns_the_whole_result() -> None:
     said = Result(
         data={"seat": "4A", "price": 12.5},
         encoded=b'{"seat":"4A","price":12.5}',
@@ -75,9 +75,7 @@ async def test_a_key_belongs_to_its_caller_and_user() -> None:
 @pytest.mark.parametrize(
     "tool, arguments", [(CHANGE, {"a": 2}), (CHANGE, {}), (replace(CHANGE, name="fake:other"), {"a": 1})]
 )
-async def test_a_key_that_was_used_for_something_else_is_refused(
-    tool: Tool, arguments: dict[str, int]
-) -> None:
+async def test_key_reused_for_another_request_is_mismatch(tool: Tool, arguments: dict[str, int]) -> None:
     async with counter() as desk:
         doer = Doer()
         await desk.chain(doer)(keyed(arguments={"a": 1}))
@@ -86,7 +84,7 @@ async def test_a_key_that_was_used_for_something_else_is_refused(
     assert doer.done == 1
 
 
-async def test_what_changes_nothing_keeps_no_key() -> None:
+async def test_read_only_tools_store_no_key() -> None:
     async with counter() as desk:
         for category in ("query", "analysis"):
             tool = a_tool("fake:ask", category=category)
@@ -97,7 +95,7 @@ async def test_what_changes_nothing_keeps_no_key() -> None:
         assert [(await chain(keyed(tool=query))).data["done"] for _ in range(2)] == [1, 2]
 
 
-async def test_a_call_without_a_key_passes_as_it_is() -> None:
+async def test_call_without_key_does_not_touch_the_store() -> None:
     class NoStore:
         """Nobody may ask it anything."""
 
@@ -107,7 +105,7 @@ async def test_a_call_without_a_key_passes_as_it_is() -> None:
     assert (await stage(call, echo)).data == {"a": 1}
 
 
-async def test_while_one_runs_the_others_are_told_to_come_back() -> None:
+async def test_concurrent_call_with_same_key_is_in_progress() -> None:
     started, gate = anyio.Event(), anyio.Event()
     done, meanwhile = list[Result](), list[Result]()
 
@@ -135,7 +133,7 @@ async def test_while_one_runs_the_others_are_told_to_come_back() -> None:
     assert [done[0].data, after.data] == ["at last", "at last"]
 
 
-async def test_of_many_at_once_one_is_carried_out() -> None:
+async def test_concurrent_calls_with_one_key_run_once() -> None:
     async with counter() as desk:
         doer, results = Doer(), list[Result]()
         chain = desk.chain(doer)
@@ -168,7 +166,7 @@ FREED = [
 
 
 @pytest.mark.parametrize("error", KEPT, ids=lambda error: error.problem.code)
-async def test_a_failure_that_stays_one_is_told_again(error: Failed) -> None:
+async def test_permanent_failure_is_replayed(error: Failed) -> None:
     async with counter() as desk:
         doer = Doer(error)
         chain = desk.chain(doer)
@@ -178,7 +176,7 @@ async def test_a_failure_that_stays_one_is_told_again(error: Failed) -> None:
 
 
 @pytest.mark.parametrize("error", FREED, ids=lambda error: error.problem.code)
-async def test_what_was_not_done_or_may_be_tried_again_frees_the_key(error: Failed) -> None:
+async def test_retryable_failure_frees_the_key(error: Failed) -> None:
     async with counter() as desk:
         doer = Doer(error)
         chain = desk.chain(doer)
@@ -187,7 +185,7 @@ async def test_what_was_not_done_or_may_be_tried_again_frees_the_key(error: Fail
     assert again.data == {"done": 2}
 
 
-async def test_hints_of_a_failure_are_told_again() -> None:
+async def test_hints_of_a_failure_are_replayed() -> None:
     hints = Hints(confidence=0.5, reasoning="there is no room", context_needed=("how many will come",))
     async with counter() as desk:
         chain = desk.chain(Doer(BusinessRuleError("FULL", "there is no room", hints=hints)))
@@ -198,9 +196,7 @@ async def test_hints_of_a_failure_are_told_again() -> None:
 
 
 @pytest.mark.parametrize("retryable, done", [(False, 1), (True, 2)])
-async def test_a_result_that_says_it_failed_goes_by_whether_it_may_be_tried_again(
-    retryable: bool, done: int
-) -> None:
+async def test_failed_result_frees_the_key_if_retryable(retryable: bool, done: int) -> None:
     text = ({"type": "text", "text": "no such row"},)
     failure = Result(problem=problem("TOOL_FAILED", "no such row", retryable=retryable), content=text)
     async with counter() as desk:
@@ -210,7 +206,7 @@ async def test_a_result_that_says_it_failed_goes_by_whether_it_may_be_tried_agai
     assert (doer.done, again.problem, again.content) == (done, first.problem, text)
 
 
-async def test_a_question_frees_the_key_for_the_call_that_brings_the_answer() -> None:
+async def test_question_frees_the_key_for_the_answer() -> None:
     ask = Ask(questions={"q": {"method": "elicitation/create", "params": {"message": "Sure?"}}}, state="s")
     async with counter() as desk:
         chain = desk.chain(Doer(Result(ask=ask)))
@@ -221,7 +217,7 @@ async def test_a_question_frees_the_key_for_the_call_that_brings_the_answer() ->
     assert (answered.data, again.data) == ({"done": 2}, {"done": 2})
 
 
-async def test_an_answer_too_large_to_keep_is_given_once_and_then_its_fact() -> None:
+async def test_large_answer_is_replayed_as_result_too_large() -> None:
     large = Result(data="x" * LARGEST)
     async with counter() as desk:
         doer = Doer(large)
@@ -233,7 +229,7 @@ async def test_an_answer_too_large_to_keep_is_given_once_and_then_its_fact() -> 
     assert doer.done == 1
 
 
-async def test_an_answer_that_is_no_json_is_given_once_and_then_its_fact() -> None:
+async def test_non_json_answer_is_replayed_as_violation() -> None:
     odd = Result(problem=problem("TOOL_FAILED", "no"), content=({"type": "text", "text": "\ud800"},))
     async with counter() as desk:
         doer = Doer(odd)
@@ -242,7 +238,7 @@ async def test_an_answer_that_is_no_json_is_given_once_and_then_its_fact() -> No
     assert (code(first), code(again), doer.done) == ("TOOL_FAILED", "CONTRACT_VIOLATION", 1)
 
 
-async def test_arguments_need_not_be_json_to_be_told_apart() -> None:
+async def test_non_json_arguments_are_compared() -> None:
     async with counter() as desk:
         chain = desk.chain(Doer())
         await chain(keyed(arguments={"n": 2**70, "when": frozenset({1}), "text": "\ud800"}))
@@ -318,7 +314,7 @@ def said(result: Result) -> str:
     return result.problem.message
 
 
-async def test_a_key_that_was_used_for_something_else_is_refused_with_what_to_do() -> None:
+async def test_mismatch_message_says_what_to_do() -> None:
     desk = MemoryReplay()
     await desk.call(Doer(), arguments={"a": 1})
     other = await desk.call(Doer(), arguments={"a": 2})
@@ -332,7 +328,7 @@ async def test_a_key_that_was_used_for_something_else_is_refused_with_what_to_do
     "holder, until, ended",
     [("there", 60.0, "IN_PROGRESS"), ("there", -1.0, "OUTCOME_UNKNOWN"), ("gone", 60.0, "OUTCOME_UNKNOWN")],
 )
-async def test_a_call_that_runs_elsewhere_is_waited_for_and_one_that_ended_there_is_unknown(
+async def test_call_of_another_process_is_in_progress_or_unknown(
     holder: str, until: float, ended: str
 ) -> None:
     desk = MemoryReplay()
@@ -349,7 +345,7 @@ async def test_a_call_that_runs_elsewhere_is_waited_for_and_one_that_ended_there
         assert said(again) == f"the call with this idempotency key was cut short; {CHECK}"
 
 
-async def test_a_call_that_was_cut_short_at_its_source_is_kept_as_unknown_though_its_caller_left() -> None:
+async def test_cancelled_running_call_is_stored_as_unknown() -> None:
     desk = MemoryReplay()
     with anyio.move_on_after(0.01):
         await desk.counter.chain(hang)(keyed())
@@ -358,7 +354,7 @@ async def test_a_call_that_was_cut_short_at_its_source_is_kept_as_unknown_though
     assert (code(found), said(found)) == ("OUTCOME_UNKNOWN", f"fake:change was cut short; {CHECK}")
 
 
-async def test_a_call_that_never_reached_its_source_frees_its_key_though_its_caller_left() -> None:
+async def test_cancelled_unsent_call_frees_its_key() -> None:
     desk = MemoryReplay()
     stage = desk.counter.replay.fit(CHANGE)
     assert stage is not None
@@ -368,7 +364,7 @@ async def test_a_call_that_never_reached_its_source_frees_its_key_though_its_cal
     assert (await desk.call(Doer())).data == {"done": 1}
 
 
-async def test_a_store_that_cannot_keep_an_answer_is_logged_and_the_answer_given(
+async def test_failing_store_is_logged_and_the_answer_returned(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     desk = MemoryReplay()
@@ -380,7 +376,7 @@ async def test_a_store_that_cannot_keep_an_answer_is_logged_and_the_answer_given
     assert record.__dict__["call_id"] == call.id
 
 
-async def test_a_store_that_hangs_does_not_keep_the_answer_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_hanging_store_does_not_delay_the_answer(monkeypatch: pytest.MonkeyPatch) -> None:
     async def never(key: str, call: str, answer: str, size: int) -> bool:
         await anyio.sleep_forever()
         return False
@@ -392,7 +388,7 @@ async def test_a_store_that_hangs_does_not_keep_the_answer_for_ever(monkeypatch:
         assert (await desk.call(Doer())).data == {"done": 1}
 
 
-async def test_what_is_passed_on_is_the_call_itself() -> None:
+async def test_call_is_passed_on_unchanged() -> None:
     desk, seen = MemoryReplay(), list[Call]()
 
     async def look(call: Call) -> Result:
@@ -425,7 +421,7 @@ def fitting(size: int) -> Result:
     ],
     ids=["no JSON", "just fits", "too large"],
 )
-async def test_of_an_answer_that_cannot_be_kept_it_is_kept_that_it_was_carried_out(
+async def test_unstorable_answer_is_stored_as_carried_out(
     result: Result, ended: str | None, told: str
 ) -> None:
     desk = MemoryReplay()

@@ -21,7 +21,7 @@ def url_of(kind: str, request: pytest.FixtureRequest, folder: Path) -> str:
 
 @pytest.mark.parametrize("kind", ["sqlite", pytest.param("postgres", marks=pytest.mark.slow)])
 @pytest.mark.parametrize("jump", JUMPS)
-async def test_a_keyed_change_is_not_made_again_after_a_jump(
+async def test_keyed_mutation_is_not_repeated_after_a_clock_jump(
     jump: float, kind: str, request: pytest.FixtureRequest, tmp_path: Path
 ) -> None:
     url, machine, doer = url_of(kind, request, tmp_path), Machine(), Doer()
@@ -45,7 +45,7 @@ async def test_a_keyed_change_is_not_made_again_after_a_jump(
 
 
 @pytest.mark.parametrize("jump", JUMPS)
-async def test_a_key_is_dropped_after_a_day_of_real_time(jump: float) -> None:
+async def test_key_expires_after_a_day_of_real_time(jump: float) -> None:
     machine, doer = Machine(), Doer()
     store = await open_store("sqlite://", machine.clock())
     desk = Counter(store.replays, clock=store.clock)
@@ -57,7 +57,7 @@ async def test_a_key_is_dropped_after_a_day_of_real_time(jump: float) -> None:
     await store.close()
 
 
-async def test_a_call_that_runs_elsewhere_is_in_progress_after_a_jump(tmp_path: Path) -> None:
+async def test_call_of_another_process_survives_a_clock_jump(tmp_path: Path) -> None:
     machine, doer = Machine(), Doer()
     store = await open_store("sqlite://", machine.clock())
     there = Counter(store.replays, "there", store.clock)

@@ -48,9 +48,7 @@ class Hung:
 
 
 @pytest.mark.parametrize("tool, again", [(CHANGE, "OUTCOME_UNKNOWN"), (REPEATABLE, None)])
-async def test_a_call_that_was_lost_is_not_made_again_unless_that_does_no_harm(
-    tool: Tool, again: str | None
-) -> None:
+async def test_lost_call_is_repeated_only_if_safe(tool: Tool, again: str | None) -> None:
     slow = replace(tool, timeout=0.01)
     tools: list[Callable[[Call], Awaitable[Result]]] = [hang, Doer()]
 
@@ -64,7 +62,7 @@ async def test_a_call_that_was_lost_is_not_made_again_unless_that_does_no_harm(
         assert code(await chain(keyed(tool=slow))) == again
 
 
-async def test_a_source_that_calls_a_loss_safe_to_repeat_is_not_believed() -> None:
+async def test_retryable_flag_of_a_lost_call_is_ignored() -> None:
     async with counter() as desk:
         doer = Doer(Lost("TIMEOUT", "gone, but safe, says a source"))
         chain = desk.chain(doer)
@@ -73,9 +71,7 @@ async def test_a_source_that_calls_a_loss_safe_to_repeat_is_not_believed() -> No
 
 
 @pytest.mark.parametrize("tool, again", [(CHANGE, "OUTCOME_UNKNOWN"), (REPEATABLE, None)])
-async def test_a_caller_that_hangs_up_leaves_an_unknown_outcome_and_nothing_running(
-    tool: Tool, again: str | None
-) -> None:
+async def test_disconnect_leaves_outcome_unknown(tool: Tool, again: str | None) -> None:
     async with counter() as desk:
         hung = Hung()
         async with anyio.create_task_group() as tasks:
@@ -87,7 +83,7 @@ async def test_a_caller_that_hangs_up_leaves_an_unknown_outcome_and_nothing_runn
         assert doer.done == (0 if again else 1)
 
 
-async def test_a_caller_that_hangs_up_before_anything_was_done_frees_its_key() -> None:
+async def test_disconnect_before_the_call_frees_the_key() -> None:
     async with counter() as desk:
         full: tuple[Step, ...] = (Bulkhead(running=1),)
         hung = Hung()
@@ -104,7 +100,7 @@ async def test_a_caller_that_hangs_up_before_anything_was_done_frees_its_key() -
 
 
 @pytest.mark.parametrize("reached", [True, False])
-async def test_a_fault_of_ours_leaves_the_outcome_open_only_where_the_tool_was_reached(reached: bool) -> None:
+async def test_internal_error_after_sending_is_outcome_unknown(reached: bool) -> None:
     class Faulty:
         """A step with a fault."""
 
@@ -137,7 +133,7 @@ async def two(folder: Path, machine: Machine | None = None) -> AsyncGenerator[tu
         yield one, other
 
 
-async def test_a_call_that_runs_elsewhere_is_in_progress_until_its_process_is_gone(tmp_path: Path) -> None:
+async def test_call_of_a_live_process_is_in_progress(tmp_path: Path) -> None:
     async with two(tmp_path) as (one, other), anyio.create_task_group() as tasks:
         hung, doer = Hung(), Doer()
         tasks.start_soon(one.chain(hung), keyed())
@@ -152,7 +148,7 @@ async def test_a_call_that_runs_elsewhere_is_in_progress_until_its_process_is_go
         tasks.cancel_scope.cancel()
 
 
-async def test_a_call_that_runs_elsewhere_for_too_long_is_given_up(tmp_path: Path) -> None:
+async def test_call_of_another_process_expires(tmp_path: Path) -> None:
     machine = Machine()
     async with two(tmp_path, machine) as (one, other), anyio.create_task_group() as tasks:
         hung, doer = Hung(), Doer()
@@ -165,7 +161,7 @@ async def test_a_call_that_runs_elsewhere_for_too_long_is_given_up(tmp_path: Pat
         tasks.cancel_scope.cancel()
 
 
-async def test_the_truth_is_told_where_it_comes_late(tmp_path: Path) -> None:
+async def test_late_outcome_replaces_unknown(tmp_path: Path) -> None:
     async with two(tmp_path) as (one, other), anyio.create_task_group() as tasks:
         reached, gate = anyio.Event(), anyio.Event()
 
@@ -189,7 +185,7 @@ async def test_the_truth_is_told_where_it_comes_late(tmp_path: Path) -> None:
         assert (await other.chain(Doer())(keyed())).data == "done after all"
 
 
-async def test_an_answer_is_kept_for_a_day() -> None:
+async def test_stored_answer_expires_after_a_day() -> None:
     machine = Machine()
     async with counter(clock=machine.clock()) as desk:
         chain = desk.chain(Doer())
@@ -232,7 +228,7 @@ async def moody() -> AsyncGenerator[tuple[Counter, Moody]]:
 @pytest.mark.parametrize(
     "error", [Unavailable("SOURCE_DOWN", "it took too long"), Lost("OUTCOME_UNKNOWN", "?")]
 )
-async def test_where_a_key_cannot_be_claimed_nothing_is_done(error: Exception) -> None:
+async def test_failed_claim_prevents_the_call(error: Exception) -> None:
     async with moody() as (desk, store):
         doer = Doer()
         chain = desk.chain(doer)
@@ -246,7 +242,7 @@ async def test_where_a_key_cannot_be_claimed_nothing_is_done(error: Exception) -
         assert (await chain(keyed())).data == {"done": 1}
 
 
-async def test_an_answer_that_cannot_be_stored_is_given_and_tried_again(
+async def test_failed_write_of_an_answer_is_retried(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(replay, "RETRY_SECONDS", 0.01)
@@ -263,7 +259,7 @@ async def test_an_answer_that_cannot_be_stored_is_given_and_tried_again(
         tasks.cancel_scope.cancel()
 
 
-async def test_an_ending_that_is_never_stored_counts_as_unknown(caplog: pytest.LogCaptureFixture) -> None:
+async def test_outcome_never_stored_is_unknown(caplog: pytest.LogCaptureFixture) -> None:
     async with moody() as (desk, store):
         chain = desk.chain(Doer())
         store.failing["finish"] = Unavailable("SOURCE_DOWN", "the disk is full")
@@ -276,7 +272,7 @@ async def test_an_ending_that_is_never_stored_counts_as_unknown(caplog: pytest.L
         assert code(await chain(keyed())) == "OUTCOME_UNKNOWN"
 
 
-async def test_pending_endings_are_bounded_in_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_pending_outcomes_are_bounded_in_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(replay, "MAX_PENDING_BYTES", 5_000)
     async with moody() as (desk, store):
         chain = desk.chain(Doer())
@@ -286,7 +282,7 @@ async def test_pending_endings_are_bounded_in_bytes(monkeypatch: pytest.MonkeyPa
         assert desk.replay.endings.pending == 4
 
 
-async def test_an_ending_past_its_time_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_expired_pending_outcome_is_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(replay, "RETRY_SECONDS", 0.01)
     monkeypatch.setattr("toolcrib.steps.replay.LONGEST", 0.0)
     async with moody() as (desk, store), anyio.create_task_group() as tasks:
@@ -316,7 +312,7 @@ class Stuck:
         raise AssertionError
 
 
-async def test_a_caller_that_leaves_while_the_claim_is_made_leaves_no_claim() -> None:
+async def test_disconnect_during_the_claim_releases_it() -> None:
     store = await open_store("sqlite://")
     try:
         stuck, doer = Stuck(store.replays), Doer()

@@ -49,7 +49,7 @@ class Tool:
 @pytest.mark.requirement("E12")
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(asked=ASKED)
-async def test_keys_do_as_they_should(desk: Counter, asked: list[tuple[str, int, str]]) -> None:
+async def test_keys_agree_with_the_model(desk: Counter, asked: list[tuple[str, int, str]]) -> None:
     tool, mine = Tool(), next(ROUNDS)
     chain = desk.chain(tool)
     kept: dict[str, tuple[int, Result]] = {}

@@ -56,7 +56,7 @@ async def push_out(endings: Endings, store: Held) -> None:
     store.down = False
 
 
-async def test_endings_given_up_during_a_retry_are_skipped() -> None:
+async def test_outcomes_dropped_during_a_retry_are_skipped() -> None:
     store = Held()
     endings = endings_of(store)
     for call in ("a", "b"):
@@ -73,7 +73,7 @@ async def test_endings_given_up_during_a_retry_are_skipped() -> None:
         tasks.cancel_scope.cancel()
 
 
-async def test_bytes_are_counted_right_after_endings_were_given_up() -> None:
+async def test_byte_count_is_correct_after_drops() -> None:
     store = Held()
     endings = endings_of(store)
     for call in ("a", "b"):
@@ -95,7 +95,7 @@ async def test_bytes_are_counted_right_after_endings_were_given_up() -> None:
     assert endings.pending == 2
 
 
-async def test_an_ending_is_given_up_once(caplog: pytest.LogCaptureFixture) -> None:
+async def test_pending_outcome_is_dropped_once(caplog: pytest.LogCaptureFixture) -> None:
     store = Held()
     store.fails_late = True
     endings = endings_of(store)

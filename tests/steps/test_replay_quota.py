@@ -84,7 +84,7 @@ async def test_answers_stored_at_once_stay_within_the_bytes() -> None:
         assert large.done == 24
 
 
-async def test_bytes_of_all_are_freed_from_who_has_most() -> None:
+async def test_bytes_are_freed_from_the_largest_principal() -> None:
     quota = ReplayQuota(bytes=8 << 20, bytes_per_principal=8 << 20)
     async with counter(quota=quota) as desk:
         large = Large()
@@ -96,7 +96,7 @@ async def test_bytes_of_all_are_freed_from_who_has_most() -> None:
         assert (await desk.chain(large)(keyed("his", caller=BOB))).data == LARGE
 
 
-async def test_one_answer_over_the_quota_is_given_and_not_kept() -> None:
+async def test_answer_over_the_quota_is_returned_and_not_stored() -> None:
     async with counter(quota=ReplayQuota(bytes_per_principal=1000)) as desk:
         large = Large()
         first = await desk.chain(large)(keyed(caller=EVE))
@@ -112,7 +112,7 @@ async def test_one_answer_over_the_quota_is_given_and_not_kept() -> None:
         (ReplayQuota(keys=3), "OVERLOADED", "OVERLOADED"),
     ],
 )
-async def test_beyond_so_many_keys_nothing_is_done(
+async def test_calls_beyond_the_key_quota_are_refused(
     quota: ReplayQuota, expected: str, other: str | None
 ) -> None:
     machine, doer = Machine(), Doer()
@@ -147,7 +147,7 @@ async def test_keys_claimed_at_once_are_counted() -> None:
         assert (doer.done, codes.count("RATE_LIMITED")) == (5, 15)
 
 
-async def test_a_freed_key_makes_room_for_another() -> None:
+async def test_freed_key_leaves_the_quota() -> None:
     async with counter(quota=ReplayQuota(keys_per_principal=1)) as desk:
         later = Result(problem=_later())
         chain = desk.chain(Doer(later, later, later))

@@ -78,7 +78,7 @@ async def attempt(retry: Retry, tool: Tool, script: Script, deadline: float | No
         (a_tool(family="mcp"), True),
     ],
 )
-def test_a_function_that_must_not_be_repeated_pays_nothing(tool: Tool, is_retried: bool) -> None:
+def test_retry_step_is_skipped_for_unrepeatable_functions(tool: Tool, is_retried: bool) -> None:
     assert (Retry().fit(tool) is not None) is is_retried
 
 
@@ -99,7 +99,7 @@ def test_a_function_that_must_not_be_repeated_pays_nothing(tool: Tool, is_retrie
         (GENERATES, UNSENT),
     ],
 )
-async def test_what_did_no_harm_is_tried_again(tool: Tool, error: ToolcribError) -> None:
+async def test_safe_failures_are_retried(tool: Tool, error: ToolcribError) -> None:
     script = Script(error, error)
     assert await attempt(Retry(pause=0.001), tool, script) == "good"
     assert script.tries == 3
@@ -126,13 +126,13 @@ async def test_what_did_no_harm_is_tried_again(tool: Tool, error: ToolcribError)
         (READS, BusinessRuleError("CLOSED", "come back", retryable=True)),
     ],
 )
-async def test_all_else_is_not(tool: Tool, error: ToolcribError) -> None:
+async def test_unsafe_failures_are_not_retried(tool: Tool, error: ToolcribError) -> None:
     script = Script(error)
     assert await attempt(Retry(pause=0.001), tool, script) == error.problem.message
     assert script.tries == 1
 
 
-async def test_two_retries_are_the_most() -> None:
+async def test_at_most_two_retries() -> None:
     script = Script(*[UNSENT] * 5)
     assert await attempt(Retry(pause=0.001), WRITES, script) == "connection refused"
     assert script.tries == 3
@@ -147,7 +147,7 @@ async def test_two_retries_are_the_most() -> None:
         ([UNSENT, Refused("OVERLOADED", "busy")], "connection refused", 2),
     ],
 )
-async def test_the_answer_is_that_of_the_last_real_try(
+async def test_error_of_the_last_sent_attempt_is_returned(
     errors: Sequence[ToolcribError], said: str, tries: int
 ) -> None:
     script = Script(*errors)
@@ -155,7 +155,7 @@ async def test_the_answer_is_that_of_the_last_real_try(
     assert script.tries == tries
 
 
-async def test_a_source_that_will_be_back_at_once_is_waited_for() -> None:
+async def test_short_retry_after_is_waited_for() -> None:
     script, before = Script(DIED, back_in(0.05)), anyio.current_time()
     assert await attempt(Retry(pause=0.001), READS, script) == "good"
     assert anyio.current_time() - before >= 0.05
@@ -163,7 +163,7 @@ async def test_a_source_that_will_be_back_at_once_is_waited_for() -> None:
 
 
 @pytest.mark.parametrize("seconds", [None, 1.1, 60.0])
-async def test_one_that_will_not_is_not(seconds: float | None) -> None:
+async def test_long_retry_after_is_not_waited_for(seconds: float | None) -> None:
     script = Script(DIED, back_in(seconds))
     with anyio.fail_after(1):
         assert await attempt(Retry(pause=0.001), READS, script) == "it died under the call"
@@ -182,7 +182,7 @@ async def test_no_retry_outlasts_the_callers_deadline() -> None:
 
 
 @pytest.mark.requirement("E12")
-async def test_a_source_gets_a_tenth_more_calls_at_most() -> None:
+async def test_retry_budget_is_a_tenth_of_the_calls() -> None:
     retry, tries = Retry(pause=0.0), 0
     for _ in range(200):
         script = Script(*[UNSENT] * 3)
@@ -194,7 +194,7 @@ async def test_a_source_gets_a_tenth_more_calls_at_most() -> None:
 
 
 @pytest.mark.requirement("E12")
-async def test_pauses_are_picked_by_chance_anywhere_below_a_bound_that_doubles(
+async def test_pause_has_full_jitter_and_doubling_bound(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     bounds, slept = list[tuple[float, float]](), list[float]()
@@ -249,28 +249,26 @@ def no_chance(monkeypatch: pytest.MonkeyPatch) -> None:
     ],
 )
 @pytest.mark.usefixtures("no_chance")
-async def test_a_budget_of_so_many_is_worth_so_many_retries(budget: float, asked: list[int]) -> None:
+async def test_budget_bounds_the_number_of_retries(budget: float, asked: list[int]) -> None:
     retry = Retry(budget=budget, share=0.0)
     assert [await tries(retry, UNSENT) for _ in asked] == asked
 
 
 @pytest.mark.usefixtures("no_chance")
-async def test_every_call_earns_its_share_of_a_retry() -> None:
+async def test_every_call_refills_the_budget_by_its_share() -> None:
     retry = Retry(budget=1.0, share=0.5)
     assert [await tries(retry, UNSENT) for _ in range(5)] == [2, 1, 2, 1, 2]
 
 
 @pytest.mark.parametrize("wait, asked", [(0.01, 2), (0.011, 1)])
 @pytest.mark.usefixtures("no_chance")
-async def test_who_says_when_to_come_back_is_waited_for_as_long_as_patience_lasts(
-    wait: float, asked: int
-) -> None:
+async def test_retry_after_is_waited_for_within_patience(wait: float, asked: int) -> None:
     later = Unavailable("NETWORK_ERROR", "busy", retry_after=wait)
     assert await tries(Retry(patience=0.01), later) == asked
 
 
 @pytest.mark.usefixtures("no_chance")
-async def test_a_try_that_could_only_begin_at_the_deadline_is_not_made(
+async def test_no_retry_starts_at_the_deadline(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     now = anyio.current_time()
@@ -279,7 +277,7 @@ async def test_a_try_that_could_only_begin_at_the_deadline_is_not_made(
     assert await tries(Retry(), UNSENT, deadline=now + 0.001) == 2
 
 
-async def test_the_pause_is_picked_by_chance_below_a_bound_that_doubles(
+async def test_pause_bounds_for_configured_pause(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     bounds: list[tuple[float, float]] = []
@@ -303,7 +301,5 @@ async def test_the_pause_is_picked_by_chance_below_a_bound_that_doubles(
         (Lost("TIMEOUT", "too late", retry_after=0.001), 2),
     ],
 )
-async def test_a_source_that_was_lost_is_waited_for_only_if_it_says_it_is_about_to_be_back(
-    second: ToolcribError, asked: int
-) -> None:
+async def test_lost_source_is_retried_only_with_retry_after(second: ToolcribError, asked: int) -> None:
     assert await tries(Retry(), Lost("SOURCE_DOWN", "it died"), second) == asked

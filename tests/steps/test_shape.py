@@ -52,14 +52,12 @@ async def spoken(tool: Tool, result: Result) -> str:
         (Speech(), FALLBACK),
     ],
 )
-async def test_the_message_comes_from_template_then_field_then_text_then_fallback(
-    speech: Speech, said: str
-) -> None:
+async def test_message_precedence_template_field_text_fallback(speech: Speech, said: str) -> None:
     assert await spoken(a_tool(speech=speech), Result(data=WEATHER)) == said
 
 
 @pytest.mark.requirement("G1")
-async def test_text_is_spoken_where_nothing_else_is_said() -> None:
+async def test_text_content_is_the_message_without_speech() -> None:
     assert await spoken(a_tool(), Result(data="It is noon.")) == "It is noon."
     blocks = (
         {"type": "text", "text": "One."},
@@ -70,7 +68,7 @@ async def test_text_is_spoken_where_nothing_else_is_said() -> None:
 
 
 @pytest.mark.requirement("G1")
-async def test_a_tools_own_message_stays() -> None:
+async def test_message_of_the_tool_is_kept() -> None:
     assert await spoken(a_tool(speech=Speech(field="city")), Result(data=WEATHER, message="Mine.")) == "Mine."
 
 
@@ -84,7 +82,7 @@ def test_no_template_ever_raises(template: str, data: Json) -> None:
     anyio.run(spoken, a_tool(speech=Speech(template=template, field=template or None)), Result(data=data))
 
 
-async def test_a_result_over_the_cap_is_a_typed_error() -> None:
+async def test_result_over_the_cap_is_result_too_large() -> None:
     data = {"text": "x" * 100}
     stage = Shape(result_bytes=100).fit(a_tool())
     with pytest.raises(Broken) as broken:
@@ -94,12 +92,12 @@ async def test_a_result_over_the_cap_is_a_typed_error() -> None:
         await stage(a_call(), answering(Result(content=({"type": "text", "text": "y" * 101},))))
 
 
-async def test_a_failure_passes_untouched() -> None:
+async def test_small_failure_is_unchanged() -> None:
     failed = Result(problem=problem("TOOL_FAILED", "no"))
     assert await Shape().fit(a_tool())(a_call(), answering(failed)) is failed
 
 
-async def test_what_a_failed_tool_says_is_bounded_and_the_failure_stays() -> None:
+async def test_failure_over_the_cap_loses_its_content() -> None:
     failed = Result(problem=problem("TOOL_FAILED", "no"), content=({"type": "text", "text": "x" * 100},))
     for cap, kept in ((104, failed.content), (103, ())):
         result = await Shape(cap).fit(a_tool())(a_call(), answering(failed))
@@ -114,7 +112,7 @@ async def test_what_a_failed_tool_says_is_bounded_and_the_failure_stays() -> Non
         Result(data={}, meta={"example.com/more": {"text": "x" * 2000}}),
     ],
 )
-async def test_what_stands_deeper_counts_towards_the_cap(result: Result) -> None:
+async def test_nested_values_count_towards_the_cap(result: Result) -> None:
     tool = a_tool()
     with pytest.raises(Broken, match="the cap is 1000"):
         await Shape(1000).fit(tool)(a_call(tool), answering(result))
@@ -123,27 +121,27 @@ async def test_what_stands_deeper_counts_towards_the_cap(result: Result) -> None
 QUERY = a_tool("far:ask", category="query", cache_ttl=60.0)
 
 
-async def test_what_is_asked_counts_on_top_of_what_is_shown() -> None:
+async def test_questions_count_towards_the_cap() -> None:
     both = Result(content=({"text": "x" * 60},), ask=Ask(questions={}, state="y" * 60))
     with pytest.raises(Broken, match="120 bytes, the cap is 100"):
         await Shape(100).fit(QUERY)(a_call(QUERY), answering(both))
     assert await Shape(120).fit(QUERY)(a_call(QUERY), answering(both)) is both
 
 
-async def test_of_a_block_its_text_counts_and_its_numbers_do_not() -> None:
+async def test_only_strings_of_a_block_count_towards_the_cap() -> None:
     numbers = Result(data="d", content=({"type": "chart", "points": [1, None, True] * 100},))
     shaped = await Shape(len("chart")).fit(QUERY)(a_call(QUERY), answering(numbers))
     assert shaped.content == numbers.content
 
 
-async def test_data_and_blocks_count_together() -> None:
+async def test_data_and_blocks_share_the_cap() -> None:
     both = Result(data="d", encoded=b"x" * 60, content=({"text": "y" * 60},))
     with pytest.raises(Broken, match="120 bytes"):
         await Shape(119).fit(QUERY)(a_call(QUERY), answering(both))
     assert (await Shape(120).fit(QUERY)(a_call(QUERY), answering(both))).content == both.content
 
 
-async def test_a_failure_that_says_too_much_keeps_nothing_but_itself() -> None:
+async def test_failure_with_large_meta_loses_meta() -> None:
     failed = Result(problem=problem("TOOL_FAILED", "no"), meta={"example.com/more": "x" * 200})
     shaped = await Shape(100).fit(QUERY)(a_call(QUERY), answering(failed))
     assert (shaped.problem, shaped.content, shaped.meta) == (failed.problem, (), {})
@@ -182,7 +180,7 @@ async def test_small_results_reserve_nothing() -> None:
 
 
 @pytest.mark.requirement("I5")
-async def test_memory_is_reserved_before_the_call_once_results_are_large() -> None:
+async def test_memory_is_reserved_once_results_are_large() -> None:
     memory, held = Memory(), list[int]()
     stage, call = Shape(memory=memory).fit(a_tool()), a_call()
 

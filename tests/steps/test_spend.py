@@ -13,7 +13,7 @@ async def _done(call: Call) -> Result:
     return Result(data=call.id)
 
 
-async def test_a_call_costs_what_its_tool_does_where_that_counts() -> None:
+async def test_call_spends_the_energy_cost_of_its_tool() -> None:
     taken: list[tuple[str, float]] = []
 
     async def take(who: str, cost: float) -> None:
@@ -28,7 +28,7 @@ async def test_a_call_costs_what_its_tool_does_where_that_counts() -> None:
     assert taken == [("key:a", 7.0)] * 2
 
 
-def test_what_costs_nothing_pays_nothing() -> None:
+def test_spend_step_is_skipped_for_free_tools() -> None:
     async def take(who: str, cost: float) -> None: ...
 
     assert Spend(bool, lambda _: 0.0, take).fit(a_tool("tools:free")) is None

@@ -9,7 +9,7 @@ from toolcrib.testing import a_call, a_tool, echo
 pytestmark = pytest.mark.anyio
 
 
-async def test_faults_are_told_in_one_sentence_and_each_with_what_was_expected() -> None:
+async def test_faults_have_path_and_expectation() -> None:
     schema = {"type": "object", "properties": {"a": {"type": "integer"}, "b": {"type": "string"}}}
     tool = a_tool("far:add", input_schema=schema)
     with pytest.raises(Refused) as refused:

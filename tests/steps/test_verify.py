@@ -70,7 +70,7 @@ async def test_hints_that_break_a_rule_break_the_contract(
 
 @pytest.mark.requirement("E11")
 @pytest.mark.parametrize("hints, rule", BROKEN)
-async def test_hints_of_an_error_are_held_to_them_too(hints: Hints, rule: str) -> None:
+async def test_hints_of_an_error_are_verified(hints: Hints, rule: str) -> None:
     async def fail(_call: Call) -> Result:
         raise BusinessRuleError("DECK_FULL", "the deck is full", hints=hints)
 
@@ -81,7 +81,7 @@ async def test_hints_of_an_error_are_held_to_them_too(hints: Hints, rule: str) -
     assert isinstance(broken.value.__context__, BusinessRuleError)
 
 
-async def test_good_hints_pass_as_they_are() -> None:
+async def test_valid_hints_are_unchanged() -> None:
     assert (await verified(answering(data=1, hints=GOOD))).hints is GOOD
 
     async def fail(_call: Call) -> Result:
@@ -92,7 +92,7 @@ async def test_good_hints_pass_as_they_are() -> None:
     assert raised.value.hints is GOOD
 
 
-async def test_many_broken_rules_are_named_three_at_a_time() -> None:
+async def test_at_most_three_broken_rules_are_named() -> None:
     actions = tuple(NextAction(action=f"do-{number}", priority="high", confidence=2) for number in range(5))
     with pytest.raises(Broken) as broken:
         await verified(answering(data=1, hints=Hints(confidence=0.5, suggested_next_actions=actions)))
@@ -102,7 +102,7 @@ async def test_many_broken_rules_are_named_three_at_a_time() -> None:
 
 
 @pytest.mark.requirement("E6")
-async def test_an_answer_in_blocks_alone_has_them_as_its_data() -> None:
+async def test_blocks_without_data_become_the_data() -> None:
     image = {"type": "image", "data": "aGk=", "mimeType": "image/png"}
 
     async def draw(_call: Call) -> Result:
@@ -130,7 +130,7 @@ NOT_JSON = "an answer must be JSON (whole characters, integers of 64 bits, 250 l
 
 @pytest.mark.requirement("E10")
 @pytest.mark.parametrize("family, is_held", [("function", True), ("core", True), ("mcp", False)])
-async def test_what_runs_here_is_held_to_its_output_schema(family: Family, is_held: bool) -> None:
+async def test_in_process_output_is_checked_against_its_schema(family: Family, is_held: bool) -> None:
     tool = a_tool(family=family, output_schema={"type": "object", "required": ["total"]})
     stage = Verify().fit(tool)
     if not is_held:
@@ -148,13 +148,13 @@ async def test_what_runs_here_is_held_to_its_output_schema(family: Family, is_he
         (object(), f"{NOT_JSON}, and this one is not"),
     ],
 )
-async def test_the_rule_an_answer_breaks_is_named(data: Json, rule: str) -> None:
+async def test_invalid_data_names_the_broken_rule(data: Json, rule: str) -> None:
     with pytest.raises(Broken) as broken:
         await Verify().fit(a_tool())(a_call(), answering_with(data))
     assert broken.value.problem.message == f"fake:echo: {rule}"
 
 
-async def test_what_is_said_in_blocks_alone_is_the_data_too() -> None:
+async def test_text_blocks_without_data_become_the_data() -> None:
     blocks = ({"type": "text", "text": "hello"},)
 
     async def answer(_call: Call) -> Result:
@@ -180,9 +180,7 @@ async def test_what_is_said_in_blocks_alone_is_the_data_too() -> None:
         ),
     ],
 )
-async def test_of_the_rules_that_hints_break_three_are_named_and_the_rest_counted(
-    hints: Hints, told: str
-) -> None:
+async def test_further_broken_rules_are_counted(hints: Hints, told: str) -> None:
     share = "give a number from 0 to 1"
     rule = told.format(
         confidence=f"agentHints.confidence: {share}",

@@ -18,7 +18,7 @@ pytestmark = pytest.mark.anyio
 
 
 @pytest.mark.requirement("C6")
-async def test_a_test_asks_one_that_is_up() -> None:
+async def test_check_of_a_running_source() -> None:
     fake = source()
     supervisor = Supervisor(Noted())
     supervisor.add(fake)
@@ -34,7 +34,7 @@ async def test_a_test_asks_one_that_is_up() -> None:
         assert unknown.value.problem.code == "NOT_FOUND"
 
 
-async def test_a_test_does_not_wait_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_check_has_a_timeout(monkeypatch: pytest.MonkeyPatch) -> None:
     fake = source()
     supervisor = Supervisor(Noted())
     supervisor.add(fake)
@@ -54,7 +54,7 @@ async def test_a_test_does_not_wait_for_ever(monkeypatch: pytest.MonkeyPatch) ->
         (Upkeep(most_restarts=0), "crash_loop"),
     ],
 )
-async def test_a_test_starts_one_that_is_down_at_once(upkeep: Upkeep, state: str) -> None:
+async def test_check_starts_a_source_that_is_down(upkeep: Upkeep, state: str) -> None:
     fake = source()
     fake.failing = "not yet"
     supervisor = Supervisor(Noted())
@@ -69,7 +69,7 @@ async def test_a_test_starts_one_that_is_down_at_once(upkeep: Upkeep, state: str
         assert anyio.current_time() - before < 0.1
 
 
-async def test_a_test_wakes_a_sleeper_and_says_so_where_the_start_takes_too_long() -> None:
+async def test_check_of_a_sleeping_source_reports_starting() -> None:
     fake = source()
     fake.starting = anyio.Event()
     supervisor = Supervisor(Noted())
@@ -80,7 +80,7 @@ async def test_a_test_wakes_a_sleeper_and_says_so_where_the_start_takes_too_long
         assert (await supervisor.test("f", 1.0)).state == "up"
 
 
-async def test_a_waking_call_follows_its_source_when_that_is_replaced_or_removed() -> None:
+async def test_wake_follows_replacement_and_removal() -> None:
     hanging, fine = source(), source()
     hanging.starting = anyio.Event()
     supervisor = Supervisor(Noted())

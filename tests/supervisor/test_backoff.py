@@ -23,13 +23,13 @@ def states(runs: int, up: float, *, misbehaved: bool) -> list[str]:
     return found
 
 
-def test_a_server_that_is_cut_off_again_and_again_is_in_a_crash_loop() -> None:
+def test_repeated_disconnects_are_a_crash_loop() -> None:
     assert states(5, UP, misbehaved=True) == ["down", "down", "down", "crash_loop", "crash_loop"]
 
 
-def test_a_server_that_crashes_now_and_then_is_not() -> None:
+def test_occasional_crashes_are_no_crash_loop() -> None:
     assert states(5, UP, misbehaved=False) == ["down"] * 5
 
 
-def test_a_server_that_was_quiet_for_long_begins_anew() -> None:
+def test_long_uptime_resets_the_backoff() -> None:
     assert states(5, MISBEHAVING_SECONDS, misbehaved=True) == ["down"] * 5

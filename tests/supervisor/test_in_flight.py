@@ -37,7 +37,7 @@ async def _after(seconds: float, do: Callable[[], object]) -> None:
 
 
 @pytest.mark.requirement("C2")
-async def test_a_call_that_takes_no_notice_is_told_again() -> None:
+async def test_call_ignoring_cancellation_is_cancelled_again() -> None:
     ignored = 0
 
     async def stubborn(_call: Call) -> Result:
@@ -64,7 +64,7 @@ async def test_a_call_that_takes_no_notice_is_told_again() -> None:
         assert anyio.current_time() - died < 1
 
 
-async def test_only_the_calls_that_were_lost_are_told_again() -> None:
+async def test_only_lost_calls_are_cancelled_again() -> None:
     async def deaf_once(call: Call) -> Result:
         try:
             await anyio.sleep_forever()
@@ -91,7 +91,7 @@ async def test_only_the_calls_that_were_lost_are_told_again() -> None:
         assert supervisor.in_flight("f") == ("new",)
 
 
-async def test_a_call_that_answers_although_it_was_told_to_end_has_answered() -> None:
+async def test_answer_despite_cancellation_is_used() -> None:
     async def late(_call: Call) -> Result:
         try:
             await anyio.sleep_forever()
@@ -112,7 +112,7 @@ async def test_a_call_that_answers_although_it_was_told_to_end_has_answered() ->
         assert task.cancelling() == 0
 
 
-async def test_a_call_that_brings_the_news_itself_says_what_it_found() -> None:
+async def test_call_that_detects_the_death_keeps_its_error() -> None:
     async def finds_out(_call: Call) -> Result:
         fake.lose("broken pipe")
         raise Broken("CONTRACT_VIOLATION", "what it found")
@@ -127,7 +127,7 @@ async def test_a_call_that_brings_the_news_itself_says_what_it_found() -> None:
         await anyio.sleep(1)  # a cancellation that was left over would strike here
 
 
-async def test_a_call_whose_source_breaks_it_off_gets_a_typed_error() -> None:
+async def test_call_aborted_by_its_source_gets_typed_error() -> None:
     async def give_up(_call: Call) -> Result:
         raise asyncio.CancelledError
 
@@ -141,7 +141,7 @@ async def test_a_call_whose_source_breaks_it_off_gets_a_typed_error() -> None:
         await until(lambda: calls.ended == {"one": "SOURCE_DOWN"})
 
 
-async def test_a_death_at_the_very_time_limit_is_one_typed_error() -> None:
+async def test_death_at_the_time_limit_is_one_typed_error() -> None:
     tool = a_tool("f:a", family="mcp", timeout=0.5)
     fake = FakeSource([tool], hang)
     supervisor = Supervisor(Noted())

@@ -30,7 +30,7 @@ def _raises(error: BaseException) -> Callable[[], Awaitable[None]]:
         (asyncio.CancelledError(), "it broke off from within"),
     ],
 )
-async def test_a_probe_that_goes_wrong_is_one_servers_death(error: BaseException, said: str) -> None:
+async def test_failing_probe_affects_one_server(error: BaseException, said: str) -> None:
     odd, sound = Remote("odd:a"), Remote("sound:a")
     odd.connecting, ended = _raises(error), True
     supervisor = Supervisor(Noted())
@@ -60,7 +60,7 @@ async def _slowest_return(supervisor: Supervisor, fresh: Remote) -> float:
 
 
 @pytest.mark.requirement("C2")
-async def test_servers_long_away_do_not_hold_up_a_fresh_one() -> None:
+async def test_long_outages_do_not_delay_a_fresh_one() -> None:
     fresh, others = Remote(), [Remote(f"s{number}:a") for number in range(40)]
     supervisor = Supervisor(Noted())
     for other in others:
@@ -74,7 +74,7 @@ async def test_servers_long_away_do_not_hold_up_a_fresh_one() -> None:
 
 @pytest.mark.requirement("C2")
 @pytest.mark.parametrize("state", ["stopped", "crash_loop"])
-async def test_servers_that_are_not_probed_take_no_share(state: str) -> None:
+async def test_unprobed_servers_take_no_share(state: str) -> None:
     fresh, others = Remote(), [Remote(f"s{number}:a") for number in range(40)]
     supervisor = Supervisor(Noted())
     for other in others:

@@ -117,7 +117,7 @@ async def test_pauses_grow_with_the_outage_and_stay_bounded() -> None:
 
 
 @pytest.mark.requirement("C2")
-async def test_many_servers_that_are_away_share_the_probes() -> None:
+async def test_probes_are_shared_between_servers() -> None:
     remotes = [Remote(f"s{number}:a") for number in range(100)]
     supervisor = Supervisor(Noted())
     for remote in remotes:
@@ -209,7 +209,7 @@ async def test_failed_handshakes_back_off_into_a_crash_loop() -> None:
         await reaches(supervisor, "up")
 
 
-async def test_a_proxy_that_answers_for_a_server_is_no_crash() -> None:
+async def test_proxy_error_is_no_crash() -> None:
     remote = Remote()
     remote.proxied = "HTTP 502"
     supervisor = Supervisor(Noted())
@@ -262,7 +262,7 @@ async def test_without_restarts_an_outage_lasts_until_a_test() -> None:
         assert (await supervisor.test("f", 1.0)).state == "up"
 
 
-async def test_a_lazy_server_that_is_away_is_tried_by_calls() -> None:
+async def test_lazy_server_is_reconnected_by_calls() -> None:
     remote = Remote()
     supervisor = Supervisor(Noted())
     supervisor.add(remote, Upkeep(lazy=True), remembered=Offer(tools=[TOOL]))
@@ -277,7 +277,7 @@ async def test_a_lazy_server_that_is_away_is_tried_by_calls() -> None:
         assert supervisor.is_up("f")
 
 
-async def test_tools_of_a_server_that_is_away_go_after_the_grace() -> None:
+async def test_tools_are_removed_after_the_grace_period() -> None:
     remote, shelf = Remote(), Noted()
     supervisor = Supervisor(shelf)
     supervisor.add(remote, Upkeep(grace=60.0))
@@ -293,7 +293,7 @@ async def test_tools_of_a_server_that_is_away_go_after_the_grace() -> None:
         assert (shelf.shown, shelf.degraded) == ({"f": ("f:a",)}, set())
 
 
-async def test_a_reload_replaces_a_server_that_is_away() -> None:
+async def test_reload_replaces_a_disconnected_server() -> None:
     old, new = Remote(), Remote()
     supervisor = Supervisor(Noted())
     supervisor.add(old)
@@ -308,7 +308,7 @@ async def test_a_reload_replaces_a_server_that_is_away() -> None:
         assert (len(old.probes), new.running) == (probes, 1)
 
 
-async def test_who_wants_to_know_hears_of_a_reconnect() -> None:
+async def test_reconnect_notifies_listeners() -> None:
     heard: list[str] = []
     remote = Remote()
     supervisor = Supervisor(Noted(), reconnected=heard.append)
@@ -320,7 +320,7 @@ async def test_who_wants_to_know_hears_of_a_reconnect() -> None:
         assert heard == ["f"]
 
 
-async def test_what_is_not_away_any_more_shares_no_probes() -> None:
+async def test_connected_servers_take_no_probes() -> None:
     away: set[Reconnect] = set()
     one, other = Reconnect(Remote(), away), Reconnect(Remote(), away)
     one.begin(1.0)

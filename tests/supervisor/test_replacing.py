@@ -22,7 +22,7 @@ pytestmark = pytest.mark.anyio
 
 
 @pytest.mark.requirement("C5")
-async def test_a_replaced_source_serves_until_the_new_one_is_up_and_finishes_its_calls() -> None:
+async def test_replaced_source_serves_until_the_new_one_is_up() -> None:
     held, shelf = Held(), Noted()
     old, new = source("a", answer=held), source("a", "b")
     new.starting = anyio.Event()
@@ -58,7 +58,7 @@ async def test_a_replaced_source_serves_until_the_new_one_is_up_and_finishes_its
         assert new.running == 1
 
 
-async def test_a_replacement_that_fails_has_the_place_all_the_same() -> None:
+async def test_failed_replacement_still_replaces() -> None:
     old, new, shelf = source(), source(), Noted()
     new.failing = "no such file"
     supervisor = Supervisor(shelf)
@@ -77,7 +77,7 @@ async def test_a_replacement_that_fails_has_the_place_all_the_same() -> None:
 
 
 @pytest.mark.parametrize("asleep", [True, False])
-async def test_one_that_does_not_serve_is_replaced_at_once(asleep: bool) -> None:
+async def test_source_that_is_not_up_is_replaced_at_once(asleep: bool) -> None:
     old, new = source(), source()
     old.failing, new.starting = "gone", anyio.Event()
     supervisor = Supervisor(Noted())
@@ -92,7 +92,7 @@ async def test_one_that_does_not_serve_is_replaced_at_once(asleep: bool) -> None
         await reaches(supervisor, "up")
 
 
-async def test_the_grace_of_an_old_one_does_not_end_the_tools_of_the_new() -> None:
+async def test_old_grace_period_keeps_new_tools() -> None:
     old, new, shelf = source(), source(), Noted()
     old.failing = "gone"
     supervisor = Supervisor(shelf)
@@ -105,7 +105,7 @@ async def test_the_grace_of_an_old_one_does_not_end_the_tools_of_the_new() -> No
         assert shelf.shown == {"f": ("f:a",)}
 
 
-async def test_only_the_last_of_several_replacements_counts() -> None:
+async def test_last_of_several_replacements_wins() -> None:
     old, middle, new = source(), source(), source()
     middle.starting = new.starting = anyio.Event()
     supervisor = Supervisor(Noted())
@@ -121,7 +121,7 @@ async def test_only_the_last_of_several_replacements_counts() -> None:
         assert (middle.runs, new.running) == (1, 1)
 
 
-async def test_an_old_one_that_dies_gives_way_and_is_not_run_again() -> None:
+async def test_dead_predecessor_is_not_restarted() -> None:
     old, new = source(), source()
     new.starting = anyio.Event()
     supervisor = Supervisor(Noted())
@@ -137,7 +137,7 @@ async def test_an_old_one_that_dies_gives_way_and_is_not_run_again() -> None:
         assert (old.runs, new.runs) == (1, 1)
 
 
-async def test_a_lazy_replacement_that_is_remembered_needs_no_start() -> None:
+async def test_remembered_lazy_replacement_is_not_started() -> None:
     old, new, shelf = source(), source("b"), Noted()
     supervisor = Supervisor(shelf)
     supervisor.add(old)

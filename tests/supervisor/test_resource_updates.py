@@ -52,7 +52,7 @@ def told(reader: Reader, *sources: FakeSource, upkeep: Upkeep = QUICK) -> Superv
     return supervisor
 
 
-async def test_it_is_asked_again_whenever_it_has_come_up() -> None:
+async def test_subscriptions_are_sent_after_every_start() -> None:
     reader, teller = Reader("x://1"), Teller()
     async with running(told(reader, teller)):
         await until(lambda: len(teller.followed) == 1)
@@ -63,7 +63,7 @@ async def test_it_is_asked_again_whenever_it_has_come_up() -> None:
     assert reader.heard == [("f", "x://1")]
 
 
-async def test_it_is_asked_nothing_where_nothing_is_followed() -> None:
+async def test_no_subscription_without_subscribers() -> None:
     teller = Teller()
     async with running(told(Reader(), teller)) as tasks:
         await reaches_up(teller)
@@ -76,7 +76,7 @@ async def reaches_up(teller: FakeSource) -> None:
     await until(lambda: teller.running == 1)
 
 
-async def test_it_learns_what_has_changed() -> None:
+async def test_changed_subscriptions_reach_the_source() -> None:
     reader, teller = Reader(), Teller()
     supervisor = told(reader, teller)
     supervisor.refollow("f")
@@ -88,7 +88,7 @@ async def test_it_learns_what_has_changed() -> None:
         await until(lambda: teller.followed == [{"x://2"}])
 
 
-async def test_another_instance_tells_in_its_place() -> None:
+async def test_replacement_sends_the_updates() -> None:
     reader, old, new = Reader("x://1"), Teller(), Teller()
     supervisor = told(reader, old)
     async with running(supervisor):
@@ -100,7 +100,7 @@ async def test_another_instance_tells_in_its_place() -> None:
     assert reader.heard == [("f", "x://1")]
 
 
-async def test_whatever_goes_wrong_is_said_and_ends_nothing(caplog: pytest.LogCaptureFixture) -> None:
+async def test_subscription_errors_are_logged_only(caplog: pytest.LogCaptureFixture) -> None:
     reader, teller = Reader("x://1"), Teller()
     teller.refusing = {"x://1": Refused("NOT_FOUND", "there is none")}
     supervisor = told(reader, teller)
@@ -115,7 +115,7 @@ async def test_whatever_goes_wrong_is_said_and_ends_nothing(caplog: pytest.LogCa
         assert state_of(supervisor).state == "up"
 
 
-async def test_a_source_that_tells_nothing_is_asked_nothing() -> None:
+async def test_source_without_updates_gets_no_subscription() -> None:
     fake = source()
     supervisor = told(Reader("x://1"), fake)
     async with running(supervisor):
@@ -123,7 +123,7 @@ async def test_a_source_that_tells_nothing_is_asked_nothing() -> None:
         supervisor.refollow("f")
 
 
-async def test_one_that_is_followed_does_not_go_to_sleep() -> None:
+async def test_subscribed_source_does_not_idle_stop() -> None:
     reader, teller = Reader("x://1"), Teller()
     supervisor = told(reader, teller, upkeep=Upkeep(idle=1.0))
     async with running(supervisor):
@@ -134,7 +134,7 @@ async def test_one_that_is_followed_does_not_go_to_sleep() -> None:
         await reaches(supervisor, "asleep")
 
 
-async def test_one_that_sleeps_tells_nothing_and_is_not_woken_for_it() -> None:
+async def test_subscription_does_not_wake_a_source() -> None:
     reader, teller = Reader(), Teller()
     supervisor = Supervisor(Noted())
     supervisor.news.attend(reader.wanted, reader.updated)

@@ -54,7 +54,7 @@ async def running(subject: ServerSubject) -> AsyncGenerator[Heard]:
 
 
 @pytest.mark.requirement("C2")
-async def test_a_guard_that_is_killed_while_it_clears_up_leaves_nobody(tmp_path: Path) -> None:
+async def test_guard_killed_during_cleanup_leaves_no_process(tmp_path: Path) -> None:
     subject = ServerSubject((a_tool("a:call", family="mcp"),), "parent", tmp_path / "a", patience=20.0)
     try:
         async with running(subject):

@@ -29,7 +29,7 @@ async def _after(seconds: float, do: Callable[[], object]) -> None:
     do()
 
 
-async def test_a_lazy_one_sleeps_until_it_is_called_and_callers_share_its_start() -> None:
+async def test_lazy_source_starts_once_on_first_calls() -> None:
     fake, shelf = source(), Noted()
     supervisor = Supervisor(shelf)
     supervisor.add(fake, Upkeep(lazy=True), remembered=Offer(tools=[TOOL]))
@@ -48,7 +48,7 @@ async def test_a_lazy_one_sleeps_until_it_is_called_and_callers_share_its_start(
 
 
 @pytest.mark.parametrize("remembered", [None, Offer(tools=())])
-async def test_a_lazy_one_nobody_knows_is_started_once_to_learn_its_tools(remembered: Offer | None) -> None:
+async def test_unknown_lazy_source_starts_once_to_list_tools(remembered: Offer | None) -> None:
     fake, shelf = source(), Noted()
     supervisor = Supervisor(shelf)
     supervisor.add(fake, Upkeep(lazy=True), remembered=remembered)
@@ -61,7 +61,7 @@ async def test_a_lazy_one_nobody_knows_is_started_once_to_learn_its_tools(rememb
         assert (supervisor.is_up("f"), fake.runs) == (True, 2)
 
 
-async def test_one_that_is_learnt_while_a_call_waits_stays_up() -> None:
+async def test_source_listed_while_a_call_waits_stays_up() -> None:
     fake = source()
     fake.starting = anyio.Event()
     supervisor = Supervisor(Noted())
@@ -73,7 +73,7 @@ async def test_one_that_is_learnt_while_a_call_waits_stays_up() -> None:
         assert (supervisor.is_up("f"), fake.runs) == (True, 1)
 
 
-async def test_a_start_that_fails_is_told_to_all_who_wait() -> None:
+async def test_failed_start_reaches_all_waiters() -> None:
     fake, failed = source(), list[str]()
     fake.failing = "no such file"
     supervisor = Supervisor(Noted())
@@ -91,7 +91,7 @@ async def test_a_start_that_fails_is_told_to_all_who_wait() -> None:
         assert fake.runs == 1
 
 
-async def test_an_idle_one_goes_to_sleep_but_not_under_a_call() -> None:
+async def test_idle_source_stops_but_not_during_a_call() -> None:
     held, shelf = Held(), Noted()
     fake = source(answer=held)
     supervisor = Supervisor(shelf)
@@ -115,7 +115,7 @@ async def test_an_idle_one_goes_to_sleep_but_not_under_a_call() -> None:
         assert (fake.runs, state_of(supervisor).restarts) == (2, 0)
 
 
-async def test_sleep_does_not_count_as_running() -> None:
+async def test_sleeping_time_is_not_uptime() -> None:
     fake = source()
     supervisor = Supervisor(Noted())
     supervisor.add(fake, Upkeep(idle=0.5, backoff=0.01, most_restarts=1))
@@ -131,7 +131,7 @@ async def test_sleep_does_not_count_as_running() -> None:
         assert state_of(supervisor).state == "crash_loop"
 
 
-async def test_calls_keep_it_awake() -> None:
+async def test_calls_keep_the_source_running() -> None:
     fake = source()
     supervisor = Supervisor(Noted())
     supervisor.add(fake, Upkeep(idle=10.0))
@@ -145,7 +145,7 @@ async def test_calls_keep_it_awake() -> None:
         assert anyio.current_time() - last == pytest.approx(10, abs=0.1)
 
 
-async def test_one_that_is_called_while_it_stops_starts_again_when_it_has() -> None:
+async def test_call_during_stop_restarts_the_source() -> None:
     fake = source()
     supervisor = Supervisor(Noted())
     supervisor.add(fake, Upkeep(idle=10.0))
@@ -157,7 +157,7 @@ async def test_one_that_is_called_while_it_stops_starts_again_when_it_has() -> N
         assert (fake.runs, fake.running) == (2, 1)
 
 
-async def test_one_that_fails_while_it_is_put_to_sleep_sleeps_all_the_same(
+async def test_failure_during_idle_stop_still_sleeps(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     class Clumsy(FakeSource):

@@ -50,7 +50,7 @@ async def hang(_call: Call) -> Result:
 
 @pytest.mark.requirement("C2")
 @pytest.mark.check(30)
-async def test_restarts_back_off_with_jitter_until_it_is_a_crash_loop_tried_once_a_minute() -> None:
+async def test_restarts_back_off_with_jitter_to_crash_loop() -> None:
     fake = Timed()
     fake.failing = "no such file"
     supervisor = Supervisor(Noted())
@@ -70,7 +70,7 @@ async def test_restarts_back_off_with_jitter_until_it_is_a_crash_loop_tried_once
         assert state_of(supervisor).restarts == 10
 
 
-async def test_a_crash_loop_stays_one_while_it_is_tried_and_ends_when_it_is_up() -> None:
+async def test_crash_loop_ends_when_the_source_is_up() -> None:
     fake = source()
     fake.failing = "no"
     supervisor = Supervisor(Noted(), patience=5.0)
@@ -91,7 +91,7 @@ async def test_a_crash_loop_stays_one_while_it_is_tried_and_ends_when_it_is_up()
         await reaches(supervisor, "down")
 
 
-async def test_a_test_during_a_try_of_a_crash_loop_waits_for_that_try() -> None:
+async def test_check_waits_for_a_running_crash_loop_attempt() -> None:
     fake = source()
     fake.failing = "no"
     supervisor = Supervisor(Noted(), patience=5.0)
@@ -110,7 +110,7 @@ async def _after(seconds: float, do: Callable[[], object]) -> None:
     do()
 
 
-async def test_without_restart_it_is_stopped_for_good() -> None:
+async def test_without_restart_the_source_stays_stopped() -> None:
     fake, shelf = source(), Noted()
     supervisor = Supervisor(shelf)
     supervisor.add(fake, Upkeep(restart=False, grace=5.0))
@@ -128,7 +128,7 @@ async def test_without_restart_it_is_stopped_for_good() -> None:
 
 
 @pytest.mark.requirement("B6")
-async def test_tools_stay_marked_for_the_time_of_grace_however_often_it_is_tried() -> None:
+async def test_tools_stay_degraded_for_one_grace_period() -> None:
     fake, shelf = source(), Noted()
     supervisor = Supervisor(shelf)
     supervisor.add(fake, Upkeep(backoff=0.5, grace=10.0))
@@ -150,7 +150,7 @@ async def test_tools_stay_marked_for_the_time_of_grace_however_often_it_is_tried
         assert shelf.shown == {"f": ("f:a",)}
 
 
-async def test_what_is_remembered_is_shown_marked_until_it_is_up() -> None:
+async def test_remembered_tools_are_degraded_until_up() -> None:
     fake, shelf = source("a", "b"), Noted()
     fake.starting = anyio.Event()
     supervisor = Supervisor(shelf)
@@ -163,7 +163,7 @@ async def test_what_is_remembered_is_shown_marked_until_it_is_up() -> None:
         assert (shelf.shown, shelf.degraded) == ({"f": ("f:a", "f:b")}, set())
 
 
-async def test_one_that_is_found_at_the_moment_its_grace_ends_keeps_its_tools() -> None:
+async def test_start_at_the_end_of_grace_keeps_tools() -> None:
     shelf, fake = Noted(), source()
     supervisor = Supervisor(shelf)
     supervisor.add(fake, Upkeep(grace=5.0))
@@ -178,7 +178,7 @@ async def test_one_that_is_found_at_the_moment_its_grace_ends_keeps_its_tools() 
         assert shelf.shown == {"f": ("f:a",)}
 
 
-async def test_a_source_may_lose_its_server_and_find_it_again() -> None:
+async def test_source_may_reconnect_to_its_server() -> None:
     fake, shelf = FakeSource([READS], hang), Noted()
     supervisor = Supervisor(shelf)
     supervisor.add(fake, QUICK)
@@ -200,7 +200,7 @@ async def test_a_source_may_lose_its_server_and_find_it_again() -> None:
         assert state_of(supervisor).last_error == state.last_error
 
 
-async def test_the_first_word_on_a_death_is_kept_and_counted_once() -> None:
+async def test_first_failure_reason_is_kept_and_counted_once() -> None:
     fake = source()
     supervisor = Supervisor(Noted())
     supervisor.add(fake, QUICK)
@@ -213,7 +213,7 @@ async def test_the_first_word_on_a_death_is_kept_and_counted_once() -> None:
         assert (state_of(supervisor).last_error, state_of(supervisor).restarts) == ("exit code 3", 1)
 
 
-async def test_a_test_gives_up_a_run_that_has_lost_its_server() -> None:
+async def test_check_ends_a_run_that_lost_its_server() -> None:
     fake = source()
     supervisor = Supervisor(Noted())
     supervisor.add(fake, QUICK)
@@ -228,7 +228,7 @@ async def test_a_test_gives_up_a_run_that_has_lost_its_server() -> None:
         assert (fake.runs, fake.running, state_of(supervisor).restarts) == (2, 1, 1)
 
 
-async def test_a_try_of_a_crash_loop_that_says_it_is_down_stays_in_it() -> None:
+async def test_down_report_stays_in_the_crash_loop() -> None:
     class Doubtful(FakeSource):
         async def run(self, link: SourceLink) -> None:
             link.down("not today")
@@ -245,7 +245,7 @@ async def test_a_try_of_a_crash_loop_that_says_it_is_down_stays_in_it() -> None:
         assert state_of(supervisor).state == "crash_loop"
 
 
-async def test_a_run_that_is_over_has_no_say_any_more() -> None:
+async def test_ended_run_cannot_change_the_state() -> None:
     class Late(FakeSource):
         link: SourceLink | None = None
 
@@ -267,7 +267,7 @@ async def test_a_run_that_is_over_has_no_say_any_more() -> None:
         assert (state_of(supervisor).state, shelf.shown) == ("up", {"f": ("f:a",)})
 
 
-async def test_one_that_returns_or_breaks_off_is_dead() -> None:
+async def test_run_that_returns_or_raises_is_dead() -> None:
     class Weak(FakeSource):
         async def run(self, link: SourceLink) -> None:
             if self.runs:
@@ -290,5 +290,5 @@ async def test_one_that_returns_or_breaks_off_is_dead() -> None:
         (BaseExceptionGroup("two", [ExceptionGroup("one", [KeyError("x")]), OSError()]), "KeyError: 'x'"),
     ],
 )
-async def test_a_reason_is_one_line(error: BaseException, said: str) -> None:
+async def test_failure_reason_is_one_line(error: BaseException, said: str) -> None:
     assert reason(error) == said

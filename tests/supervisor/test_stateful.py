@@ -45,13 +45,13 @@ class ChildMachine(Machine):
 
 @pytest.mark.requirement("C2")
 @pytest.mark.slow
-def test_nothing_leaks_and_every_call_ends_whatever_happens() -> None:
+def test_no_leaks_and_every_call_ends() -> None:
     run_state_machine_as_test(FakeMachine, settings=settings(max_examples=150, stateful_step_count=40))
 
 
 @pytest.mark.slow
 @LINUX
-def test_no_process_and_no_pipe_is_left_behind() -> None:
+def test_no_process_or_pipe_is_left() -> None:
     before, family = len(list(Path("/proc/self/fd").iterdir())), children()
     run_state_machine_as_test(
         ChildMachine, settings=settings(max_examples=30, stateful_step_count=20, deadline=None)
@@ -71,7 +71,7 @@ class UvloopMachine(ServerMachine):
 @pytest.mark.requirement("C2")
 @LINUX
 @pytest.mark.parametrize("machine", [ServerMachine, UvloopMachine])
-def test_no_server_and_nothing_of_it_is_left_behind(machine: type[ServerMachine]) -> None:
+def test_no_server_process_is_left(machine: type[ServerMachine]) -> None:
     run_state_machine_as_test(
         machine, settings=settings(max_examples=15, stateful_step_count=20, deadline=None)
     )

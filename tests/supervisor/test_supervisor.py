@@ -31,7 +31,7 @@ async def hang(_call: Call) -> Result:
     raise AssertionError
 
 
-async def test_a_source_that_dies_is_run_again_and_shown_anew() -> None:
+async def test_dead_source_is_restarted_and_republished() -> None:
     fake, shelf = source(), Noted()
     supervisor = Supervisor(shelf)
     supervisor.add(fake, QUICK)
@@ -73,7 +73,7 @@ async def _kill_when_called(fake: FakeSource) -> None:
     fake.die()
 
 
-async def test_what_runs_in_this_process_is_called_as_it_is() -> None:
+async def test_in_process_source_is_called_directly() -> None:
     fake = FakeSource([a_tool("f:a")], mortal=False, timeout=7.0)
     supervisor = Supervisor(Noted())
     supervisor.add(fake)
@@ -96,7 +96,7 @@ async def test_a_cancelled_call_stays_cancelled() -> None:
 
 
 @pytest.mark.requirement("B6")
-async def test_one_that_hangs_at_its_start_holds_up_nobody() -> None:
+async def test_hanging_start_does_not_delay_others() -> None:
     slow, quick = source(), FakeSource([a_tool("g:a", family="mcp")])
     slow.starting = anyio.Event()
     supervisor = Supervisor(Noted())
@@ -110,7 +110,7 @@ async def test_one_that_hangs_at_its_start_holds_up_nobody() -> None:
         assert await supervisor.settled(1.0)
 
 
-async def test_a_source_may_come_late_but_not_twice() -> None:
+async def test_source_can_be_added_late_but_not_twice() -> None:
     supervisor = Supervisor(Noted())
     async with running(supervisor):
         supervisor.add(source())
@@ -119,7 +119,7 @@ async def test_a_source_may_come_late_but_not_twice() -> None:
             supervisor.add(source())
 
 
-async def test_a_removed_source_is_off_the_shelf_at_once_and_stopped_after_its_last_call() -> None:
+async def test_removed_source_stops_after_its_last_call() -> None:
     held, shelf = Held(), Noted()
     fake = source(answer=held)
     supervisor = Supervisor(shelf)
@@ -148,7 +148,7 @@ async def test_a_removed_source_is_off_the_shelf_at_once_and_stopped_after_its_l
         assert supervisor.remove("unknown") == ()
 
 
-async def test_a_removed_source_that_dies_ends_its_calls_and_is_not_run_again() -> None:
+async def test_removed_source_is_not_restarted() -> None:
     fake = FakeSource([TOOL], hang)
     supervisor = Supervisor(Noted())
     supervisor.add(fake, QUICK)
@@ -176,7 +176,7 @@ async def test_sources_may_be_replaced_and_removed_before_the_start() -> None:
         assert (first.runs, second.runs, third.runs) == (0, 1, 0)
 
 
-async def test_one_that_is_removed_before_it_could_run_is_never_run() -> None:
+async def test_source_removed_before_its_start_never_runs() -> None:
     fake = source()
     supervisor = Supervisor(Noted())
     async with running(supervisor):
@@ -187,7 +187,7 @@ async def test_one_that_is_removed_before_it_could_run_is_never_run() -> None:
 
 
 @pytest.mark.requirement("B6")
-async def test_the_catalog_is_a_shelf() -> None:
+async def test_catalog_is_a_tool_sink() -> None:
     fake, catalog = source("a", "b"), Catalog(["f"])
     fake.starting = anyio.Event()
     supervisor = Supervisor(catalog)

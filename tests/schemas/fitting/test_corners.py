@@ -23,7 +23,7 @@ def of(place: Any, dialect: Dialect, /, **more: Any) -> tuple[Any, set[tuple[str
 # --- unions where there are none
 
 
-def test_lists_are_folded_into_one() -> None:
+def test_array_union_is_merged() -> None:
     lists = [
         {"type": "array", "items": {"type": "string"}, "description": "Names."},
         {"type": "array", "prefixItems": [{"type": "string"}, {"type": "integer"}], "items": False},
@@ -39,7 +39,7 @@ def test_lists_are_folded_into_one() -> None:
     assert told["items"]["type"] == "string"
 
 
-def test_objects_are_folded_into_one() -> None:
+def test_object_union_is_merged() -> None:
     told, lost = of(
         {
             "anyOf": [
@@ -68,7 +68,7 @@ def test_objects_are_folded_into_one() -> None:
     assert lost == {("", "anyOf")}
 
 
-def test_numbers_and_texts_are_folded_into_one() -> None:
+def test_number_and_string_unions_are_merged() -> None:
     dialect = Dialect(keywords=frozenset({"type", "enum", "minimum", "maximum", "pattern", "maxLength"}))
     numbers = [
         {"type": "integer", "minimum": 1, "maximum": 3},
@@ -79,7 +79,7 @@ def test_numbers_and_texts_are_folded_into_one() -> None:
     assert of({"anyOf": texts}, dialect)[0] == {"type": "string", "pattern": "^x"}
 
 
-def test_null_is_left_out_where_there_is_none() -> None:
+def test_null_is_removed_if_unsupported() -> None:
     null = {"type": "string", "description": "The it."}
     assert of({"type": "null"}, ELEVENLABS) == (null, {("", "type")})
     assert of({"const": None}, ELEVENLABS)[0] == null
@@ -88,7 +88,7 @@ def test_null_is_left_out_where_there_is_none() -> None:
 # --- what is put together
 
 
-def test_multiples_are_put_together() -> None:
+def test_multipleof_is_merged() -> None:
     def both(one: float, other: float) -> tuple[Any, set[tuple[str, str]]]:
         return of({"type": "number", "multipleOf": one, "allOf": [{"multipleOf": other}]}, SHAPED)
 
@@ -98,7 +98,7 @@ def test_multiples_are_put_together() -> None:
     assert both(2**52 - 1, 2**51 - 1)[1] == {("/allOf/0", "multipleOf")}
 
 
-def test_what_cannot_be_at_once_is_left_out_of_a_union() -> None:
+def test_unsatisfiable_union_branches_are_removed() -> None:
     closed = {"type": "object", "properties": {"a": {"type": "string"}}, "additionalProperties": False}
     wanted = {"type": "object", "required": ["b"]}
     assert of({"anyOf": [{"type": "string"}, {"allOf": [closed, wanted]}]}, SHAPED) == (
@@ -111,20 +111,20 @@ def test_what_cannot_be_at_once_is_left_out_of_a_union() -> None:
     assert of({"type": ["number", "string"], "allOf": ranged}, SHAPED) == ({"type": "string"}, set())
 
 
-def test_nothing_is_what_is_not_anything() -> None:
+def test_not_of_everything_is_unsatisfiable() -> None:
     everything: list[Any] = [True, {}]
     for refused in everything:
         assert of({"anyOf": [{"type": "string"}, {"not": refused}]}, SHAPED) == ({"type": "string"}, set())
 
 
-def test_empty_lists_of_values_allow_nothing() -> None:
+def test_empty_enum_is_unsatisfiable() -> None:
     assert of({"anyOf": [{"type": "string"}, {"enum": []}]}, SHAPED) == ({"type": "string"}, set())
 
 
 # --- what is said of others
 
 
-def test_other_properties_and_items_are_said_where_they_can_be() -> None:
+def test_additional_properties_and_items_per_dialect() -> None:
     given = {"type": "object", "additionalProperties": {"type": "array"}}
     assert of(given, SHAPED) == (
         {"type": "object", "additionalProperties": {"type": "array", "items": {}}},
@@ -136,19 +136,19 @@ def test_other_properties_and_items_are_said_where_they_can_be() -> None:
     assert of(patterned, GEMINI)[1] == {("", "patternProperties")}
 
 
-def test_types_are_listed_where_they_may_be() -> None:
+def test_type_lists_per_dialect() -> None:
     told, lost = of({"type": ["string", "integer", "null"], "minLength": 2, "enum": ["xx", 3, None]}, SHAPED)
     assert (told, lost) == ({"type": ["string", "integer", "null"], "enum": ["xx", 3, None]}, set())
     told, _ = of({"anyOf": [{"type": "string"}, {"enum": [3]}]}, SHAPED)
     assert told == {"anyOf": [{"type": "string"}, {"type": "number", "enum": [3]}]}
 
 
-def test_many_values_are_not_all_told() -> None:
+def test_large_enum_becomes_a_range() -> None:
     told, lost = of({"enum": [*range(0, 60, 2)]}, GEMINI)
     assert (told, lost) == ({"type": "integer", "minimum": 0, "maximum": 58}, {("", "enum")})
 
 
-def test_a_description_is_told_of_all_alternatives_once() -> None:
+def test_description_of_a_union_is_not_repeated() -> None:
     same = {"anyOf": [{"type": "string", "description": "Who."}, {"type": "integer", "description": "Who."}]}
     assert of({**same, "description": "Who."}, GEMINI)[0] == same
 
@@ -156,13 +156,13 @@ def test_a_description_is_told_of_all_alternatives_once() -> None:
 # --- references
 
 
-def test_an_anchor_of_draft_07() -> None:
+def test_draft_7_anchor_reference() -> None:
     more = {"$schema": DRAFT_7, "definitions": {"x": {"$id": "#named", "type": "string"}}}
     for dialect in (GEMINI, SHAPED):
         assert of({"$ref": "#named"}, dialect, **more) == ({"type": "string"}, set())
 
 
-def test_a_reference_to_what_is_always_or_never_true() -> None:
+def test_reference_to_boolean_schemas() -> None:
     more = {"$defs": {"yes": True, "no": False}}
     for dialect in (SHAPED, Dialect()):
         assert of({"$ref": "#/$defs/yes"}, dialect, **more) == ({}, set())
@@ -172,12 +172,12 @@ def test_a_reference_to_what_is_always_or_never_true() -> None:
     )
 
 
-def test_lists_within_a_reference_are_found_by_their_place() -> None:
+def test_reference_through_an_array_index() -> None:
     more = {"$defs": {"some": {"anyOf": [{"type": "string"}, {"type": "null"}]}}}
     assert of({"$ref": "#/$defs/some/anyOf/0"}, GEMINI, **more) == ({"type": "string"}, set())
 
 
-def test_older_kinds_of_reference() -> None:
+def test_dynamic_references() -> None:
     more = {"$defs": {"x": {"$dynamicAnchor": "named", "type": "string"}}}
     assert of({"$dynamicRef": "#named", "$ref": "#/$defs/x"}, GEMINI, **more) == ({"type": "string"}, set())
     told, _ = of({"$dynamicRef": "#named", "$ref": "#/$defs/x"}, ANTHROPIC, **more)
@@ -187,14 +187,14 @@ def test_older_kinds_of_reference() -> None:
 # --- what is no schema of arguments
 
 
-def test_a_schema_of_something_else_is_said_to_be_an_object() -> None:
+def test_non_object_root_becomes_an_object() -> None:
     for dialect in DIALECTS.values():
         fitted = fit({"type": "array"}, dialect)
         assert fitted.schema["type"] == "object"
         assert [(loss.path, loss.keyword) for loss in fitted.losses][:1] == [("#", "type")]
 
 
-def test_a_schema_that_says_nothing_is_fitted_too() -> None:
+def test_empty_schema_is_fitted() -> None:
     nothing: JsonObject = {}
     assert fit(nothing, GEMINI).schema == {"type": "object"}
     assert fit(nothing, ANTHROPIC).schema == {"type": "object"}

@@ -64,7 +64,7 @@ def of(place: Any, dialect: Dialect = GEMINI, /, **more: Any) -> tuple[Any, set[
         ({"type": "string", "patternProperties": {"x": False}}, {"type": "string"}),
     ],
 )
-def test_what_can_be_said_in_other_words_loses_nothing(given: Any, told: Any) -> None:
+def test_equivalent_rewrites_lose_nothing(given: Any, told: Any) -> None:
     assert of(given) == (told, set())
 
 
@@ -123,11 +123,11 @@ def test_what_can_be_said_in_other_words_loses_nothing(given: Any, told: Any) ->
         ({"enum": ["", "x"]}, {"type": "string", "enum": ["x"]}, {("", "enum")}),
     ],
 )
-def test_what_cannot_be_said_is_named_where_it_stood(given: Any, told: Any, lost: Any) -> None:
+def test_losses_name_their_path(given: Any, told: Any, lost: Any) -> None:
     assert of(given) == (told, lost)
 
 
-def test_what_may_be_anything_is_said_to_be_some_things() -> None:
+def test_empty_schema_becomes_a_union_of_types() -> None:
     some = [{"type": each} for each in ("string", "number", "boolean", "object")]
     for given in (True, {}, {"title": "It"}):
         assert of(given) == ({"anyOf": some}, {("#/properties", "it")})
@@ -135,13 +135,13 @@ def test_what_may_be_anything_is_said_to_be_some_things() -> None:
     assert of({}, ELEVENLABS) == ({"type": "string", "description": "The it."}, {("#/properties", "it")})
 
 
-def test_what_can_never_be_is_left_out() -> None:
+def test_unsatisfiable_property_is_removed() -> None:
     assert of(False) == (None, {("#/properties", "it")})
     assert of(False, OPENAI_STRICT, additionalProperties=False) == (None, set())
     assert of({"allOf": [{"type": "string"}, {"type": "number"}]}) == (None, {("#/properties", "it")})
 
 
-def test_arguments_that_can_never_be_right_say_so() -> None:
+def test_unsatisfiable_arguments_are_reported() -> None:
     fitted = fit(check({"properties": {"a": False}, "required": ["a"]}).schema, GEMINI)
     assert fitted.schema == {"type": "object"}
     assert [(loss.path, loss.keyword) for loss in fitted.losses] == [("#", "type")]
@@ -154,7 +154,7 @@ def test_arguments_that_can_never_be_right_say_so() -> None:
 @pytest.mark.parametrize(
     "reference", ["#/$defs/text", "#/definitions/also", "#named", "#/properties/other", "#/%24defs/text"]
 )
-def test_a_reference_is_put_in_place(reference: str) -> None:
+def test_references_are_inlined(reference: str) -> None:
     text = {"type": "string", "maxLength": 4}
     told, lost = of(
         {"$ref": reference, "description": "Mine.", "minLength": 2},
@@ -168,7 +168,7 @@ def test_a_reference_is_put_in_place(reference: str) -> None:
 
 
 @pytest.mark.requirement("F2")
-def test_a_schema_that_refers_to_itself_is_cut() -> None:
+def test_recursive_schema_is_truncated() -> None:
     tree = {"type": "object", "description": "A tree.", "properties": {"left": {"$ref": "#/$defs/tree"}}}
     fitted = fit(
         {"type": "object", "properties": {"it": {"$ref": "#/$defs/tree"}}, "$defs": {"tree": tree}}, GEMINI
@@ -178,7 +178,7 @@ def test_a_schema_that_refers_to_itself_is_cut() -> None:
     assert [(loss.path, loss.keyword) for loss in fitted.losses] == [("#/$defs/tree/properties/left", "$ref")]
 
 
-def test_a_loss_behind_a_reference_is_named_where_it_stands() -> None:
+def test_loss_in_a_definition_has_its_path() -> None:
     told, lost = of({"$ref": "#/$defs/a~1b"}, **{"$defs": {"a/b": {"type": "number", "multipleOf": 2}}})
     assert (told, lost) == ({"type": "number"}, {("#/$defs/a~1b", "multipleOf")})
 
@@ -189,13 +189,13 @@ def test_a_loss_behind_a_reference_is_named_where_it_stands() -> None:
 @pytest.mark.parametrize(
     "draft", ["http://json-schema.org/draft-07/schema#", "https://json-schema.org/draft/2019-09/schema"]
 )
-def test_lists_of_items_as_they_were(draft: str) -> None:
+def test_items_arrays_of_older_drafts(draft: str) -> None:
     given = {"type": "array", "items": [{"type": "string"}, {"type": "string"}], "additionalItems": False}
     told = {"type": "array", "items": {"type": "string"}, "maxItems": 2}
     assert of(given, **{"$schema": draft}) == (told, set())
 
 
-def test_beside_a_reference_nothing_counted_once() -> None:
+def test_siblings_of_ref_are_ignored_in_draft_7() -> None:
     more = {"$schema": "http://json-schema.org/draft-07/schema#", "definitions": {"text": {"type": "string"}}}
     assert of({"$ref": "#/definitions/text", "minLength": 3}, **more) == ({"type": "string"}, set())
     asked = {"type": "string", "contentEncoding": "base64"}
@@ -212,7 +212,7 @@ def test_required_properties_are_declared() -> None:
     assert lost == {("", "additionalProperties")}
 
 
-def test_a_property_whose_name_is_refused_is_left_out() -> None:
+def test_property_with_unsupported_name_is_removed() -> None:
     told, lost = of({"type": "object", "properties": {"a b": {"type": "string"}, "c": {"type": "string"}}})
     assert (told, lost) == (
         {"type": "object", "properties": {"c": {"type": "string"}}},
@@ -220,7 +220,7 @@ def test_a_property_whose_name_is_refused_is_left_out() -> None:
     )
 
 
-def test_arguments_that_are_a_union_become_one_object() -> None:
+def test_union_of_arguments_is_merged() -> None:
     kinds = [
         {"properties": {"kind": {"const": "a"}, "x": {"type": "string"}}, "required": ["kind", "x"]},
         {"properties": {"kind": {"const": "b"}, "y": {"type": "integer"}}, "required": ["kind"]},
@@ -238,7 +238,7 @@ def test_arguments_that_are_a_union_become_one_object() -> None:
     assert [(loss.path, loss.keyword) for loss in fitted.losses] == [("#", "oneOf")]
 
 
-def test_objects_that_are_told_apart_by_a_constant_stay_apart() -> None:
+def test_objects_with_discriminator_stay_a_union() -> None:
     kinds = [
         {"type": "object", "properties": {"kind": {"const": each}}, "required": ["kind"]} for each in "ab"
     ]
@@ -250,7 +250,7 @@ def test_objects_that_are_told_apart_by_a_constant_stay_apart() -> None:
 # --- descriptions and levels
 
 
-def test_nothing_stands_beside_a_union() -> None:
+def test_keywords_beside_a_union_move_into_it() -> None:
     kinds = [{"type": "string", "description": "A name."}, {"type": "integer", "description": "A number."}]
     both = {"anyOf": kinds, "description": "Who."}
     assert of(both)[0] == {"anyOf": [{"type": "string", "description": "Who. A name."}, kinds[1]]}
@@ -258,7 +258,7 @@ def test_nothing_stands_beside_a_union() -> None:
     assert of(plain, DEEPGRAM)[0] == {"anyOf": [{"type": "string", "description": "Who."}, {"type": "null"}]}
 
 
-def test_descriptions_are_filled_in_where_they_must_be() -> None:
+def test_required_descriptions_are_generated() -> None:
     schema: JsonObject = {
         "type": "object",
         "properties": {"userName": {"type": "string"}, "a": {"type": "array", "items": {"type": "string"}}},
@@ -273,7 +273,7 @@ def test_descriptions_are_filled_in_where_they_must_be() -> None:
     }
 
 
-def test_what_is_too_deep_is_cut() -> None:
+def test_too_deep_schema_is_truncated() -> None:
     schema: Any = {"type": "string"}
     for _ in range(3):
         schema = {"type": "object", "properties": {"in": schema}}

@@ -40,7 +40,7 @@ def test_every_keyword_is_kept() -> None:
     assert fitted(schema) == (schema, set())
 
 
-def test_arrays_and_objects_say_what_is_in_them() -> None:
+def test_arrays_and_objects_get_explicit_items() -> None:
     schema: JsonObject = {
         "type": "object",
         "properties": {"a": {"type": "array"}, "b": {"type": ["object", "null"]}},
@@ -54,7 +54,7 @@ def test_arrays_and_objects_say_what_is_in_them() -> None:
     assert fitted({"type": "object", "required": [], "properties": {}}) == ({"type": "object"}, set())
 
 
-def test_what_is_referred_to_stands_in_one_place() -> None:
+def test_shared_definitions_are_kept_once() -> None:
     schema: JsonObject = {
         "type": "object",
         "properties": {
@@ -78,7 +78,7 @@ def test_what_is_referred_to_stands_in_one_place() -> None:
     assert fitted(told) == (told, set())
 
 
-def test_definitions_of_the_same_name_do_not_meet() -> None:
+def test_definitions_of_equal_name_stay_separate() -> None:
     told, _ = fitted({
         "properties": {"a": {"$ref": "#/definitions/x"}, "b": {"$ref": "#/$defs/x"}},
         "definitions": {"x": {"type": "string"}},
@@ -91,7 +91,7 @@ def test_definitions_of_the_same_name_do_not_meet() -> None:
 
 
 @pytest.mark.requirement("F2")
-def test_a_reference_is_put_in_place_where_nobody_follows_it() -> None:
+def test_references_are_inlined_if_unsupported() -> None:
     schema: JsonObject = {
         "type": "object",
         "properties": {
@@ -117,7 +117,7 @@ def test_a_reference_is_put_in_place_where_nobody_follows_it() -> None:
     assert lost == {("#/$defs/tree/properties/in", "$ref")}
 
 
-def test_former_drafts_are_said_in_the_words_of_today() -> None:
+def test_older_drafts_are_converted() -> None:
     told, lost = fitted({
         "$schema": DRAFT_7,
         "$comment": "made by hand",
@@ -143,7 +143,7 @@ def test_former_drafts_are_said_in_the_words_of_today() -> None:
     assert lost == {("#/properties/c", "contentEncoding")}
 
 
-def test_both_kinds_of_dependencies_are_put_together() -> None:
+def test_dependencies_keywords_are_merged() -> None:
     told, _ = fitted({
         "dependencies": {"a": ["b"], "b": {"required": ["c"]}},
         "dependentRequired": {"a": ["c"]},
@@ -153,7 +153,7 @@ def test_both_kinds_of_dependencies_are_put_together() -> None:
     assert told["dependentSchemas"] == {"b": {"allOf": [{"required": ["d"]}, {"required": ["c"]}]}}
 
 
-def test_keywords_that_are_refused_are_left_out() -> None:
+def test_unsupported_keywords_are_removed() -> None:
     dialect = Dialect(references=True, refused=frozenset({"default", "pattern"}))
     schema: JsonObject = {
         "type": "object",
@@ -163,7 +163,7 @@ def test_keywords_that_are_refused_are_left_out() -> None:
     assert (told["properties"], lost) == ({"a": {"type": "string"}}, {("#/properties/a", "pattern")})
 
 
-def test_a_property_whose_name_is_refused_is_left_out() -> None:
+def test_property_with_unsupported_name_is_removed() -> None:
     told, lost = fitted({"properties": {"a b": {"type": "string"}, "c": {}}})
     assert (told, lost) == ({"type": "object", "properties": {"c": {}}}, {("#/properties", "a b")})
 
@@ -172,7 +172,7 @@ def test_a_property_whose_name_is_refused_is_left_out() -> None:
 
 
 @pytest.mark.requirement("F2")
-def test_all_that_must_hold_of_arguments_is_put_together() -> None:
+def test_allof_of_arguments_is_merged() -> None:
     told, lost = fitted({
         "description": "Mine.",
         "properties": {"a": {"type": "string"}, "b": {"type": "string"}},
@@ -202,7 +202,7 @@ def test_all_that_must_hold_of_arguments_is_put_together() -> None:
     }
 
 
-def test_closed_objects_close_each_other() -> None:
+def test_closed_objects_intersect() -> None:
     told, lost = fitted({
         "properties": {"a": {"type": "string"}},
         "additionalProperties": {"type": "number"},
@@ -230,7 +230,7 @@ def test_closed_objects_close_each_other() -> None:
         ({}, False),
     ],
 )
-def test_what_cannot_be_put_together_is_lost(one: JsonObject, other: Any) -> None:
+def test_unmergeable_keywords_are_reported_as_lost(one: JsonObject, other: Any) -> None:
     told, lost = fitted({**one, "allOf": [other]})
     assert told == {"type": "object", **one}
     assert lost == {("#", "allOf")}
@@ -251,7 +251,7 @@ def test_a_union_of_arguments_becomes_one_object() -> None:
     assert lost == {("#", "anyOf"), ("#", "unevaluatedProperties")}
 
 
-def test_a_choice_of_what_is_required_is_lost() -> None:
+def test_alternative_required_lists_are_lost() -> None:
     told, lost = fitted({
         "properties": {"a": {}, "b": {}},
         "additionalProperties": False,
@@ -261,13 +261,13 @@ def test_a_choice_of_what_is_required_is_lost() -> None:
     assert lost == {("#", "anyOf")}
 
 
-def test_what_may_not_stand_at_the_root_is_lost() -> None:
+def test_unsupported_root_keywords_are_lost() -> None:
     told, lost = fitted({"not": {"required": ["a"]}, "enum": [{}], "const": {}})
     assert (told, lost) == ({"type": "object"}, {("#", "not"), ("#", "enum"), ("#", "const")})
     assert fitted({"not": False}) == ({"type": "object"}, set())
 
 
-def test_a_root_may_be_a_union_where_the_provider_takes_one() -> None:
+def test_root_union_is_kept_if_supported() -> None:
     schema: JsonObject = {"type": "object", "anyOf": [{"required": ["a"]}, {"required": ["b"]}]}
     assert fitted(schema, Dialect(references=True)) == (schema, set())
     told, lost = fitted(schema, Dialect(const=False))

@@ -28,7 +28,7 @@ def places(schema: Any) -> int:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("dialect", DIALECTS.values(), ids=DIALECTS)
-def test_references_that_multiply_are_cut(dialect: Dialect) -> None:
+def test_exponential_references_are_truncated(dialect: Dialect) -> None:
     schema = acquainted(8)
     fitted = fit(schema, dialect)
     assert places(fitted.schema) <= MOST_NODES
@@ -37,7 +37,7 @@ def test_references_that_multiply_are_cut(dialect: Dialect) -> None:
     assert len(fitted.losses) <= 200
 
 
-def test_a_long_way_through_references_is_cut() -> None:
+def test_long_reference_chains_are_truncated() -> None:
     definitions: JsonObject = {
         f"d{each}": {"type": "object", "properties": {"in": {"$ref": f"#/$defs/d{each + 1}"}}}
         for each in range(300)
@@ -51,7 +51,7 @@ def test_a_long_way_through_references_is_cut() -> None:
         assert places(fit(schema, dialect).schema) < 301
 
 
-def test_unions_that_are_multiplied_are_given_up() -> None:
+def test_product_of_unions_is_bounded() -> None:
     kinds = [
         {"anyOf": [{"type": "object", "required": [f"{group}{each}"]} for each in range(8)]}
         for group in "abc"
@@ -62,7 +62,7 @@ def test_unions_that_are_multiplied_are_given_up() -> None:
     assert len(fitted.schema["properties"]["x"]["anyOf"]) == 64
 
 
-def test_many_alternatives_are_not_compared_for_ever() -> None:
+def test_comparing_alternatives_is_bounded() -> None:
     kinds = [{"type": "object", "required": [f"k{each}"]} for each in range(80)]
     fitted = fit(check({"properties": {"x": {"oneOf": kinds}}}).schema, GEMINI)
     assert ("#/properties/x", "oneOf") in {(loss.path, loss.keyword) for loss in fitted.losses}
@@ -84,7 +84,7 @@ def doubling(depth: int) -> JsonObject:
 
 
 @pytest.mark.parametrize("dialect", DIALECTS.values(), ids=DIALECTS)
-def test_what_is_too_much_work_is_said_in_outline(dialect: Dialect) -> None:
+def test_too_costly_schema_becomes_an_outline(dialect: Dialect) -> None:
     schema = doubling(10)
     fitted = fit(schema, dialect)
     assert fitted.schema["properties"]["when"] == {"type": "string", "description": "A day."}
@@ -95,7 +95,7 @@ def test_what_is_too_much_work_is_said_in_outline(dialect: Dialect) -> None:
     assert all(stands(schema, loss.path, loss.keyword) for loss in fitted.losses)
 
 
-def test_what_stands_in_many_places_is_not_written_out_for_megabytes() -> None:
+def test_inlined_size_is_bounded() -> None:
     members = {f"p{each}": {"$ref": "#/$defs/long"} for each in range(900)}
     long = {
         "type": "string",
@@ -109,7 +109,7 @@ def test_what_stands_in_many_places_is_not_written_out_for_megabytes() -> None:
         assert bool(fitted.losses) or dialect.references
 
 
-def test_what_is_fitted_can_always_be_written() -> None:
+def test_fitted_schema_is_always_serializable() -> None:
     wide = {"properties": {"x": {"type": "integer", "exclusiveMinimum": 1e300, "maximum": 1.5e308}}}
     listed = {"properties": {"x": {"enum": [1e308, 1, 2]}, "y": {"type": "integer", "minimum": -1e30}}}
     deep = {"allOf": [{"properties": {"same": {"minLength": each}}} for each in range(400)]}
@@ -118,7 +118,7 @@ def test_what_is_fitted_can_always_be_written() -> None:
             assert orjson.dumps(fit(check(schema).schema, dialect).schema)
 
 
-def test_a_large_schema_that_is_plain_is_fitted_whole() -> None:
+def test_large_plain_schema_is_fitted_whole() -> None:
     members = {f"p{each}": {"type": "string"} for each in range(1_000)}
     schema = check({"properties": members, "required": [*members], "additionalProperties": False}).schema
     assert fit(schema, OPENAI_STRICT).losses == ()

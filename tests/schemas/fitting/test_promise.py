@@ -54,7 +54,7 @@ def keeps_its_promise(schema: JsonObject, dialect: Dialect, samples: list[Any]) 
 @pytest.mark.parametrize("dialect", [GEMINI, ANTHROPIC], ids=["gemini", "anthropic"])
 @settings(max_examples=25)
 @given(schema=schemas() | mild(), samples=values)
-def test_without_losses_the_same_values_are_accepted(
+def test_lossless_fit_accepts_the_same_values(
     schema: JsonObject, samples: list[Any], dialect: Dialect
 ) -> None:
     keeps_its_promise(schema, dialect, samples)
@@ -66,7 +66,7 @@ def test_without_losses_the_same_values_are_accepted(
 @pytest.mark.parametrize("dialect", [*LOOSE.values(), PLACED], ids=[*LOOSE, "placed"])
 @settings(max_examples=200)
 @given(schema=schemas() | mild(), samples=values)
-def test_without_losses_the_same_values_are_accepted_by_all(
+def test_lossless_fit_is_equivalent_for_every_dialect(
     schema: JsonObject, samples: list[Any], dialect: Dialect
 ) -> None:
     keeps_its_promise(schema, dialect, samples)
@@ -76,9 +76,7 @@ def test_without_losses_the_same_values_are_accepted_by_all(
 @pytest.mark.slow
 @settings(max_examples=150)
 @given(schema=schemas(), samples=values)
-def test_what_was_accepted_still_is_where_no_union_had_to_be_folded(
-    schema: JsonObject, samples: list[Any]
-) -> None:
+def test_fit_accepts_at_least_the_original_values(schema: JsonObject, samples: list[Any]) -> None:
     given = let_in(schema)
     fitted = fit(given, Dialect(keywords=GEMINI.keywords, type_lists=False, nullable=True))
     before, after = compile_schema(given), compile_schema(check(meant(fitted.schema, GEMINI)).schema)
@@ -90,7 +88,7 @@ def test_what_was_accepted_still_is_where_no_union_had_to_be_folded(
 @pytest.mark.slow
 @settings(max_examples=150)
 @given(schema=schemas())
-def test_strict_schemas_are_fitted_too_and_name_what_is_lost(schema: JsonObject) -> None:
+def test_strict_schemas_report_losses(schema: JsonObject) -> None:
     given = let_in(schema)
     assert all(stands(given, loss.path, loss.keyword) for loss in fit(given, OPENAI_STRICT).losses)
 
@@ -98,7 +96,7 @@ def test_strict_schemas_are_fitted_too_and_name_what_is_lost(schema: JsonObject)
 @pytest.mark.requirement("F2")
 @settings(max_examples=25)
 @given(schema=allowed(bounds=True))
-def test_what_a_provider_understands_comes_back_as_it_was(schema: JsonObject) -> None:
+def test_supported_schema_is_unchanged(schema: JsonObject) -> None:
     for dialect in (GEMINI, DEEPGRAM, ANTHROPIC):
         fitted = fit(schema, dialect)
         assert (fitted.schema, fitted.losses) == (schema, ())
@@ -106,7 +104,7 @@ def test_what_a_provider_understands_comes_back_as_it_was(schema: JsonObject) ->
 
 @settings(max_examples=25)
 @given(schema=allowed(bounds=False))
-def test_what_everybody_understands_comes_back_as_it_was(schema: JsonObject) -> None:
+def test_common_schema_is_unchanged_for_every_dialect(schema: JsonObject) -> None:
     for dialect in (OPENAI, ELEVENLABS, Dialect()):
         fitted = fit(schema, dialect)
         assert (fitted.schema, fitted.losses) == (schema, ())
@@ -114,7 +112,7 @@ def test_what_everybody_understands_comes_back_as_it_was(schema: JsonObject) -> 
 
 @settings(max_examples=25)
 @given(schema=schemas())
-def test_a_schema_is_not_changed_by_being_fitted(schema: JsonObject) -> None:
+def test_fit_does_not_mutate_its_input(schema: JsonObject) -> None:
     given = let_in(schema)
     before = check(given).schema
     for dialect in DIALECTS.values():

@@ -8,7 +8,7 @@ def tool(fingerprint: str) -> Tool:
     return Tool(name="far:look", source="far", input_schema={"title": fingerprint}, fingerprint=fingerprint)
 
 
-def test_it_is_made_once_until_there_is_no_room() -> None:
+def test_schema_cache_is_bounded() -> None:
     made: list[str] = []
 
     def make(schema: JsonObject) -> str | None:
@@ -22,7 +22,7 @@ def test_it_is_made_once_until_there_is_no_room() -> None:
     assert made == ["a", "b", "c", "b"]
 
 
-def test_a_tool_of_no_catalog_is_not_remembered() -> None:
+def test_tools_outside_a_catalog_are_not_cached() -> None:
     made: list[JsonObject] = []
     once = SchemaCache(made.append)
     once.of(tool(""))

@@ -25,7 +25,7 @@ def closed(**properties: Any) -> JsonObject:
 
 @pytest.mark.requirement("F2")
 @pytest.mark.parametrize("schema", [closed(n=N), closed(all={"type": "array", "items": closed(n=N)})])
-def test_what_leaves_no_choice_is_said_strictly_and_is_the_same(schema: JsonObject) -> None:
+def test_exact_schemas_become_strict(schema: JsonObject) -> None:
     fitted = strictly(schema)
     assert fitted is not None
     assert (fitted.schema, fitted.losses) == (schema, ())
@@ -45,7 +45,7 @@ def test_what_leaves_no_choice_is_said_strictly_and_is_the_same(schema: JsonObje
         closed(n=closed()),
     ],
 )
-def test_what_may_be_left_out_or_added_is_not(schema: JsonObject) -> None:
+def test_optional_or_open_objects_are_not_strict(schema: JsonObject) -> None:
     assert strictly(schema) is None
     fitted, strict = strictest(schema)
     assert (strict, fitted.losses) == (False, ())
@@ -62,11 +62,11 @@ def test_what_may_be_left_out_or_added_is_not(schema: JsonObject) -> None:
         {"$ref": "#"},
     ],
 )
-def test_what_cannot_be_said_exactly_is_not_said_strictly(place: JsonObject) -> None:
+def test_lossy_schemas_are_not_strict(place: JsonObject) -> None:
     assert strictly(closed(it=place)) is None
 
 
-def test_what_is_too_much_for_a_strict_function() -> None:
+def test_strict_function_limits() -> None:
     def nested(levels: int) -> JsonObject:
         inner: JsonObject = {"type": "string"}
         for _ in range(levels):
