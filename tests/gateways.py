@@ -1,4 +1,4 @@
-"""A real house in this process, asked through its ASGI application without a socket, or over one."""
+"""In-process gateways for tests, called through their ASGI application or over a socket."""
 
 import json
 from collections.abc import AsyncGenerator, Mapping, Sequence
@@ -25,7 +25,7 @@ Message = dict[str, Any]
 
 @dataclass(frozen=True)
 class Reply:
-    """What came back."""
+    """The response to a request."""
 
     status: int
     headers: dict[str, str]
@@ -50,7 +50,7 @@ def scope(
     query: bytes = b"",
     client: str | None = "127.0.0.1",
 ) -> Message:
-    """What an ASGI server says of a request."""
+    """Return the ASGI scope of a request."""
     return {
         "type": "http",
         "http_version": "1.1",
@@ -67,16 +67,16 @@ def scope(
 
 
 class AsgiConnection:
-    """Sends one body in the pieces it is given, then stays or leaves; keeps what it is sent."""
+    """The receive and send of one ASGI request: sends the body in pieces, then waits or disconnects."""
 
     def __init__(self, *pieces: bytes, leaves: anyio.Event | None = None) -> None:
         self._pieces = list(pieces) or [b""]
         self._leaves = leaves or anyio.Event()
-        self.asked = 0
+        self.received = 0
         self.sent: list[Message] = []
 
     async def receive(self) -> Message:
-        self.asked += 1
+        self.received += 1
         if self._pieces:
             piece = self._pieces.pop(0)
             return {"type": "http.request", "body": piece, "more_body": bool(self._pieces)}
@@ -94,12 +94,12 @@ class AsgiConnection:
 
 
 class InProcessGateway:
-    """The application over a running house, and the usual ways to ask it."""
+    """A running gateway and its ASGI application, with shorthand for the usual requests."""
 
     def __init__(self, runtime: Runtime, server: GatewayApp) -> None:
         self.runtime, self.server = runtime, server
 
-    async def ask(
+    async def request(
         self,
         method: str,
         target: str,
@@ -110,7 +110,7 @@ class InProcessGateway:
         client: str | None = "127.0.0.1",
         leaves: bool = False,
     ) -> Reply:
-        """Send one request; a body that is not bytes goes as JSON. One who leaves hears what came by then."""
+        """Send one request; a body that is not bytes is sent as JSON. `leaves` disconnects after the body."""
         path, _, query = target.partition("?")
         given = {"host": HOST, **({} if key is None else {"authorization": f"Bearer {key}"})}
         raw = b"" if body is None else body if isinstance(body, bytes) else json.dumps(body).encode()
@@ -121,24 +121,24 @@ class InProcessGateway:
         gone = anyio.Event()
         if leaves:
             gone.set()
-        teller = AsgiConnection(raw, leaves=gone)
-        asked = scope(method, path, pairs, query=query.encode(), client=client)
-        await self.server(asked, teller.receive, teller.send)
-        return teller.reply()
+        connection = AsgiConnection(raw, leaves=gone)
+        request = scope(method, path, pairs, query=query.encode(), client=client)
+        await self.server(request, connection.receive, connection.send)
+        return connection.reply()
 
     async def call(self, name: str, arguments: Any = None, **more: Any) -> Reply:
         """Call a tool."""
         body = {"name": name, "arguments": arguments}
-        return await self.ask("POST", "/api/tools/execute", body=body, **more)
+        return await self.request("POST", "/api/tools/execute", body=body, **more)
 
     async def begin(self, user: str) -> None:
-        """Begin a session of a user, so that others may act for them."""
-        begun = await self.ask("PUT", f"/api/users/{user}/session", body={})
+        """Start a session of a user, so that others may act for them."""
+        begun = await self.request("PUT", f"/api/users/{user}/session", body={})
         assert begun.status == 200, begun.body
 
     async def key(self, name: str, **fields: Any) -> str:
-        """Make an API key; the answer is the key."""
-        made = await self.ask("POST", "/api/keys", body={"name": name, **fields})
+        """Create an API key and return it."""
+        made = await self.request("POST", "/api/keys", body={"name": name, **fields})
         assert made.status == 201, made.body
         return made.json["key"]
 
@@ -157,7 +157,7 @@ async def open_gateway(
     store: str = "sqlite://",
     slowing: bool = False,
 ) -> AsyncGenerator[InProcessGateway]:
-    """Open a house that keeps nothing, unless it is told where; wrong keys wait only if it is `slowing`."""
+    """Run a gateway, in memory unless `store` is given; failed logins are delayed only if `slowing`."""
     env = {"TOOLCRIB_ADMIN_KEY": ADMIN}
     document = replace(parse(config, "toolcrib.yaml", env), store=store)
     async with build(document, env=env, tools=tools, demo=demo) as runtime:
@@ -170,7 +170,7 @@ async def open_gateway(
 
 @asynccontextmanager
 async def listening(server: GatewayApp, *, drain_seconds: float = 30.0) -> AsyncGenerator[str]:
-    """Serve on a port of its own; the answer is the address."""
+    """Serve on a free port; yields the URL."""
     send, receive = anyio.create_memory_object_stream[str](1)
     with send, receive, listen("127.0.0.1", 0) as socket:
         tasks: TaskGroup

@@ -208,12 +208,14 @@ async def test_the_header_is_believed_where_the_operator_says_so_on_this_machine
 async def test_anonymous_callers_get_their_context_on_this_machine() -> None:
     config = "auth: {anonymous: {context: few}}\ncontexts: {few: {tools: ['tools:add']}}"
     async with open_gateway(config, tools=[who, add]) as gateway:
-        listed = (await gateway.ask("GET", "/api/tools", key=None)).json
+        listed = (await gateway.request("GET", "/api/tools", key=None)).json
         assert [tool["name"] for tool in listed["tools"]] == ["tools:add"]
         assert (await gateway.call("who", key=None)).code == "TOOL_NOT_FOUND"
-        assert (await gateway.ask("GET", "/api/tools?context=default", key=None)).code == "NOT_FOUND"
-        assert (await gateway.ask("GET", "/api/tools", key=None, client="10.0.0.1")).code == "UNAUTHENTICATED"
-        assert (await gateway.ask("GET", "/api/keys", key=None)).code == "SCOPE_DENIED"
+        assert (await gateway.request("GET", "/api/tools?context=default", key=None)).code == "NOT_FOUND"
+        assert (
+            await gateway.request("GET", "/api/tools", key=None, client="10.0.0.1")
+        ).code == "UNAUTHENTICATED"
+        assert (await gateway.request("GET", "/api/keys", key=None)).code == "SCOPE_DENIED"
 
 
 async def test_what_nobody_foresaw_is_told_to_the_log_alone(
@@ -227,12 +229,12 @@ async def test_what_nobody_foresaw_is_told_to_the_log_alone(
 
         monkeypatch.setattr(gateway.runtime.gateway, "kept", broken)
         with caplog.at_level(logging.ERROR, "toolcrib.server"):
-            reply = await gateway.ask("GET", "/api/tools")
+            reply = await gateway.request("GET", "/api/tools")
         assert (reply.status, reply.code) == (500, "EXECUTION_ERROR")
         assert b"shadow" not in reply.body
         assert b"ZeroDivision" not in reply.body
         assert "secret at /etc/shadow" in caplog.text
-        assert (await gateway.ask("GET", "/health")).status == 200
+        assert (await gateway.request("GET", "/health")).status == 200
 
 
 @pytest.mark.requirement("F4")
@@ -247,12 +249,12 @@ async def test_mcp_in_a_context(monkeypatch: pytest.MonkeyPatch) -> None:
 
         monkeypatch.setattr(gateway.server.mcp, "answer", answer)
         headers = {"x-agent-id": "pilot"}
-        assert (await gateway.ask("POST", "/mcp", body={}, headers=headers)).status == 200
-        assert (await gateway.ask("POST", "/contexts/few/mcp", body={}, headers=headers)).status == 200
-        assert (await gateway.ask("POST", "/mcp", body={}, key=few, headers=headers)).status == 200
+        assert (await gateway.request("POST", "/mcp", body={}, headers=headers)).status == 200
+        assert (await gateway.request("POST", "/contexts/few/mcp", body={}, headers=headers)).status == 200
+        assert (await gateway.request("POST", "/mcp", body={}, key=few, headers=headers)).status == 200
         assert seen == [("default", "pilot"), ("few", "pilot"), ("few", "pilot")]
         for context in ("nowhere", "default"):
-            reply = await gateway.ask("POST", f"/contexts/{context}/mcp", body={}, key=few)
+            reply = await gateway.request("POST", f"/contexts/{context}/mcp", body={}, key=few)
             assert (reply.status, reply.code) == (404, "NOT_FOUND")
 
 
@@ -331,5 +333,5 @@ async def test_a_key_that_ends_takes_its_open_streams_with_it() -> None:
         with anyio.fail_after(20):
             async with session.get(f"{url}/mcp", headers=headers) as stream:
                 assert stream.status == 200
-                assert (await gateway.ask("DELETE", "/api/keys/mine")).status == 200
+                assert (await gateway.request("DELETE", "/api/keys/mine")).status == 200
                 assert await stream.content.read() == b": listening\n\n"

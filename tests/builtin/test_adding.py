@@ -135,7 +135,7 @@ async def test_the_same_id_twice(gateway: InProcessGateway) -> None:
 async def test_each_tool_needs_its_permission(gateway: InProcessGateway) -> None:
     plain = await gateway.key("plain")
     watcher = await gateway.key("watcher", permissions=["crib:status"])
-    names = [each["name"] for each in (await gateway.ask("GET", "/api/tools", key=plain)).json["tools"]]
+    names = [each["name"] for each in (await gateway.request("GET", "/api/tools", key=plain)).json["tools"]]
     assert [name for name in names if name.startswith("crib:")] == ["crib:search_tools"]
     assert (await gateway.call("mcp_list_servers", key=plain)).code == "PERMISSION_DENIED"
     assert (await gateway.call("mcp_list_servers", key=watcher)).status == 200
@@ -144,7 +144,7 @@ async def test_each_tool_needs_its_permission(gateway: InProcessGateway) -> None
 
 
 async def test_no_tool_calls_another_by_name(gateway: InProcessGateway) -> None:
-    tools = (await gateway.ask("GET", "/api/tools")).json["tools"]
+    tools = (await gateway.request("GET", "/api/tools")).json["tools"]
     ours = [each for each in tools if each["source"] == "crib"]
     assert {each["name"] for each in ours} == {
         "crib:search_tools",

@@ -78,15 +78,15 @@ async def test_nobody_finds_what_they_may_not_use(gateway: InProcessGateway) -> 
 
 async def test_it_looks_in_the_context_it_is_called_in(gateway: InProcessGateway) -> None:
     body = {"name": "search_tools", "arguments": {"query": "stamp time"}, "context": "few"}
-    reply = await gateway.ask("POST", "/api/tools/execute", body=body)
+    reply = await gateway.request("POST", "/api/tools/execute", body=body)
     assert [each["name"] for each in reply.json["data"]["tools"]] == ["add_stamp"]
-    refused = await gateway.ask("POST", "/api/tools/execute", body={**body, "context": "plain"})
+    refused = await gateway.request("POST", "/api/tools/execute", body={**body, "context": "plain"})
     assert refused.code == "TOOL_NOT_FOUND", "a context that names its tools does not name this one"
 
 
 async def test_it_does_not_find_itself(gateway: InProcessGateway) -> None:
     assert "search_tools" not in await found(gateway, "search tools")
-    assert (await gateway.ask("GET", "/api/tools?q=search+tools")).json["tools"][0][
+    assert (await gateway.request("GET", "/api/tools?q=search+tools")).json["tools"][0][
         "name"
     ] == "crib:search_tools"
 

@@ -64,7 +64,7 @@ async def worn(url: str, *options: str, key: str = ADMIN) -> AsyncGenerator[Worn
 
 
 async def session_of(demo_gateway: DemoGateway) -> object:
-    return (await demo_gateway.gateway.ask("GET", "/api/users/demo")).json["session"]
+    return (await demo_gateway.gateway.request("GET", "/api/users/demo")).json["session"]
 
 
 @pytest.mark.slow
@@ -147,7 +147,7 @@ async def test_a_line_that_breaks_is_opened_again() -> None:
     async with open_demo_gateway(watched=False) as demo_gateway, worn(demo_gateway.url) as glasses:
         await glasses.printed("connection: open")
         # As if the gateway had been started again and had forgotten everything.
-        await demo_gateway.gateway.ask("DELETE", "/api/users/demo/session")
+        await demo_gateway.gateway.request("DELETE", "/api/users/demo/session")
         demo_gateway.gateway.server.drain()
         demo_gateway.gateway.server.draining = False
         await glasses.printed("connection: lost")
@@ -161,7 +161,7 @@ async def test_a_line_that_breaks_is_opened_again() -> None:
 async def test_what_is_not_heard_is_said_so() -> None:
     async with open_demo_gateway(watched=False) as demo_gateway, worn(demo_gateway.url) as glasses:
         await glasses.printed("connection: open")
-        await demo_gateway.gateway.ask("DELETE", "/api/users/demo/session")
+        await demo_gateway.gateway.request("DELETE", "/api/users/demo/session")
         await glasses.type("hello\n")
         await glasses.printed("connection: not heard, demo has no session")
         await glasses.end_input()
@@ -174,7 +174,7 @@ async def test_a_key_that_is_revoked_ends_them() -> None:
         key = await demo_gateway.gateway.key("glasses", permissions=["crib:users"])
         async with worn(demo_gateway.url, key=key) as glasses:
             await glasses.printed("connection: open")
-            assert (await demo_gateway.gateway.ask("DELETE", "/api/keys/glasses")).status == 200
+            assert (await demo_gateway.gateway.request("DELETE", "/api/keys/glasses")).status == 200
             assert await glasses.ended() == 1
 
 

@@ -86,7 +86,7 @@ async def test_the_glasses_are_drawn_and_keys_are_shown(last: bytes) -> None:
             await _tried(demo_gateway, seat)
             seat.press(last)
             assert await seat.ended() == 0
-        assert (await demo_gateway.gateway.ask("GET", "/api/users/demo")).json["session"] is None
+        assert (await demo_gateway.gateway.request("GET", "/api/users/demo")).json["session"] is None
 
 
 async def _tried(demo_gateway: DemoGateway, seat: Terminal) -> None:

@@ -29,7 +29,7 @@ class DemoGateway:
     async def wear(self, device: str) -> None:
         """Begin the user's session with a device."""
         path = f"/api/users/{DEMO_USER}/session"
-        assert (await self.gateway.ask("PUT", path, body={"device": device})).status == 200
+        assert (await self.gateway.request("PUT", path, body={"device": device})).status == 200
 
     async def call(self, name: str, **arguments: Any) -> Reply:
         """Call a tool of an app, by the last word of its package and its name."""
@@ -48,7 +48,7 @@ class DemoGateway:
 
     async def tools(self) -> list[str]:
         """Return the tools of apps that the user is offered."""
-        listed = (await self.gateway.ask("GET", "/api/tools", headers=ACTING)).json["tools"]
+        listed = (await self.gateway.request("GET", "/api/tools", headers=ACTING)).json["tools"]
         return [each["name"] for each in listed if each["name"].startswith("com.toolcrib.")]
 
     async def shown(self) -> dict[str, Any]:

@@ -53,7 +53,9 @@ class Caller:
         name = f"mcp_{self._server}_{tool}"
         sent = message("tools/call", name=name, arguments={"text": text}, _meta=CAN_BE_ASKED, **params)
         headers = modern_headers("tools/call", name)
-        return (await self._client.ask("POST", self._path, key=self._key, body=sent, headers=headers)).json
+        return (
+            await self._client.request("POST", self._path, key=self._key, body=sent, headers=headers)
+        ).json
 
     async def asked(self, text: str) -> tuple[str, str]:
         """Call, and be asked; the answer is the question's name, and the state to bring back."""

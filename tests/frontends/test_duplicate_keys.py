@@ -33,7 +33,7 @@ __all__ = ["command"]
 @pytest.mark.check(15)
 async def test_rest_refuses_a_repeated_key(method: str, target: str, body: str, path: str) -> None:
     async with open_gateway(tools=[add]) as gateway:
-        reply = await gateway.ask(method, target, body=body.encode())
+        reply = await gateway.request(method, target, body=body.encode())
         assert (reply.status, reply.code) == (400, "INVALID_REQUEST")
         assert reply.json["error"]["path"] == path
 
@@ -42,7 +42,7 @@ async def test_rest_refuses_a_repeated_key(method: str, target: str, body: str, 
 async def test_rest_keeps_repeated_keys_within_arguments() -> None:
     async with open_gateway(tools=[add]) as gateway:
         body = b'{"name":"add","arguments":{"a":1,"a":5,"b":2}}'
-        reply = await gateway.ask("POST", "/api/tools/execute", body=body)
+        reply = await gateway.request("POST", "/api/tools/execute", body=body)
         assert reply.json["data"] == {"total": 7}
 
 
@@ -59,7 +59,7 @@ REPEATED = [
 
 async def post(gateway: InProcessGateway, body: str) -> Any:
     sent = body.replace("%s", META).encode()
-    return await gateway.ask("POST", "/mcp", body=sent, headers=modern_headers("tools/call", "add"))
+    return await gateway.request("POST", "/mcp", body=sent, headers=modern_headers("tools/call", "add"))
 
 
 @pytest.mark.check(15)

@@ -57,7 +57,7 @@ def result(answer: bytes) -> tuple[int, object]:
 
 
 async def dropped(server: Place) -> int:
-    metrics = (await server[0].ask("GET", "/metrics")).body.decode()
+    metrics = (await server[0].request("GET", "/metrics")).body.decode()
     return int(float(metrics.partition("\n" + METRIC)[2].split("\n", 1)[0]))
 
 

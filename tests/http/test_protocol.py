@@ -254,5 +254,5 @@ async def test_a_client_that_leaves_takes_its_call_with_it(accept: str) -> None:
                 await waiting.started.wait()
         with anyio.fail_after(10):
             await waiting.cancelled.wait()
-        calls = (await gateway.ask("GET", "/api/calls")).json["calls"]
+        calls = (await gateway.request("GET", "/api/calls")).json["calls"]
         assert [each["code"] for each in calls] == ["CANCELLED"]

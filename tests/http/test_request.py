@@ -40,7 +40,7 @@ async def test_a_body_is_read_no_further_than_its_limit() -> None:
     sender = AsgiConnection(*[b"abcd"] * 100)
     with pytest.raises(Refused):
         await request(sender=sender).body(6)
-    assert sender.asked == 2
+    assert sender.received == 2
 
 
 @pytest.mark.parametrize("length", ["7", f"{'0' * 5_000}7", "9" * 5_000])
@@ -48,7 +48,7 @@ async def test_a_body_that_says_it_is_too_large_is_not_read(length: str) -> None
     sender = AsgiConnection(b"abcdefg")
     with pytest.raises(Refused):
         await request(headers={"content-length": length}, sender=sender).body(6)
-    assert sender.asked == 0
+    assert sender.received == 0
 
 
 async def test_zeros_before_a_length_change_nothing() -> None:

@@ -163,19 +163,19 @@ async def test_locked_store_answers_mcp_within_its_own_limit(path: Path) -> None
 async def test_locked_store_bounds_operators_and_readiness(path: Path) -> None:
     async with locked(path) as (gateway, lock_holder):
         began = anyio.current_time()
-        reply = await gateway.ask("POST", "/api/keys", body={"name": "new"})
+        reply = await gateway.request("POST", "/api/keys", body={"name": "new"})
         print(f"creating a key: {anyio.current_time() - began:.2f} s")
         assert anyio.current_time() - began < 10.0
         assert (reply.status, reply.json["error"]["code"]) == (503, "SOURCE_DOWN")
         assert "retry-after" in reply.headers
-        ready = await gateway.ask("GET", "/ready", key=None)
+        ready = await gateway.request("GET", "/ready", key=None)
         assert (ready.status, "locked" in ready.json["error"]["message"]) == (503, True)
-        assert (await gateway.ask("GET", "/health", key=None)).status == 200
-        assert (await gateway.ask("GET", "/api/keys")).status == 200
+        assert (await gateway.request("GET", "/health", key=None)).status == 200
+        assert (await gateway.request("GET", "/api/keys")).status == 200
         lock_holder.release()
         await until(lambda: not gateway.runtime.console.store.refused)
-        assert (await gateway.ask("GET", "/ready", key=None)).status == 200
-        assert (await gateway.ask("POST", "/api/keys", body={"name": "new"})).status == 201
+        assert (await gateway.request("GET", "/ready", key=None)).status == 200
+        assert (await gateway.request("POST", "/api/keys", body={"name": "new"})).status == 201
 
 
 @pytest.mark.check(28)
@@ -273,7 +273,7 @@ async def test_silent_postgres_answers_within_the_deadline(fresh_database: str) 
         print(f"{AT_ONCE} calls to a silent Postgres, deadline of 3 s: {took:.2f} s")
         assert took < DEADLINE_SECONDS
         assert codes == ["OVERLOADED"] * AT_ONCE
-        assert (await gateway.ask("GET", "/ready", key=None)).status == 503
+        assert (await gateway.request("GET", "/ready", key=None)).status == 503
 
 
 @pytest.mark.check(27)
@@ -281,7 +281,7 @@ async def test_ready_says_when_postgres_is_read_only(fresh_database: str, postgr
     name = urlsplit(fresh_database).path[1:]
     async with open_gateway(tools=TOOLS, store=fresh_database) as gateway:
         store = gateway.runtime.console.store
-        assert (await gateway.ask("GET", "/ready", key=None)).status == 200
+        assert (await gateway.request("GET", "/ready", key=None)).status == 200
         for mode in ("on", "off"):
             await postgres.execute(f'ALTER DATABASE "{name}" SET default_transaction_read_only = {mode}')
             # Sessions that exist keep what they began with.
@@ -292,7 +292,7 @@ async def test_ready_says_when_postgres_is_read_only(fresh_database: str, postgr
             )
             await until(lambda: bool(store.refused) is (mode == "on"))  # noqa: B023 - waited for at once
             expected = 503 if mode == "on" else 200
-            assert (await gateway.ask("GET", "/ready", key=None)).status == expected
+            assert (await gateway.request("GET", "/ready", key=None)).status == expected
 
 
 @pytest.mark.requirement("I1")

@@ -107,18 +107,18 @@ class Callers:
             ("PUT", f"/api/users/ann/apps/{package}", None),
             ("PUT", "/api/users/ann/session", {"device": "Even Realities G1"}),
         ):
-            made = await self.gateway.ask(method, target, body=body)
+            made = await self.gateway.request(method, target, body=body)
             assert made.status in (200, 201), made.body
         return await self.gateway.call(f"{package}:note", {"text": "x"}, headers={"x-user-id": "ann"})
 
     async def drop(self, package: str = "com.example.notes", server: str = "web") -> None:
         """Remove what was registered."""
-        await self.gateway.ask("DELETE", f"/api/apps/{package}")
+        await self.gateway.request("DELETE", f"/api/apps/{package}")
         if server in self.gateway.runtime.console.servers.config.servers():
             await self.gateway.runtime.console.servers.remove(server)
 
     async def _ask(self, who: str, method: str, target: str, body: Any) -> Reply:
-        return await self.gateway.ask(method, target, key=None, body=body, headers=self.headers[who])
+        return await self.gateway.request(method, target, key=None, body=body, headers=self.headers[who])
 
 
 @asynccontextmanager
@@ -143,7 +143,7 @@ async def _with_keys(gateway: InProcessGateway) -> Callers:
 
 
 async def _key(gateway: InProcessGateway, name: str, rights: Mapping[str, Any]) -> str:
-    made = await gateway.ask("POST", "/api/keys", body={"name": name, **rights})
+    made = await gateway.request("POST", "/api/keys", body={"name": name, **rights})
     if made.code == "ALREADY_EXISTS":
-        made = await gateway.ask("POST", f"/api/keys/{name}/rotate")
+        made = await gateway.request("POST", f"/api/keys/{name}/rotate")
     return made.json["key"]

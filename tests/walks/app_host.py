@@ -29,7 +29,7 @@ class AppHost:
 
     async def made(self, method: str, target: str, body: Any = None, **more: Any) -> Any:
         """Ask for something that must work."""
-        reply = await self.gateway.ask(method, target, body=body, **more)
+        reply = await self.gateway.request(method, target, body=body, **more)
         assert reply.status in (200, 201), (reply.status, reply.body)
         return reply.json
 
@@ -69,7 +69,7 @@ class AppHost:
 
     async def names(self, user: str = "ann") -> set[str]:
         """Return the names of the tools of apps a user may use."""
-        reply = await self.gateway.ask("GET", "/api/tools", headers={"x-user-id": user})
+        reply = await self.gateway.request("GET", "/api/tools", headers={"x-user-id": user})
         assert reply.status == 200, reply.body
         return {tool["name"] for tool in reply.json["tools"] if "." in tool["name"]}
 

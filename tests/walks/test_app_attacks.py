@@ -69,11 +69,13 @@ async def test_an_app_stays_its_developers_whoever_comes_after_them() -> None:
             ("POST", f"{place}/tools", {"tools": [TOOL]}),
             ("POST", "/api/keys/first/rotate", None),
         ):
-            assert (await gateway.ask(method, target, key=second, body=body)).code == "SCOPE_DENIED", target
-        await gateway.ask("DELETE", "/api/keys/first")
+            assert (await gateway.request(method, target, key=second, body=body)).code == "SCOPE_DENIED", (
+                target
+            )
+        await gateway.request("DELETE", "/api/keys/first")
         again = {"name": "first", "permissions": ["crib:apps"]}
         for key in (ADMIN, second):
-            assert (await gateway.ask("POST", "/api/keys", body=again, key=key)).code == "ALREADY_EXISTS"
+            assert (await gateway.request("POST", "/api/keys", body=again, key=key)).code == "ALREADY_EXISTS"
         assert (await host.made("GET", place))["owner"] == "first"
 
 
@@ -87,7 +89,7 @@ async def test_names_that_look_alike_are_other_people() -> None:
             assert begun["userId"] == user
         for user, key in keys.items():
             for other in LOOK_ALIKES:
-                reply = await host.gateway.ask("GET", f"/api/users/{quote(other, safe='')}", key=key)
+                reply = await host.gateway.request("GET", f"/api/users/{quote(other, safe='')}", key=key)
                 assert (reply.status, user) == ((200, other) if user == other else (403, user))
 
 
@@ -173,7 +175,7 @@ async def test_what_an_app_answered_one_user_is_told_to_no_other() -> None:
 
 
 async def _key_of(gateway: InProcessGateway, user: str) -> str:
-    made = await gateway.ask("POST", f"/api/keys/of-{user}/rotate")
+    made = await gateway.request("POST", f"/api/keys/of-{user}/rotate")
     return made.json["key"] if made.status == 200 else await gateway.key(f"of-{user}", user=user)
 
 
@@ -194,11 +196,14 @@ async def test_neither_the_key_of_an_app_nor_its_hash_nor_a_signature_is_seen_an
             *("/api/status", "/api/calls", "/api/usage", "/api/keys", "/metrics", "/openapi.json"),
             f"/api/explain?name={MINE}:note&user=ann",
         )
-        replies = [await host.call(f"{MINE}:note"), *[await host.gateway.ask("GET", each) for each in asked]]
+        replies = [
+            await host.call(f"{MINE}:note"),
+            *[await host.gateway.request("GET", each) for each in asked],
+        ]
         told = [reply.body.decode() for reply in replies]
         wrong = {"authorization": f"Bearer {OTHERS}:{fake_app.key}"}
         told.append(
-            str(await host.gateway.ask("GET", "/api/sdk/simple-storage/ann", key=None, headers=wrong))
+            str(await host.gateway.request("GET", "/api/sdk/simple-storage/ann", key=None, headers=wrong))
         )
         told.append(repr(host.gateway.runtime.console.apps.find(MINE)))
         mac = fake_app.headers[-1]["X-Toolcrib-Signature"].rpartition(".")[2]

@@ -97,15 +97,15 @@ async def test_a_tool_of_an_app_that_is_not_installed_is_not_there() -> None:
 async def test_who_acts_for_a_user_needs_that_users_session() -> None:
     async with host_with_apps(PACKAGE) as (host, _):
         user = {"x-user-id": "carol"}
-        listed = await host.gateway.ask("GET", "/api/tools", headers=user)
+        listed = await host.gateway.request("GET", "/api/tools", headers=user)
         called = await host.call(NOTE, user="carol")
         assert (listed.status, listed.code) == (called.status, called.code) == (401, "NO_SESSION")
         assert called.json["agentHints"]
         await host.session("carol")
-        assert (await host.gateway.ask("GET", "/api/tools", headers=user)).status == 200
+        assert (await host.gateway.request("GET", "/api/tools", headers=user)).status == 200
         await host.made("DELETE", "/api/users/carol/session")
-        assert (await host.gateway.ask("GET", "/api/tools", headers=user)).code == "NO_SESSION"
-        assert (await host.gateway.ask("GET", "/api/tools", key=None)).code == "UNAUTHENTICATED"
+        assert (await host.gateway.request("GET", "/api/tools", headers=user)).code == "NO_SESSION"
+        assert (await host.gateway.request("GET", "/api/tools", key=None)).code == "UNAUTHENTICATED"
 
 
 @pytest.mark.requirement("D2", "D13")
@@ -140,7 +140,7 @@ async def test_the_device_decides_list_and_call() -> None:
         assert await host.names() == {NOTE}
         assert (await host.call(NOTE)).status == 200
         await host.session(device=None)
-        reply = await host.gateway.ask("GET", "/api/tools", headers={"x-user-id": "ann"})
+        reply = await host.gateway.request("GET", "/api/tools", headers={"x-user-id": "ann"})
         assert reply.json["warnings"], "nobody could look"
         assert NOTE in {tool["name"] for tool in reply.json["tools"]}
         await host.session(device="A model nobody knows")
@@ -234,12 +234,12 @@ async def test_phrases_are_in_the_users_language_and_the_definition_is_unchanged
         await host.install("ann", PACKAGE)
         for language, phrase in (("de-AT", "notiere"), ("fr", "note that")):
             await host.session(language=language)
-            reply = await host.gateway.ask("GET", "/api/tools", headers={"x-user-id": "ann"})
+            reply = await host.gateway.request("GET", "/api/tools", headers={"x-user-id": "ann"})
             tool = next(each for each in reply.json["tools"] if each["name"] == NOTE)
             assert tool["activationPhrases"] == [phrase]
             assert tool["mentraExtensions"] == said
             assert tool["category"] == "mutation", "its own category is kept apart"
-        found = await host.gateway.ask("GET", "/api/tools?q=notiere", headers={"x-user-id": "ann"})
+        found = await host.gateway.request("GET", "/api/tools?q=notiere", headers={"x-user-id": "ann"})
         assert [each["name"] for each in found.json["tools"]] == [NOTE]
 
 

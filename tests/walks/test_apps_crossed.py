@@ -80,7 +80,7 @@ async def test_what_happens_while_an_app_starts_ends_or_outlives_the_start(chang
 
         async def changed() -> Reply:
             await until(lambda: gate.reached > 0)
-            reply = await host.gateway.ask(method, target, body=body)
+            reply = await host.gateway.request(method, target, body=body)
             gate.go()
             return reply
 
@@ -109,7 +109,7 @@ async def test_what_happens_while_an_app_works_does_not_spoil_the_work(change: s
 
         async def changed() -> Reply:
             await until(lambda: gate.reached == 5)
-            reply = await host.gateway.ask(method, target, body=body)
+            reply = await host.gateway.request(method, target, body=body)
             gate.go()
             return reply
 
@@ -139,7 +139,7 @@ async def test_stops_and_calls_that_cross_give_an_answer_or_a_reason_to_try_agai
             for _ in range(4):
                 tasks.start_soon(again, 25, lambda: host.call(NOTE))
             stop = f"{USER}/apps/{PACKAGE}/stop"
-            tasks.start_soon(again, 25, lambda: host.gateway.ask("POST", stop))
+            tasks.start_soon(again, 25, lambda: host.gateway.request("POST", stop))
         refused = [reply.json["error"] for reply in replies if reply.status != 200]
         assert {(error["code"], error["retryable"]) for error in refused} <= {("APP_NOT_AVAILABLE", True)}
         assert (await host.call(NOTE)).status == 200
@@ -160,7 +160,7 @@ async def test_of_two_apps_that_want_the_foreground_at_once_one_has_it() -> None
             await fake_app.sockets[-1].send_json(asked)
         await until(lambda: len(sessions.states("ann")) == 1 and len(fronts()) == 1)
         starts = [f"{USER}/apps/{each}/start" for each in (PACKAGE, OTHER)]
-        await _all(*[lambda start=start: host.gateway.ask("POST", start) for start in starts])
+        await _all(*[lambda start=start: host.gateway.request("POST", start) for start in starts])
         assert len(fronts()) == 1
 
 
@@ -168,7 +168,7 @@ async def test_of_two_apps_that_want_the_foreground_at_once_one_has_it() -> None
 async def test_sessions_begun_at_once_are_one() -> None:
     async with app_host() as host:
         begin = f"{USER}/session"
-        replies = await _all(*[lambda: host.gateway.ask("PUT", begin, body=LIVE)] * 10)
+        replies = await _all(*[lambda: host.gateway.request("PUT", begin, body=LIVE)] * 10)
         ids = {reply.json["sessionId"] for reply in replies}
         assert ids == {(await host.made("GET", begin))["sessionId"]}
 

@@ -199,9 +199,11 @@ async def test_what_is_wrong_with_the_request_itself() -> None:
         _is_shaped(missing, "INVALID_ARGUMENTS")
         _is_shaped(await host.gateway.call(name, {"text": 5}, headers=ann), "INVALID_ARGUMENTS")
         body: dict[str, Any] = {"name": name, "arguments": {}, "strange": 1}
-        strange = await host.gateway.ask("POST", "/api/tools/execute", body=body, headers=ann)
+        strange = await host.gateway.request("POST", "/api/tools/execute", body=body, headers=ann)
         _is_shaped(strange, "INVALID_REQUEST")
-        nameless = await host.gateway.ask("POST", "/api/tools/execute", body={"arguments": {}}, headers=ann)
+        nameless = await host.gateway.request(
+            "POST", "/api/tools/execute", body={"arguments": {}}, headers=ann
+        )
         _is_shaped(nameless, "INVALID_REQUEST")
         assert not good.webhooks, "nothing of this starts an app"
 
@@ -276,4 +278,4 @@ async def _put(host: AppHost, url: str) -> str | None:
         "appType": "background",
         "hardwareRequirements": [],
     }
-    return (await host.gateway.ask("PUT", "/api/apps/com.example.notes", body=body)).code
+    return (await host.gateway.request("PUT", "/api/apps/com.example.notes", body=body)).code

@@ -20,7 +20,7 @@ async def _hear(host: AppHost, hers: list[ListListener], names: set[str]) -> Non
         assert await ear.names() == names, ear.era
         assert not ear.told, (ear.era, "it is told once")
     user = {"x-user-id": "ann"}
-    reply = await host.gateway.ask("GET", "/api/tools?style=safe", headers=user)
+    reply = await host.gateway.request("GET", "/api/tools?style=safe", headers=user)
     listed: list[Any] = reply.json["tools"] if reply.status == 200 else []
     assert {tool["name"] for tool in listed if tool["name"].startswith("com_")} == names
 

@@ -25,16 +25,16 @@ async def call_in_every_form(gateway: InProcessGateway, name: str, **headers: st
     """Call by REST with an object and with a text, and by MCP."""
     for arguments in (REPEATED, json.dumps(REPEATED)):
         body = f'{{"name": "{name}", "arguments": {arguments}}}'.encode()
-        reply = await gateway.ask("POST", "/api/tools/execute", body=body, headers=headers)
+        reply = await gateway.request("POST", "/api/tools/execute", body=body, headers=headers)
         assert reply.status == 200, reply.body
     asked = {"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {"_meta": ENVELOPE}}
     told = {**modern_headers("tools/list"), **headers}
-    listed = (await gateway.ask("POST", "/mcp", body=asked, headers=told)).json["result"]["tools"]
+    listed = (await gateway.request("POST", "/mcp", body=asked, headers=told)).json["result"]["tools"]
     (safe,) = [each["name"] for each in listed if each["name"].endswith(name.rpartition(":")[2])]
     params = f'{{"name":"{safe}","arguments":{REPEATED},"_meta":{json.dumps(ENVELOPE)}}}'
     sent = f'{{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{params}}}'.encode()
     told = {**modern_headers("tools/call", safe), **headers}
-    reply = await gateway.ask("POST", "/mcp", body=sent, headers=told)
+    reply = await gateway.request("POST", "/mcp", body=sent, headers=told)
     assert not reply.json["result"].get("isError"), reply.body
 
 

@@ -119,7 +119,7 @@ async def test_invalid_requests_are_recorded_with_their_code(role_keys: RoleKeys
         if route.action is None or probe.body is None:
             continue
         count = len(await records(role_keys.gateway))
-        reply = await role_keys.gateway.ask(method, probe.target or path, body=b"{")
+        reply = await role_keys.gateway.request(method, probe.target or path, body=b"{")
         (record,) = await made(role_keys.gateway, count)
         assert (record["action"], record["outcome"]) == (route.action, reply.code)
         assert reply.code == "INVALID_REQUEST"
@@ -137,10 +137,10 @@ async def test_record_says_who_from_where_before_and_after(gateway: InProcessGat
     key = await gateway.key("ops", permissions=["crib:keys", "cards:read"], actAs=True)
     body = {"name": "ci", "permissions": ["cards:read"]}
     await gateway.begin("ann")
-    await gateway.ask(
+    await gateway.request(
         "POST", "/api/keys", key=key, body=body, headers={"x-user-id": "ann"}, client="192.0.2.5"
     )
-    await gateway.ask("DELETE", "/api/keys/ci", key=key, client="192.0.2.5")
+    await gateway.request("DELETE", "/api/keys/ci", key=key, client="192.0.2.5")
     revoked, created = (await records(gateway, action="keys"))[:2]
     assert created["actor"] == {"kind": "key", "name": "ops", "user": "ann"}
     assert created["target"] == revoked["target"] == "ci"
@@ -155,17 +155,17 @@ async def test_address_is_the_one_a_trusted_proxy_reports() -> None:
     async with open_gateway("server: {trusted_proxies: ['10.0.0.0/8']}") as gateway:
         forwarded = {"x-forwarded-for": "198.51.100.4, 10.0.0.2"}
         for client, expected in (("10.0.0.1", "198.51.100.4"), ("192.0.2.1", "192.0.2.1")):
-            await gateway.ask("POST", "/reload", headers=forwarded, client=client)
+            await gateway.request("POST", "/reload", headers=forwarded, client=client)
             assert (await records(gateway, limit=1))[0]["origin"]["address"] == expected
 
 
 @pytest.mark.requirement("I1")
 async def test_keys_say_who_made_them_and_when_they_were_used(gateway: InProcessGateway) -> None:
     ops = await gateway.key("ops", permissions=["crib:keys"])
-    await gateway.ask("POST", "/api/keys", key=ops, body={"name": "ci"})
+    await gateway.request("POST", "/api/keys", key=ops, body={"name": "ci"})
     ring, keys = gateway.runtime.identity.ring, gateway.runtime.console.store.keys
     await keys.used(ring.used)
-    found = {each["name"]: each for each in (await gateway.ask("GET", "/api/keys")).json["keys"]}
+    found = {each["name"]: each for each in (await gateway.request("GET", "/api/keys")).json["keys"]}
     assert (found["ops"]["createdBy"], found["ci"]["createdBy"]) == ("admin", "key:ops")
     assert found["ops"]["lastUsed"] > found["ops"]["created"] - 1
     assert found["ci"]["lastUsed"] is None
@@ -175,12 +175,12 @@ async def test_keys_say_who_made_them_and_when_they_were_used(gateway: InProcess
 async def test_records_are_listed_newest_first_by_pages(gateway: InProcessGateway) -> None:
     for name in ("a", "b", "c"):
         await gateway.key(name)
-    first = (await gateway.ask("GET", "/api/audit?limit=2&action=keys&actor=admin")).json["records"]
+    first = (await gateway.request("GET", "/api/audit?limit=2&action=keys&actor=admin")).json["records"]
     assert [each["target"] for each in first] == ["c", "b"]
-    rest = await gateway.ask("GET", f"/api/audit?before={first[-1]['number']}&since=1")
+    rest = await gateway.request("GET", f"/api/audit?before={first[-1]['number']}&since=1")
     assert [each["target"] for each in rest.json["records"]] == ["a"]
     for wrong in ("limit=0", "before=x", "since=x", "other=1"):
-        assert (await gateway.ask("GET", f"/api/audit?{wrong}")).status == 400
+        assert (await gateway.request("GET", f"/api/audit?{wrong}")).status == 400
 
 
 # --- the other frontends ---
@@ -189,10 +189,10 @@ async def test_records_are_listed_newest_first_by_pages(gateway: InProcessGatewa
 async def test_page_is_recorded_from_sign_in_to_sign_out(gateway: InProcessGateway) -> None:
     session = await signed_in(gateway)
     headers = session.both
-    await gateway.ask("POST", "/api/keys", key=None, body={"name": "made"}, headers=headers)
-    await gateway.ask("POST", "/api/signout", key=None, headers=headers)
+    await gateway.request("POST", "/api/keys", key=None, body={"name": "made"}, headers=headers)
+    await gateway.request("POST", "/api/signout", key=None, headers=headers)
     forged = {**session.cookie_alone, "x-crib-token": "wrong"}
-    await gateway.ask("POST", "/api/keys", key=None, body={"name": "forged"}, headers=forged)
+    await gateway.request("POST", "/api/keys", key=None, body={"name": "forged"}, headers=forged)
     found = (await records(gateway))[::-1]
     assert [(each["action"], each["origin"]["frontend"]) for each in found[:4]] == [
         ("signin.link", "rest"),
@@ -205,7 +205,7 @@ async def test_page_is_recorded_from_sign_in_to_sign_out(gateway: InProcessGatew
 
 async def test_wrong_secret_of_the_page_is_recorded(gateway: InProcessGateway) -> None:
     forged = {**(await signed_in(gateway)).cookie_alone, "x-crib-token": "wrong"}
-    reply = await gateway.ask("POST", "/api/keys", key=None, body={"name": "forged"}, headers=forged)
+    reply = await gateway.request("POST", "/api/keys", key=None, body={"name": "forged"}, headers=forged)
     (record,) = await records(gateway, limit=1)
     assert (record["action"], record["target"]) == ("auth.failed", "session")
     assert (record["outcome"], record["actor"]["kind"]) == (reply.code, "unknown")
@@ -226,14 +226,14 @@ async def by_mcp(gateway: InProcessGateway, key: str, arguments: Any) -> None:
     body = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}
     headers = {**MCP, "mcp-protocol-version": "2026-07-28", "mcp-method": "tools/call"}
     headers["mcp-name"] = "mcp_add_server"
-    reply = await gateway.ask("POST", "/mcp", key=key, body=body, headers=headers)
+    reply = await gateway.request("POST", "/mcp", key=key, body=body, headers=headers)
     assert reply.status == 200, reply.body
 
 
 async def by_provider(gateway: InProcessGateway, key: str, arguments: Any) -> None:
     use = {"type": "tool_use", "id": "t1", "name": "mcp_add_server", "input": arguments}
     body = {"format": "anthropic", "message": {"role": "assistant", "content": [use]}}
-    reply = await gateway.ask("POST", "/api/tools/answer", key=key, body=body)
+    reply = await gateway.request("POST", "/api/tools/answer", key=key, body=body)
     assert reply.status == 200, reply.body
 
 
@@ -306,15 +306,15 @@ async def test_unwritten_record_makes_the_answer_an_error(
     assert isinstance(store, SqlStore)
     async with store.database.write() as connection:
         await connection.execute(text("DROP TABLE toolcrib_audit"))
-    reply = await gateway.ask("POST", "/api/keys", body={"name": "made"})
+    reply = await gateway.request("POST", "/api/keys", body={"name": "made"})
     assert (reply.status, reply.code) == (504, "OUTCOME_UNKNOWN")
     assert b"tc_" not in reply.body
     assert [key.name for key in await store.keys.all()] == ["made"], "the change was made"
     (logged,) = [each for each in caplog.records if each.levelno == logging.ERROR]
     assert vars(logged)["audit"]["target"] == "made"
-    refused = await gateway.ask("POST", "/api/keys", body={"name": "not a name"})
+    refused = await gateway.request("POST", "/api/keys", body={"name": "not a name"})
     assert refused.code == "INVALID_REQUEST", "an attempt that failed keeps its own error"
-    assert (await gateway.ask("GET", "/api/tools")).status == 200
+    assert (await gateway.request("GET", "/api/tools")).status == 200
 
 
 async def test_cancelled_action_is_recorded(gateway: InProcessGateway) -> None:
@@ -346,7 +346,7 @@ async def test_each_record_is_logged_with_its_hash(
 async def test_refused_floods_of_one_key_are_counted(gateway: InProcessGateway) -> None:
     plain = await gateway.key("plain")
     for _ in range(50):
-        await gateway.ask("POST", "/reload", key=plain)
+        await gateway.request("POST", "/reload", key=plain)
     await gateway.runtime.console.audit.flush(everything=True)
     found = await records(gateway, actor="plain")
     assert len(found) == 31
@@ -361,8 +361,8 @@ async def test_no_record_holds_a_secret(gateway: InProcessGateway, caplog: pytes
     caplog.set_level(logging.INFO, "toolcrib")
     canary = "canary-7c1f09ab55aa"
     secrets = [canary, "canary-in-a", await gateway.key("one")]
-    await gateway.ask("POST", "/api/keys", key=f"tc_{canary}", body={"name": "x"})
-    secrets.append((await gateway.ask("POST", "/api/keys/one/rotate")).json["key"])
+    await gateway.request("POST", "/api/keys", key=f"tc_{canary}", body={"name": "x"})
+    secrets.append((await gateway.request("POST", "/api/keys/one/rotate")).json["key"])
     server = {
         "server_id": "web",
         "url": f"https://mcp.example.com/canary-in-a-path/mcp?key={canary}",
@@ -376,10 +376,10 @@ async def test_no_record_holds_a_secret(gateway: InProcessGateway, caplog: pytes
     added = await gateway.call("mcp_add_server", {**program, "start": "lazy"})
     assert added.status == 200, added.body
     app = {"name": "Notes", "publicUrl": "https://notes.example.com"}
-    secrets.append((await gateway.ask("PUT", f"/api/apps/{APP}", body=app)).json["apiKey"])
-    secrets.append((await gateway.ask("POST", f"/api/apps/{APP}/key/rotate")).json["apiKey"])
-    await gateway.ask("PUT", f"/api/users/ann/apps/{APP}", body={"settings": {"pin": canary}})
-    secrets.append((await gateway.ask("POST", "/api/signin")).json["url"].partition("token=")[2])
+    secrets.append((await gateway.request("PUT", f"/api/apps/{APP}", body=app)).json["apiKey"])
+    secrets.append((await gateway.request("POST", f"/api/apps/{APP}/key/rotate")).json["apiKey"])
+    await gateway.request("PUT", f"/api/users/ann/apps/{APP}", body={"settings": {"pin": canary}})
+    secrets.append((await gateway.request("POST", "/api/signin")).json["url"].partition("token=")[2])
     wrong = await exchanged(gateway, canary)
     assert wrong.code == "UNAUTHENTICATED"
     stored = await gateway.runtime.console.store.keys.all()

@@ -75,7 +75,7 @@ async def timed(gateway: InProcessGateway, kind: str) -> Any:
 
 
 async def status(gateway: InProcessGateway) -> Any:
-    return (await gateway.ask("GET", "/mcp/status")).json["servers"]["bad"]
+    return (await gateway.request("GET", "/mcp/status")).json["servers"]["bad"]
 
 
 def pid(gateway: InProcessGateway) -> int:

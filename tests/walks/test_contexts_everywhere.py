@@ -96,7 +96,7 @@ class ContextGateway:
     async def rest(self, context: str, name: str) -> bool:
         """Call a tool over REST; whether it answered."""
         body = {"name": name, "context": context}
-        return (await self._client.ask("POST", "/api/tools/execute", body=body)).status == 200
+        return (await self._client.request("POST", "/api/tools/execute", body=body)).status == 200
 
     async def library(self, context: str, name: str) -> bool:
         return (await self._crib.call(name, context=context)).problem is None
@@ -104,7 +104,7 @@ class ContextGateway:
     async def answer(self, context: str, name: str, format: str) -> bool:
         message = DIALOGUES[format].asks([Said(id="call_1", name=name)])
         body = {"format": format, "message": message, "context": context}
-        reply = await self._client.ask("POST", "/api/tools/answer", body=body)
+        reply = await self._client.request("POST", "/api/tools/answer", body=body)
         assert reply.status == 200, reply.body
         (said,) = DIALOGUES[format].replies(reply.json["messages"])
         again = await self._crib.answer(message, format=format, context=context)
@@ -120,7 +120,7 @@ class ContextGateway:
         hello = {"protocolVersion": LEGACY, "capabilities": {}, "clientInfo": client}
         opening = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": hello}
         target = f"/contexts/{context}/mcp"
-        session = (await self._client.ask("POST", target, body=opening, headers=PLAIN)).headers[
+        session = (await self._client.request("POST", target, body=opening, headers=PLAIN)).headers[
             "mcp-session-id"
         ]
         headers = {**PLAIN, "mcp-session-id": session, "mcp-protocol-version": LEGACY}
@@ -128,7 +128,7 @@ class ContextGateway:
 
     async def _mcp(self, context: str, params: dict[str, Any], headers: dict[str, str]) -> bool:
         sent = {"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": params}
-        reply = await self._client.ask("POST", f"/contexts/{context}/mcp", body=sent, headers=headers)
+        reply = await self._client.request("POST", f"/contexts/{context}/mcp", body=sent, headers=headers)
         return "result" in reply.json and not reply.json["result"]["isError"]
 
     async def every_way(self, context: str, names: Iterator[str]) -> list[bool]:
@@ -139,7 +139,7 @@ class ContextGateway:
 
     async def listed(self, context: str) -> set[str]:
         """Whichever of the things are on the list; flat names are kept from tools that are hidden."""
-        reply = await self._client.ask("GET", f"/api/tools?context={context}&style=qualified")
+        reply = await self._client.request("GET", f"/api/tools?context={context}&style=qualified")
         return {each["name"].removeprefix("tools:") for each in reply.json["tools"]}
 
 

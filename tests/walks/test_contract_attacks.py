@@ -65,7 +65,7 @@ async def test_a_tool_that_cannot_be_written_is_kept_from_the_list_and_harms_no_
     bad = create_tool(lambda: 1, name="bad-one", **options)
     async with open_gateway(tools=[bad, look]) as crib:
         assert (await crib.call("look")).status == 200
-        listed = await crib.ask("GET", "/api/tools")
+        listed = await crib.request("GET", "/api/tools")
         assert "tools:bad-one" not in {each["name"] for each in listed.json["tools"]}
 
 

@@ -54,12 +54,12 @@ class Client:
         return (await self._post("tools/call", {"name": tool, "arguments": {}}))["said"]
 
     async def close(self) -> None:
-        ended = await self._crib.ask("DELETE", "/mcp", key=self._key, headers=self._head)
+        ended = await self._crib.request("DELETE", "/mcp", key=self._key, headers=self._head)
         assert ended.status in {200, 202, 204}, ended.body
 
     async def _post(self, method: str, params: Any) -> dict[str, Any]:
         body = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
-        reply = await self._crib.ask("POST", "/mcp", key=self._key, body=body, headers=self._head)
+        reply = await self._crib.request("POST", "/mcp", key=self._key, body=body, headers=self._head)
         assert reply.status == 200, reply.body
         text = reply.body.decode()
         data = text if text.startswith("{") else text.rpartition("data: ")[2].partition("\n")[0]

@@ -50,24 +50,26 @@ async def gateway() -> AsyncGenerator[InProcessGateway]:
 async def test_rest_opens_what_is_granted_alone(gateway: InProcessGateway, holder: str) -> None:
     fields, expected = HOLDERS[holder]
     key = await gateway.key("k", **fields)
-    listed = (await gateway.ask("GET", "/api/tools", key=key)).json["tools"]
+    listed = (await gateway.request("GET", "/api/tools", key=key)).json["tools"]
     ours = [each["name"].partition(":")[2] for each in listed if each["name"].startswith("tools:")]
     assert ours == expected
     for name in ("hello", "guarded"):
         assert ((await gateway.call(name, key=key)).status == 200) is (name in expected)
     if "contexts" not in fields:
         for context in ("few", "default"):
-            assert (await gateway.ask("GET", f"/api/tools?context={context}", key=key)).code == "NOT_FOUND"
+            assert (
+                await gateway.request("GET", f"/api/tools?context={context}", key=key)
+            ).code == "NOT_FOUND"
 
 
 @pytest.mark.parametrize("holder", HOLDERS)
 async def test_mcp_opens_what_is_granted_alone(gateway: InProcessGateway, holder: str) -> None:
     fields, expected = HOLDERS[holder]
     key = await gateway.key("k", **fields)
-    begun = await gateway.ask("POST", "/mcp", key=key, body=INITIALIZE, headers=MCP)
+    begun = await gateway.request("POST", "/mcp", key=key, body=INITIALIZE, headers=MCP)
     session = {**MCP, "mcp-session-id": begun.headers["mcp-session-id"]}
     body = {"jsonrpc": "2.0", "id": 2, "method": "tools/list"}
-    reply = await gateway.ask("POST", "/mcp", key=key, body=body, headers=session)
+    reply = await gateway.request("POST", "/mcp", key=key, body=body, headers=session)
     names = [each["name"] for each in reply.json["result"]["tools"]]
     assert [name for name in ("hello", "guarded") if any(name in each for each in names)] == expected
     call: dict[str, Any] = {
@@ -76,7 +78,7 @@ async def test_mcp_opens_what_is_granted_alone(gateway: InProcessGateway, holder
         "method": "tools/call",
         "params": {"name": "hello", "arguments": {}},
     }
-    called = (await gateway.ask("POST", "/mcp", key=key, body=call, headers=session)).json
+    called = (await gateway.request("POST", "/mcp", key=key, body=call, headers=session)).json
     succeeded = "error" not in called and not called["result"].get("isError", False)
     assert succeeded is ("hello" in expected)
 
@@ -86,11 +88,11 @@ async def test_formats_open_what_is_granted_alone(gateway: InProcessGateway, hol
     fields, expected = HOLDERS[holder]
     key = await gateway.key("k", **fields)
     for spelling in ("openai_chat", "anthropic", "gemini"):
-        listed = (await gateway.ask("GET", f"/api/tools?format={spelling}", key=key)).body.decode()
+        listed = (await gateway.request("GET", f"/api/tools?format={spelling}", key=key)).body.decode()
         assert [name for name in ("hello", "guarded") if f'{name}"' in listed] == expected
     use: dict[str, Any] = {"type": "tool_use", "id": "t1", "name": "hello", "input": {}}
     body: dict[str, Any] = {"format": "anthropic", "message": {"role": "assistant", "content": [use]}}
-    answered = (await gateway.ask("POST", "/api/tools/answer", key=key, body=body)).json
+    answered = (await gateway.request("POST", "/api/tools/answer", key=key, body=body)).json
     (result,) = answered["messages"][0]["content"]
     assert result.get("is_error", False) is ("hello" not in expected)
 
@@ -107,5 +109,5 @@ def test_stdio_is_the_operators_own_and_keeps_all_tools(tmp_path: Path) -> None:
 async def test_anonymous_callers_get_nothing_by_default() -> None:
     config = "{auth: {default: deny, anonymous: {context: few}}, contexts: {few: {tools: ['tools:*']}}}"
     async with open_gateway(config, tools=[hello]) as gateway:
-        assert (await gateway.ask("GET", "/api/tools", key=None)).json["tools"] == []
+        assert (await gateway.request("GET", "/api/tools", key=None)).json["tools"] == []
         assert (await gateway.call("hello", key=None)).code == "PERMISSION_DENIED"

@@ -45,7 +45,7 @@ async def cheap() -> int:
 
 
 async def _names(gateway: InProcessGateway, key: str) -> set[str]:
-    reply = await gateway.ask("GET", "/api/tools", key=key)
+    reply = await gateway.request("GET", "/api/tools", key=key)
     return {tool["name"] for tool in reply.json["tools"] if tool["source"] in ("tools", "crib")}
 
 
@@ -61,7 +61,7 @@ async def test_spending_closes_tools_in_list_and_call() -> None:
         assert "tools:dear" not in await _names(gateway, key)
         assert (await gateway.call("tools:dear", key=key)).code == "TOOL_NOT_FOUND"
         assert (await gateway.call("tools:cheap", key=key)).status == 200
-        why = await gateway.ask("GET", "/api/explain?name=tools:dear&context=small")
+        why = await gateway.request("GET", "/api/explain?name=tools:dear&context=small")
         assert why.json["visible"] is True, "the operator has energy of its own"
         other = await gateway.key("other", home="small")
         assert "tools:dear" in await _names(gateway, other), "each caller has its own"
@@ -94,7 +94,7 @@ async def test_a_context_may_need_some_and_one_in_a_hurry_needs_none() -> None:
         assert await _names(gateway, key) == {"crib:await_energy"}
         waited = await gateway.call("crib:await_energy", {"level": 0}, key=key)
         assert waited.json["data"]["energy"] == 99
-        listed = (await gateway.ask("GET", rush, key=key)).json["tools"]
+        listed = (await gateway.request("GET", rush, key=key)).json["tools"]
         assert {"tools:dear", "tools:dearest", "tools:cheap"} <= {each["name"] for each in listed}
 
 

@@ -69,7 +69,7 @@ class Gateway:
             return refused.problem.code
 
     async def rest(self, name: str) -> Any:
-        reply = await self._client.ask("POST", "/api/tools/execute", body={"name": name})
+        reply = await self._client.request("POST", "/api/tools/execute", body={"name": name})
         return reply.json["data"]["owner"]
 
     async def library(self, name: str) -> Any:
@@ -88,12 +88,12 @@ class Gateway:
         if name is not None:
             headers["mcp-name"] = header_value(name)
         body = {"jsonrpc": "2.0", "id": 1, "method": method, "params": {**params, "_meta": META}}
-        reply = await self._client.ask("POST", "/contexts/flat/mcp", body=body, headers=headers)
+        reply = await self._client.request("POST", "/contexts/flat/mcp", body=body, headers=headers)
         return reply.json["result"]
 
     async def answer(self, name: str, format: str) -> Any:
         message = DIALOGUES[format].asks([Said(id="call_1", name=name)])
-        reply = await self._client.ask(
+        reply = await self._client.request(
             "POST", "/api/tools/answer", body={"format": format, "message": message}
         )
         found = re.search(r"owner\W+(\w+)", reply.body.decode())
@@ -105,7 +105,7 @@ class Gateway:
         return {each["name"]: self.leads_to(each["name"]) for each in found["tools"]}
 
     async def status(self) -> Any:
-        return (await self._client.ask("GET", "/api/status")).json
+        return (await self._client.request("GET", "/api/status")).json
 
 
 @asynccontextmanager
@@ -181,7 +181,7 @@ async def _shadowed(crib: InProcessGateway) -> list[str]:
     """Wait until apps and the added server are there; return the tools whose flat name leads to another."""
     is_up = crib.runtime.console.supervisor.is_up
     await until(lambda: is_up("apps") and is_up("evil"))
-    return [each["name"] for each in (await crib.ask("GET", "/api/status")).json["shadowed"]]
+    return [each["name"] for each in (await crib.request("GET", "/api/status")).json["shadowed"]]
 
 
 async def test_a_server_added_later_takes_no_name_from_an_app(tmp_path: Path) -> None:
@@ -192,7 +192,7 @@ async def test_a_server_added_later_takes_no_name_from_an_app(tmp_path: Path) ->
         added = await crib.call("mcp_add_server", {"server_id": "evil", "command": command})
         assert added.status == 200, added.body
         assert await _shadowed(crib) == ["evil:note"]
-        assert (await crib.ask("POST", "/reload", body={})).status == 200
+        assert (await crib.request("POST", "/reload", body={})).status == 200
         assert await _shadowed(crib) == ["evil:note"]
     async with open_gateway(config, store=store) as crib:
         assert await _shadowed(crib) == ["evil:note"]

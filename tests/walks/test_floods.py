@@ -60,13 +60,13 @@ async def flooding(transport: str, kind: str, count: int) -> AsyncGenerator[dict
 
 async def states(gateway: InProcessGateway) -> Mapping[str, Any]:
     """How the flooding servers are."""
-    servers = (await gateway.ask("GET", "/mcp/status")).json["servers"]
+    servers = (await gateway.request("GET", "/mcp/status")).json["servers"]
     return {name: each for name, each in servers.items() if name in TRANSPORTS}
 
 
 async def dropped(gateway: InProcessGateway) -> dict[str, int]:
     """What the metrics say was dropped, by server."""
-    text = (await gateway.ask("GET", "/metrics")).body.decode()
+    text = (await gateway.request("GET", "/metrics")).body.decode()
     found = re.findall(r'mcp_server_dropped_messages_total\{server="(\w+)"\} (\d+)', text)
     return {server: int(count) for server, count in found if server in TRANSPORTS}
 

@@ -20,13 +20,13 @@ STEPS = 40
 
 
 async def over_rest(crib: InProcessGateway, query: str = "", **more: Any) -> dict[str, str]:
-    listed = (await crib.ask("GET", f"/api/tools?style=safe{query}", **more)).json["tools"]
+    listed = (await crib.request("GET", f"/api/tools?style=safe{query}", **more)).json["tools"]
     return {each["name"]: each["description"] for each in listed}
 
 
 async def over_mcp(crib: InProcessGateway, **more: Any) -> dict[str, str]:
     headers = modern_headers("tools/list")
-    reply = await crib.ask(
+    reply = await crib.request(
         "POST", "/mcp", body=message("tools/list", _meta=ENVELOPE), headers=headers, **more
     )
     return {each["name"]: each["description"] for each in reply.json["result"]["tools"]}
@@ -70,7 +70,7 @@ async def test_what_a_key_and_a_user_may_see_changes_at_once() -> None:
         ann = {"x-user-id": "ann"}
         assert "water_plants" in await over_rest(crib, headers=ann)
         for method, there in (("PUT", False), ("DELETE", True)):
-            done = await crib.ask(method, "/api/users/ann/tools/tools:water-plants/disabled")
+            done = await crib.request(method, "/api/users/ann/tools/tools:water-plants/disabled")
             assert done.status < 300, done.body
             assert ("water_plants" in await over_rest(crib, headers=ann)) is there
             assert ("water_plants" in await over_rest(crib, "&q=plants", headers=ann)) is there

@@ -138,7 +138,7 @@ class SourcesGateway:
 
     async def legacy(self, family: str) -> Any:
         hello = {"protocolVersion": LEGACY, "capabilities": {}, "clientInfo": CLIENT}
-        begun = await self.gateway.ask(
+        begun = await self.gateway.request(
             "POST",
             "/mcp",
             body={"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": hello},
@@ -150,7 +150,7 @@ class SourcesGateway:
     async def _mcp(self, family: str, more: Any, headers: dict[str, str]) -> Any:
         params: Any = {"name": f"{family}_one", "arguments": {}, **more}
         body: Any = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}
-        reply = (await self.gateway.ask("POST", "/mcp", body=body, headers={**MCP, **headers})).json
+        reply = (await self.gateway.request("POST", "/mcp", body=body, headers={**MCP, **headers})).json
         carried = reply["result"]["_meta"] if "result" in reply else reply["error"]["data"]
         return carried["toolcrib/agentHints"]
 

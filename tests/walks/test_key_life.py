@@ -38,13 +38,13 @@ def open_test_gateway() -> Any:
 
 
 async def made(gateway: InProcessGateway, maker: str = ADMIN, **fields: Any) -> Reply:
-    return await gateway.ask("POST", "/api/keys", key=maker, body=fields)
+    return await gateway.request("POST", "/api/keys", key=maker, body=fields)
 
 
 async def refused_at(gateway: InProcessGateway, key: str) -> float:
     """Ask until the key is refused; return when that was."""
     with anyio.fail_after(10):
-        while (await gateway.ask("GET", "/api/tools", key=key)).status != 401:  # noqa: ASYNC110 - nobody is told
+        while (await gateway.request("GET", "/api/tools", key=key)).status != 401:  # noqa: ASYNC110 - nobody is told
             await anyio.sleep(0.02)
     return time()
 

@@ -32,7 +32,7 @@ def leaving(removal_date: str) -> str:
 async def warned(gateway: InProcessGateway, caplog: pytest.LogCaptureFixture) -> tuple[Any, list[str]]:
     with caplog.at_level(logging.WARNING):
         reply = await gateway.call("create-card")
-        metrics = (await gateway.ask("GET", "/metrics")).body.decode()
+        metrics = (await gateway.request("GET", "/metrics")).body.decode()
     assert metrics
     return reply, [text for text in caplog.messages if "create-card" in text]
 
@@ -40,7 +40,7 @@ async def warned(gateway: InProcessGateway, caplog: pytest.LogCaptureFixture) ->
 async def test_until_its_day_it_answers_and_warns(caplog: pytest.LogCaptureFixture) -> None:
     async with open_gateway(leaving("2999-01-01"), tools=[create_card, create_card_v2]) as gateway:
         reply, told = await warned(gateway, caplog)
-        metrics = (await gateway.ask("GET", "/metrics")).body.decode()
+        metrics = (await gateway.request("GET", "/metrics")).body.decode()
     assert reply.json["data"] == {"card": 1}
     (warning,) = (each for each in reply.json["agentHints"]["warnings"] if each["type"] == "deprecation")
     assert "2999-01-01" in warning["message"]
@@ -56,7 +56,7 @@ async def test_from_its_day_on_it_is_gone_and_names_what_replaces_it(
 ) -> None:
     async with open_gateway(leaving("2020-01-01"), tools=[create_card, create_card_v2]) as gateway:
         reply, told = await warned(gateway, caplog)
-        listed = (await gateway.ask("GET", "/api/tools")).json["tools"]
+        listed = (await gateway.request("GET", "/api/tools")).json["tools"]
     assert (reply.status, reply.code) == (410, "TOOL_REMOVED")
     assert "tools:create-card-v2" in reply.json["error"]["message"]
     assert told == []

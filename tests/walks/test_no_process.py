@@ -168,23 +168,23 @@ async def test_without_the_permission_no_way_starts_a_program(config_folder: Con
             "revoked": await client.key("revoked", permissions=["crib:servers"]),
             "nobody": None,
         }
-        await client.ask("DELETE", "/api/keys/revoked")
+        await client.request("DELETE", "/api/keys/revoked")
         rest = config_folder.count()
         # Whatever reads the file anew would start this one.
         config_folder.write(planted=config_folder.server())
         for who, key in callers.items():
             for way, request in ways(config_folder).items():
-                reply = await client.ask(**request, key=key)
+                reply = await client.request(**request, key=key)
                 assert refused(reply), (who, way, reply.status, reply.body)
         for target in ("/mcp/status", "/api/tools", "/api/status", "/api/explain?name=sleeper:append"):
-            assert (await client.ask("GET", target, key=callers["many permissions"])).status == 200
+            assert (await client.request("GET", target, key=callers["many permissions"])).status == 200
         assert config_folder.count() == rest
         assert _resting(client)
         # The same permission is enough for all of them, and then they do start programs.
         strong = await client.key("able", permissions=["crib:servers"])
-        heard = await client.ask(**spoken("mcp_list_servers", {}))
+        heard = await client.request(**spoken("mcp_list_servers", {}))
         assert heard.json["result"]["structuredContent"]["servers"]
-        assert (await client.ask("POST", "/reload", key=strong)).json["added"] == ["planted"]
+        assert (await client.request("POST", "/reload", key=strong)).json["added"] == ["planted"]
         await until(lambda: config_folder.count() > rest)
 
 
@@ -221,7 +221,7 @@ async def test_no_program_is_added_unless_the_operator_allows_it(config_folder: 
         for way, arguments in programs(config_folder).items():
             given = {"server_id": "x", **arguments}
             for request in (execute("mcp_add_server", given), spoken("mcp_add_server", given)):
-                reply = await client.ask(**request, key=key)
+                reply = await client.request(**request, key=key)
                 assert refused(reply), (way, reply.status, reply.body)
         _, overlay = await client.runtime.console.store.overlay.load()
         assert list(overlay["mcp"]["servers"]) == ["web"]
@@ -240,15 +240,15 @@ async def test_what_is_restored_into_the_store_starts_no_program(
         store, rest = client.runtime.console.store, config_folder.count()
         await store.overlay.save({"mcp": {"servers": {name: config_folder.server(**more)}}}, expected=0)
         # The dead one is the file's, and a reload starts it again.
-        answer = await client.ask("POST", "/reload")
+        answer = await client.request("POST", "/reload")
         assert answer.status == 200, answer.body
         await until(lambda: config_folder.count() == rest + 1 and _resting(client))
         for each in ("planted", "off"):
-            assert (await client.ask("POST", f"/mcp/test/{each}")).json.get("ok") is not True
+            assert (await client.request("POST", f"/mcp/test/{each}")).json.get("ok") is not True
         rest = config_folder.count()
     async with config_folder.open() as client:
         # The dead one is tried once more with the gateway; the sleeper is known and sleeps on.
         assert config_folder.count() == rest + 1
         for each in ("planted", "off"):
-            assert (await client.ask("POST", f"/mcp/test/{each}")).json.get("ok") is not True
+            assert (await client.request("POST", f"/mcp/test/{each}")).json.get("ok") is not True
         assert config_folder.count() == rest + 1

@@ -43,7 +43,7 @@ async def gateway() -> AsyncGenerator[InProcessGateway]:
 async def test_rest_lists_every_source_at_one_level_and_says_which_tools_are_a_servers(
     gateway: InProcessGateway,
 ) -> None:
-    tools = {each["name"]: each for each in (await gateway.ask("GET", "/api/tools")).json["tools"]}
+    tools = {each["name"]: each for each in (await gateway.request("GET", "/api/tools")).json["tools"]}
     assert {each["source"] for each in tools.values()} == {"tools", "books", "local", "crib"}
     assert all(each["inputSchema"]["type"] == "object" for each in tools.values())
     assert tools["books:read"]["inputSchema"] == SCHEMA

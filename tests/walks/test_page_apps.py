@@ -32,16 +32,16 @@ async def filled(gateway: InProcessGateway) -> None:
     }
     for package, body in apps.items():
         whole = {"publicUrl": "http://127.0.0.1:9", "hardwareRequirements": [], **body}
-        assert (await gateway.ask("PUT", f"/api/apps/{package}", body=whole)).status == 201
-        assert (await gateway.ask("PUT", f"/api/users/ada/apps/{package}")).status == 201
+        assert (await gateway.request("PUT", f"/api/apps/{package}", body=whole)).status == 201
+        assert (await gateway.request("PUT", f"/api/users/ada/apps/{package}")).status == 201
     assert (
-        await gateway.ask("POST", "/api/apps/com.example.snap/tools", body={"tools": [TOOL]})
+        await gateway.request("POST", "/api/apps/com.example.snap/tools", body={"tools": [TOOL]})
     ).status == 200
     worn = {"device": "Even Realities G1", "language": "de"}
-    assert (await gateway.ask("PUT", "/api/users/ada/session", body=worn)).status == 200
-    assert (await gateway.ask("PUT", "/api/users/ada/tools/com.example.notes/disabled")).status == 200
+    assert (await gateway.request("PUT", "/api/users/ada/session", body=worn)).status == 200
+    assert (await gateway.request("PUT", "/api/users/ada/tools/com.example.notes/disabled")).status == 200
     await gateway.key("adas", user="ada")
-    assert (await gateway.ask("PUT", "/api/users/%3Cb%3Ebob%3C%2Fb%3E", body={})).status == 200
+    assert (await gateway.request("PUT", "/api/users/%3Cb%3Ebob%3C%2Fb%3E", body={})).status == 200
 
 
 async def crowded(gateway: InProcessGateway) -> None:

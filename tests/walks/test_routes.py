@@ -198,7 +198,7 @@ class RoleKeys:
         headers = {**(probe.headers or {}), **(extra or {})}
         target, key = (probe.target or route[1]).replace("victim", self.victim), self.keys[role]
         more: Any = {"headers": headers, "client": client, "leaves": probe.leaves}
-        return await self.gateway.ask(route[0], target, key=key, body=probe.body, **more)
+        return await self.gateway.request(route[0], target, key=key, body=probe.body, **more)
 
 
 async def expired(gateway: InProcessGateway) -> KeyRecord:
@@ -219,10 +219,10 @@ async def role_keys() -> AsyncGenerator[RoleKeys]:
         keys["expired"] = await gateway.key("expired", permissions=["*"], actAs=True, expires=time() + 3600)
         gateway.runtime.identity.ring.apply([await expired(gateway)])
         await gateway.key("victim")
-        await gateway.ask("DELETE", "/api/keys/revoked")
-        await gateway.ask("PUT", f"/api/apps/{APP}", body={"name": "Notes"})
-        await gateway.ask("PUT", f"{ANN}/apps/{APP}")
-        await gateway.ask("PUT", f"{ANN}/session")
+        await gateway.request("DELETE", "/api/keys/revoked")
+        await gateway.request("PUT", f"/api/apps/{APP}", body={"name": "Notes"})
+        await gateway.request("PUT", f"{ANN}/apps/{APP}")
+        await gateway.request("PUT", f"{ANN}/session")
         yield RoleKeys(gateway, keys)
 
 
@@ -269,7 +269,7 @@ async def test_each_permission_opens_its_own_routes_and_no_others(
 ) -> None:
     holder = role_keys.keys["holder"] = await role_keys.gateway.key("holder", permissions=[permission])
     if permission == "crib:keys":
-        await role_keys.gateway.ask("POST", "/api/keys", key=holder, body={"name": "own"})
+        await role_keys.gateway.request("POST", "/api/keys", key=holder, body={"name": "own"})
         role_keys = replace(role_keys, victim="own")
     for route, probe in TABLE.items():
         if 403 in probe.statuses and route not in ACTING:
@@ -311,12 +311,14 @@ async def test_an_admin_confined_to_contexts_has_no_say_about_the_whole(role_key
 async def test_a_key_of_one_context_reaches_no_other(role_keys: RoleKeys) -> None:
     scoped = role_keys.keys["scoped"]
     more: Any = {"body": INITIALIZE, "headers": MCP}
-    assert (await role_keys.gateway.ask("POST", "/contexts/default/mcp", key=scoped, **more)).status == 404
     assert (
-        await role_keys.gateway.ask("POST", "/contexts/default/mcp", key=role_keys.keys["plain"], **more)
+        await role_keys.gateway.request("POST", "/contexts/default/mcp", key=scoped, **more)
+    ).status == 404
+    assert (
+        await role_keys.gateway.request("POST", "/contexts/default/mcp", key=role_keys.keys["plain"], **more)
     ).status == 200
     for target in ("/api/tools?context=default", "/api/explain?name=hello&context=default"):
-        assert (await role_keys.gateway.ask("GET", target, key=scoped)).status == 404
+        assert (await role_keys.gateway.request("GET", target, key=scoped)).status == 404
 
 
 @pytest.mark.parametrize(

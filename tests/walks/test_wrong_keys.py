@@ -32,11 +32,11 @@ async def test_thousand_wrong_keys_are_counted_and_slowed() -> None:
     statuses: Counter[int] = Counter()
     slow, valid = list[float](), list[float]()
     async with open_gateway(slowing=True) as gateway:
-        assert (await gateway.ask("GET", "/api/tools", client=ATTACKER)).status == 200
+        assert (await gateway.request("GET", "/api/tools", client=ATTACKER)).status == 200
 
         async def guess(number: int) -> None:
             started = perf_counter()
-            reply = await gateway.ask("GET", "/api/tools", key=f"tc_guess_{number}", client=ATTACKER)
+            reply = await gateway.request("GET", "/api/tools", key=f"tc_guess_{number}", client=ATTACKER)
             statuses[reply.status] += 1
             assert reply.status == 401 or reply.headers["retry-after"] == "3"
             slow.append(perf_counter() - started)
@@ -44,7 +44,7 @@ async def test_thousand_wrong_keys_are_counted_and_slowed() -> None:
         async def work() -> None:
             for _ in range(50):
                 started = perf_counter()
-                assert (await gateway.ask("GET", "/api/tools", client=ATTACKER)).status == 200
+                assert (await gateway.request("GET", "/api/tools", client=ATTACKER)).status == 200
                 valid.append(perf_counter() - started)
 
         began = perf_counter()
@@ -72,7 +72,10 @@ async def test_thousand_wrong_keys_are_counted_and_slowed() -> None:
 @asynccontextmanager
 async def held_back(gateway: InProcessGateway) -> AsyncGenerator[None]:
     """Hold back as many answers to wrong keys of the attacker's address as may be, until the end."""
-    ended, guess = anyio.Event(), partial(gateway.ask, "GET", "/api/tools", key="tc_wrong", client=ATTACKER)
+    ended, guess = (
+        anyio.Event(),
+        partial(gateway.request, "GET", "/api/tools", key="tc_wrong", client=ATTACKER),
+    )
 
     async def hold(seconds: float) -> None:
         del seconds
@@ -94,11 +97,13 @@ async def test_a_guess_among_many_learns_nothing(headers: dict[str, str] | None)
     async with open_gateway() as gateway:
         await gateway.begin("ann")
         right = await gateway.key("right", actAs=True)
-        asked = partial(gateway.ask, "GET", "/api/tools", key=right, headers=headers)
+        asked = partial(gateway.request, "GET", "/api/tools", key=right, headers=headers)
         async with held_back(gateway):
-            guessed = await gateway.ask("GET", "/api/tools", key="letmein", headers=headers, client=ATTACKER)
+            guessed = await gateway.request(
+                "GET", "/api/tools", key="letmein", headers=headers, client=ATTACKER
+            )
             generated = await asked(client=ATTACKER)
-            again = await gateway.ask("GET", "/api/tools", headers=headers, client=ATTACKER)
+            again = await gateway.request("GET", "/api/tools", headers=headers, client=ATTACKER)
         found = await failures(gateway)
     assert (guessed.status, guessed.code, guessed.headers["retry-after"]) == (429, "RATE_LIMITED", "3")
     assert (generated.status, again.status) == (200, 200), "keys nobody can guess, or known ones, are tried"
@@ -108,41 +113,43 @@ async def test_a_guess_among_many_learns_nothing(headers: dict[str, str] | None)
 async def test_a_known_key_is_not_refused_after_another_changes() -> None:
     async with open_gateway() as gateway:
         known = await gateway.key("known")
-        assert (await gateway.ask("GET", "/api/tools", key=known, client=ATTACKER)).status == 200
+        assert (await gateway.request("GET", "/api/tools", key=known, client=ATTACKER)).status == 200
         async with held_back(gateway):
             await gateway.key("another")
             gateway.runtime.identity.ring.seen = {}
-            statuses = [(await gateway.ask("GET", "/api/tools", key=known, client=ATTACKER)).status]
-            await gateway.ask("DELETE", "/api/keys/known")
-            statuses.append((await gateway.ask("GET", "/api/tools", key=known, client=ATTACKER)).status)
+            statuses = [(await gateway.request("GET", "/api/tools", key=known, client=ATTACKER)).status]
+            await gateway.request("DELETE", "/api/keys/known")
+            statuses.append((await gateway.request("GET", "/api/tools", key=known, client=ATTACKER)).status)
     assert statuses == [200, 429], "once it has ended, it fails as any other"
 
 
 async def test_revoked_key_is_recorded_by_its_name() -> None:
     async with open_gateway() as gateway:
         key = await gateway.key("leaver")
-        await gateway.ask("DELETE", "/api/keys/leaver")
-        assert (await gateway.ask("GET", "/api/tools", key=key, client=ATTACKER)).status == 401
-        assert (await gateway.ask("GET", "/api/tools", key="tc_other", client=ATTACKER)).status == 401
+        await gateway.request("DELETE", "/api/keys/leaver")
+        assert (await gateway.request("GET", "/api/tools", key=key, client=ATTACKER)).status == 401
+        assert (await gateway.request("GET", "/api/tools", key="tc_other", client=ATTACKER)).status == 401
         found = await failures(gateway)
     assert [each["actor"]["name"] for each in found] == ["", "leaver"]
 
 
 async def wrong_link(gateway: InProcessGateway, client: str) -> Reply:
     path, body = "/api/signin/exchange", {"token": "wrong"}
-    return await gateway.ask("POST", path, key=None, body=body, headers=OWN, client=client)
+    return await gateway.request("POST", path, key=None, body=body, headers=OWN, client=client)
 
 
 async def test_every_frontend_records_wrong_keys() -> None:
     async with open_gateway() as gateway:
         wrong = {"authorization": "Bearer com.example.notes:tcapp_wrong"}
-        await gateway.ask("GET", "/api/tools", key="tc_wrong", client="192.0.2.1")
-        await gateway.ask("POST", "/api/keys", key="tc_wrong", body={}, client="192.0.2.2")
-        await gateway.ask("POST", "/mcp", key="tc_wrong", body=INITIALIZE, headers=MCP, client="192.0.2.3")
-        await gateway.ask("GET", STORAGE, key=None, headers=wrong, client="192.0.2.4")
+        await gateway.request("GET", "/api/tools", key="tc_wrong", client="192.0.2.1")
+        await gateway.request("POST", "/api/keys", key="tc_wrong", body={}, client="192.0.2.2")
+        await gateway.request(
+            "POST", "/mcp", key="tc_wrong", body=INITIALIZE, headers=MCP, client="192.0.2.3"
+        )
+        await gateway.request("GET", STORAGE, key=None, headers=wrong, client="192.0.2.4")
         await wrong_link(gateway, "192.0.2.5")
-        await gateway.ask("GET", "/api/tools", key=None, client="192.0.2.6")
-        await gateway.ask("GET", "/api/tools", key=ADMIN, client="192.0.2.7")
+        await gateway.request("GET", "/api/tools", key=None, client="192.0.2.6")
+        await gateway.request("GET", "/api/tools", key=ADMIN, client="192.0.2.7")
         found = await failures(gateway)
     shown = [
         (each["origin"]["address"], each["origin"]["frontend"], each["target"]) for each in reversed(found)
@@ -181,7 +188,7 @@ async def test_repeated_wrong_links_are_refused_with_retry_after() -> None:
 @pytest.mark.slow
 async def test_wrong_app_keys_on_sockets_are_recorded() -> None:
     async with open_gateway() as gateway, listening(gateway.server) as url:
-        await gateway.ask("PUT", f"/api/apps/{APP}", body={"name": "Notes"})
+        await gateway.request("PUT", f"/api/apps/{APP}", body={"name": "Notes"})
         for package in (APP, "org.example.none"):
             async with connect(url.replace("http", "ws", 1) + "/app-ws") as app:
                 said = {"packageName": package, "sessionId": f"ann-{package}", "apiKey": "tcapp_guessed"}

@@ -82,6 +82,6 @@ async def test_a_song_that_is_over_plays_no_more(demo_gateway: DemoGateway, hand
 
 async def test_the_music_stops_with_the_session(demo_gateway: DemoGateway) -> None:
     await demo_gateway.data("music:play_song")
-    assert (await demo_gateway.gateway.ask("DELETE", "/api/users/demo/session")).status == 200
+    assert (await demo_gateway.gateway.request("DELETE", "/api/users/demo/session")).status == 200
     await demo_gateway.wear("Simulated Glasses")
     assert (await demo_gateway.data("music:what_is_playing"))["song"] is None

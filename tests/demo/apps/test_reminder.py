@@ -48,7 +48,7 @@ async def test_reminders_are_ticked_off_by_number_or_words(demo_gateway: DemoGat
 
 async def test_they_are_there_again_in_the_next_session(demo_gateway: DemoGateway) -> None:
     await demo_gateway.data("reminder:add_reminder", text="Buy milk")
-    assert (await demo_gateway.gateway.ask("DELETE", "/api/users/demo/session")).status == 200
+    assert (await demo_gateway.gateway.request("DELETE", "/api/users/demo/session")).status == 200
     await demo_gateway.wear("Simulated Glasses")
     listed = await demo_gateway.call("reminder:list_reminders")
     assert listed.json["message"] == "You have 1 reminder."
@@ -93,7 +93,7 @@ async def test_while_it_is_open_it_listens(demo_gateway: DemoGateway, said: str,
     await demo_gateway.data("reminder:add_reminder", text="first")
     for final in (False, True):
         body = {"text": said, "isFinal": final}
-        heard = await demo_gateway.gateway.ask("POST", "/api/users/demo/transcription", body=body)
+        heard = await demo_gateway.gateway.request("POST", "/api/users/demo/transcription", body=body)
         assert heard.json == {"delivered": 1}
     if noted is not None:
         await until(lambda: f"Noted: {noted}." in demo_gateway.said())

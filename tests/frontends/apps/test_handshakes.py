@@ -41,10 +41,10 @@ async def test_the_guard_stands_before_sockets_too(line: str, status: int, code:
 
 async def test_what_is_asked_there_without_a_handshake() -> None:
     async with open_gateway() as gateway:
-        plain = await gateway.ask("GET", "/app-ws", key=None)
+        plain = await gateway.request("GET", "/app-ws", key=None)
         assert (plain.status, plain.code) == (400, "INVALID_REQUEST")
         assert "WebSocket" in plain.json["error"]["message"]
-        other = await gateway.ask("POST", "/app-ws", key=None, body={})
+        other = await gateway.request("POST", "/app-ws", key=None, body={})
         assert (other.status, other.headers["allow"]) == (405, "GET")
 
 
@@ -78,7 +78,7 @@ async def test_who_does_not_prove_who_it_is_is_sent_away(first: Any) -> None:
         with anyio.fail_after(20):
             await app.wait_closed()
         assert app.close_code == 1008
-        assert (await gateway.ask("GET", "/health")).status == 200
+        assert (await gateway.request("GET", "/health")).status == 200
 
 
 async def test_a_gateway_with_open_sockets_stops_at_once() -> None:

@@ -10,34 +10,39 @@ pytestmark = [pytest.mark.anyio, pytest.mark.requirement("D2")]
 
 @pytest.mark.requirement("D1")
 async def test_the_life_of_an_app(gateway: InProcessGateway) -> None:
-    made = await gateway.ask(
+    made = await gateway.request(
         "PUT", f"/api/apps/{NOTES}", body={"name": "Notes", "permissions": ["MICROPHONE"]}
     )
     assert (made.status, made.json["owner"], made.json["version"]) == (201, "admin", 1)
     key = made.json["apiKey"]
-    again = await gateway.ask("PUT", f"/api/apps/{NOTES}", body={"name": "New", "appType": "standard"})
+    again = await gateway.request("PUT", f"/api/apps/{NOTES}", body={"name": "New", "appType": "standard"})
     assert (again.status, again.json["name"], again.json["version"]) == (200, "New", 2)
     assert "apiKey" not in again.json
-    shown = await gateway.ask("GET", f"/api/apps/{NOTES}")
+    shown = await gateway.request("GET", f"/api/apps/{NOTES}")
     assert shown.json == again.json
     assert key.encode() not in shown.body
-    rotated = (await gateway.ask("POST", f"/api/apps/{NOTES}/key/rotate")).json
+    rotated = (await gateway.request("POST", f"/api/apps/{NOTES}/key/rotate")).json
     assert rotated["packageName"] == NOTES
     assert rotated["apiKey"] != key
-    assert (await gateway.ask("GET", "/api/apps?limit=1")).json["apps"][0]["packageName"] == NOTES
-    assert (await gateway.ask("GET", f"/api/apps?after={NOTES}")).json == {"apps": []}
-    assert (await gateway.ask("DELETE", f"/api/apps/{NOTES}")).json == {"packageName": NOTES, "removed": True}
-    assert (await gateway.ask("GET", f"/api/apps/{NOTES}")).code == "NOT_FOUND"
+    assert (await gateway.request("GET", "/api/apps?limit=1")).json["apps"][0]["packageName"] == NOTES
+    assert (await gateway.request("GET", f"/api/apps?after={NOTES}")).json == {"apps": []}
+    assert (await gateway.request("DELETE", f"/api/apps/{NOTES}")).json == {
+        "packageName": NOTES,
+        "removed": True,
+    }
+    assert (await gateway.request("GET", f"/api/apps/{NOTES}")).code == "NOT_FOUND"
 
 
 async def test_tools_are_stored_and_read_as_they_were_defined(gateway: InProcessGateway) -> None:
     await register(gateway)
-    assert (await gateway.ask("GET", f"/api/apps/{NOTES}/tools")).json == {
+    assert (await gateway.request("GET", f"/api/apps/{NOTES}/tools")).json == {
         "packageName": NOTES,
         "version": 2,
         "tools": [TOOL],
     }
-    stored = await gateway.ask("POST", f"/api/apps/{NOTES}/tools", body={"tools": [{**TOOL, "name": "new"}]})
+    stored = await gateway.request(
+        "POST", f"/api/apps/{NOTES}/tools", body={"tools": [{**TOOL, "name": "new"}]}
+    )
     assert stored.json == {"packageName": NOTES, "version": 3, "tools": ["new"], "warnings": []}
 
 
@@ -46,12 +51,12 @@ async def test_every_fault_is_named_by_its_path_and_nothing_is_stored(gateway: I
     when = {"type": "date", "description": "When."}
     schema = {"type": "object", "properties": {"when": when}, "required": ["where"]}
     bad = {**TOOL, "name": "a:b", "inputSchema": schema}
-    reply = await gateway.ask("POST", f"/api/apps/{NOTES}/tools", body={"tools": [TOOL, bad]})
+    reply = await gateway.request("POST", f"/api/apps/{NOTES}/tools", body={"tools": [TOOL, bad]})
     assert (reply.status, reply.code) == (400, "INVALID_REQUEST")
     faults = reply.json["error"]["details"]["faults"]
     assert {"tools[1].name", "tools[1].inputSchema.properties.when.type"} <= {each["path"] for each in faults}
     assert all(each["message"] for each in faults)
-    assert (await gateway.ask("GET", f"/api/apps/{NOTES}/tools")).json["tools"] == [TOOL]
+    assert (await gateway.request("GET", f"/api/apps/{NOTES}/tools")).json["tools"] == [TOOL]
 
 
 @pytest.mark.requirement("I1")
@@ -68,23 +73,23 @@ async def test_developers_have_their_own_apps_and_users_see_the_public_part(
         ("POST", f"/api/apps/{NOTES}/key/rotate", None),
         ("DELETE", f"/api/apps/{NOTES}", None),
     ):
-        reply = await gateway.ask(method, path, key=yours, body=body)
+        reply = await gateway.request(method, path, key=yours, body=body)
         assert (reply.status, reply.code) == (403, "SCOPE_DENIED")
         assert "crib:admin" in reply.json["error"]["message"]
-    full = (await gateway.ask("GET", f"/api/apps/{NOTES}", key=mine)).json
+    full = (await gateway.request("GET", f"/api/apps/{NOTES}", key=mine)).json
     assert (full["owner"], full["publicUrl"]) == ("mine", "https://notes.example/app")
     for key in (ann, yours):
-        seen = (await gateway.ask("GET", f"/api/apps/{NOTES}", key=key)).json
+        seen = (await gateway.request("GET", f"/api/apps/{NOTES}", key=key)).json
         assert not {"owner", "publicUrl"} & seen.keys()
         assert (seen["name"], seen["tools"]) == ("Notes", ["add"])
-    refused = await gateway.ask("GET", f"/api/apps/{NOTES}", key=plain)
+    refused = await gateway.request("GET", f"/api/apps/{NOTES}", key=plain)
     assert "crib:users" in refused.json["error"]["message"]
 
 
 @pytest.mark.requirement("I1")
 @pytest.mark.parametrize("name", ["admin", "anonymous", "trust_header"])
 async def test_no_key_takes_the_name_of_one_who_needs_none(gateway: InProcessGateway, name: str) -> None:
-    assert (await gateway.ask("POST", "/api/keys", body={"name": name})).code == "INVALID_REQUEST"
+    assert (await gateway.request("POST", "/api/keys", body={"name": name})).code == "INVALID_REQUEST"
 
 
 @pytest.mark.requirement("I5")
@@ -92,10 +97,10 @@ async def test_an_app_inside_the_network_is_refused_where_nobody_allowed_that(
     gateway: InProcessGateway,
 ) -> None:
     body = {"name": "Inside", "publicUrl": "http://169.254.169.254/latest"}
-    reply = await gateway.ask("PUT", "/api/apps/com.example.inside", body=body)
+    reply = await gateway.request("PUT", "/api/apps/com.example.inside", body=body)
     assert (reply.status, reply.json["error"]["path"]) == (400, "publicUrl")
 
 
 @pytest.mark.parametrize("target", ["/api/apps?limit=0", "/api/apps?all=1", f"/api/apps/{NOTES}?deep=1"])
 async def test_wrong_parameters(gateway: InProcessGateway, target: str) -> None:
-    assert (await gateway.ask("GET", target)).code == "INVALID_REQUEST"
+    assert (await gateway.request("GET", target)).code == "INVALID_REQUEST"

@@ -15,17 +15,17 @@ ALL = "/api/sdk/simple-storage/ann%40x.org"
 async def test_what_an_app_keeps(gateway: InProcessGateway) -> None:
     key = f"{NOTES}:{await register(gateway)}"
     await install_for_user(gateway, "ann%40x.org")
-    assert (await gateway.ask("GET", ALL, key=key)).json == {"success": True, "data": {}}
-    put = await gateway.ask("PUT", ALL, key=key, body={"data": {"a/b": "1", "c": "2"}})
+    assert (await gateway.request("GET", ALL, key=key)).json == {"success": True, "data": {}}
+    put = await gateway.request("PUT", ALL, key=key, body={"data": {"a/b": "1", "c": "2"}})
     assert put.json == {"success": True}
-    assert (await gateway.ask("PUT", f"{ALL}/c", key=key, body={"value": "3"})).json == {"success": True}
-    assert (await gateway.ask("GET", ALL, key=key)).json["data"] == {"a/b": "1", "c": "3"}
-    assert (await gateway.ask("GET", f"{ALL}/a%2Fb", key=key)).json == {"success": True, "data": "1"}
-    assert (await gateway.ask("DELETE", f"{ALL}/a%2Fb", key=key)).json == {"success": True}
-    assert (await gateway.ask("DELETE", f"{ALL}/a%2Fb", key=key)).json == {"success": False}
-    assert (await gateway.ask("GET", f"{ALL}/a%2Fb", key=key)).code == "NOT_FOUND"
-    assert (await gateway.ask("DELETE", ALL, key=key)).json == {"success": True}
-    assert (await gateway.ask("GET", ALL, key=key)).json["data"] == {}
+    assert (await gateway.request("PUT", f"{ALL}/c", key=key, body={"value": "3"})).json == {"success": True}
+    assert (await gateway.request("GET", ALL, key=key)).json["data"] == {"a/b": "1", "c": "3"}
+    assert (await gateway.request("GET", f"{ALL}/a%2Fb", key=key)).json == {"success": True, "data": "1"}
+    assert (await gateway.request("DELETE", f"{ALL}/a%2Fb", key=key)).json == {"success": True}
+    assert (await gateway.request("DELETE", f"{ALL}/a%2Fb", key=key)).json == {"success": False}
+    assert (await gateway.request("GET", f"{ALL}/a%2Fb", key=key)).code == "NOT_FOUND"
+    assert (await gateway.request("DELETE", ALL, key=key)).json == {"success": True}
+    assert (await gateway.request("GET", ALL, key=key)).json["data"] == {}
 
 
 @pytest.mark.requirement("I1")
@@ -33,17 +33,19 @@ async def test_an_app_shows_its_own_key_and_reaches_its_own_things(gateway: InPr
     one = await register(gateway)
     other = await register(gateway, "com.example.other")
     await install_for_user(gateway, "ann%40x.org")
-    await gateway.ask("PUT", ALL, key=f"{NOTES}:{one}", body={"data": {"a": "1"}})
+    await gateway.request("PUT", ALL, key=f"{NOTES}:{one}", body={"data": {"a": "1"}})
     for key in (None, one, f"{NOTES}:", f":{one}", f"{NOTES}:{other}", f"com.example.none:{one}"):
-        reply = await gateway.ask("GET", ALL, key=key)
+        reply = await gateway.request("GET", ALL, key=key)
         assert (reply.status, reply.code) == (401, "UNAUTHENTICATED")
-    assert (await gateway.ask("GET", ALL)).status == 401, "not even the admin is an app"
-    assert (await gateway.ask("GET", "/api/tools", key=f"{NOTES}:{one}")).status == 401, "nor an app a caller"
-    assert (await gateway.ask("GET", ALL, key=f"com.example.other:{other}")).json["data"] == {}
-    put = await gateway.ask("PUT", ALL, key=f"com.example.other:{other}", body={"data": {"a": "1"}})
+    assert (await gateway.request("GET", ALL)).status == 401, "not even the admin is an app"
+    assert (await gateway.request("GET", "/api/tools", key=f"{NOTES}:{one}")).status == 401, (
+        "nor an app a caller"
+    )
+    assert (await gateway.request("GET", ALL, key=f"com.example.other:{other}")).json["data"] == {}
+    put = await gateway.request("PUT", ALL, key=f"com.example.other:{other}", body={"data": {"a": "1"}})
     assert put.code == "NOT_FOUND"
-    await gateway.ask("POST", f"/api/apps/{NOTES}/key/rotate")
-    assert (await gateway.ask("GET", ALL, key=f"{NOTES}:{one}")).status == 401
+    await gateway.request("POST", f"/api/apps/{NOTES}/key/rotate")
+    assert (await gateway.request("GET", ALL, key=f"{NOTES}:{one}")).status == 401
 
 
 async def test_bodies_that_cannot_be(gateway: InProcessGateway) -> None:
@@ -51,7 +53,7 @@ async def test_bodies_that_cannot_be(gateway: InProcessGateway) -> None:
     await install_for_user(gateway, "ann%40x.org")
     wrong: list[Any] = [{}, [], {"data": []}, {"data": {"a": 1}}, {"data": {}, "b": 1}, {"data": {"": "x"}}]
     for body in wrong:
-        assert (await gateway.ask("PUT", ALL, key=key, body=body)).code == "INVALID_REQUEST"
-    assert (await gateway.ask("PUT", f"{ALL}/a", key=key, body={"value": 1})).code == "INVALID_REQUEST"
+        assert (await gateway.request("PUT", ALL, key=key, body=body)).code == "INVALID_REQUEST"
+    assert (await gateway.request("PUT", f"{ALL}/a", key=key, body={"value": 1})).code == "INVALID_REQUEST"
     large = {"data": {"a": "x" * 100_001}}
-    assert (await gateway.ask("PUT", ALL, key=key, body=large)).code == "PAYLOAD_TOO_LARGE"
+    assert (await gateway.request("PUT", ALL, key=key, body=large)).code == "PAYLOAD_TOO_LARGE"

@@ -36,7 +36,7 @@ async def rate_limited(gateway: InProcessGateway) -> Reply:
 
 async def already_exists(gateway: InProcessGateway) -> Reply:
     await gateway.key("twice")
-    return await gateway.ask("POST", "/api/keys", body={"name": "twice"})
+    return await gateway.request("POST", "/api/keys", body={"name": "twice"})
 
 
 async def idempotency_mismatch(gateway: InProcessGateway) -> Reply:
@@ -53,16 +53,16 @@ async def scope_denied(gateway: InProcessGateway) -> Reply:
 
 
 PROVOKED: dict[str, Provoke] = {
-    "INVALID_REQUEST": lambda gateway: gateway.ask("POST", "/api/tools/execute", body=b"{"),
+    "INVALID_REQUEST": lambda gateway: gateway.request("POST", "/api/tools/execute", body=b"{"),
     "INVALID_TOOL_NAME": lambda gateway: gateway.call(":x"),
     "INVALID_ARGUMENTS": lambda gateway: gateway.call("add", {"a": 1.5}),
-    "METHOD_NOT_ALLOWED": lambda gateway: gateway.ask("PATCH", "/api/tools"),
+    "METHOD_NOT_ALLOWED": lambda gateway: gateway.request("PATCH", "/api/tools"),
     "ALREADY_EXISTS": already_exists,
-    "PAYLOAD_TOO_LARGE": lambda gateway: gateway.ask(
+    "PAYLOAD_TOO_LARGE": lambda gateway: gateway.request(
         "POST", "/api/tools/execute", body=b" " * (4 * 2**20 + 1)
     ),
     "IDEMPOTENCY_MISMATCH": idempotency_mismatch,
-    "NOT_FOUND": lambda gateway: gateway.ask("GET", "/nowhere"),
+    "NOT_FOUND": lambda gateway: gateway.request("GET", "/nowhere"),
     "TOOL_NOT_FOUND": lambda gateway: gateway.call("ad"),
     "TOOL_REMOVED": lambda gateway: gateway.call("old"),
     "UNAUTHENTICATED": lambda gateway: gateway.call("add", {"a": 1}, key=None),

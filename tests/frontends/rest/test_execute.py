@@ -70,7 +70,7 @@ async def test_any_name_of_a_tool(gateway: InProcessGateway, name: str) -> None:
 
 @pytest.mark.parametrize("given", [{}, {"arguments": None}, {"arguments": {}}, {"arguments": "{}"}])
 async def test_no_arguments(gateway: InProcessGateway, given: dict[str, Any]) -> None:
-    reply = await gateway.ask("POST", "/api/tools/execute", body={"name": "get_datetime", **given})
+    reply = await gateway.request("POST", "/api/tools/execute", body={"name": "get_datetime", **given})
     assert reply.status == 200
 
 
@@ -124,7 +124,7 @@ async def test_wrong_arguments(gateway: InProcessGateway, arguments: Any, says: 
     ],
 )
 async def test_a_wrong_body(gateway: InProcessGateway, body: Any, says: str) -> None:
-    reply = await gateway.ask("POST", "/api/tools/execute", body=json.dumps(body).encode())
+    reply = await gateway.request("POST", "/api/tools/execute", body=json.dumps(body).encode())
     assert (reply.status, reply.code) == (400, "INVALID_REQUEST")
     assert says in reply.json["error"]["message"]
 
@@ -133,14 +133,16 @@ async def test_a_wrong_body(gateway: InProcessGateway, body: Any, says: str) -> 
 async def test_the_context_decides_again_when_a_tool_is_called(gateway: InProcessGateway) -> None:
     few = await gateway.key("few", contexts=["few"])
     seen = {"name": "add", "arguments": {"a": 1}, "context": "few"}
-    assert (await gateway.ask("POST", "/api/tools/execute", body=seen)).status == 200
+    assert (await gateway.request("POST", "/api/tools/execute", body=seen)).status == 200
     able: dict[str, Any] = {"capabilities": {"roots": {}}}
     for more in ({}, {"arguments": None}, {"state": "x"}, able):
         unseen: dict[str, Any] = {"name": "who", "context": "few", **more}
-        assert (await gateway.ask("POST", "/api/tools/execute", body=unseen)).code == "TOOL_NOT_FOUND"
+        assert (await gateway.request("POST", "/api/tools/execute", body=unseen)).code == "TOOL_NOT_FOUND"
     assert (await gateway.call("who", key=few)).code == "TOOL_NOT_FOUND"
     for context in ("default", "nowhere"):
-        reply = await gateway.ask("POST", "/api/tools/execute", key=few, body={**seen, "context": context})
+        reply = await gateway.request(
+            "POST", "/api/tools/execute", key=few, body={**seen, "context": context}
+        )
         assert (reply.status, reply.code) == (404, "NOT_FOUND")
 
 
@@ -161,7 +163,7 @@ async def test_who_calls_is_told_to_the_tool(gateway: InProcessGateway) -> None:
         "traceparent": "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01",
         "x-user-id": "ann",
     }
-    await gateway.ask("PUT", "/api/users/ann/session")
+    await gateway.request("PUT", "/api/users/ann/session")
     reply = await gateway.call("who", headers=headers)
     told, metadata = reply.json["data"], reply.json["metadata"]
     assert (told["user"], told["agent"], told["version"], told["session"]) == ("ann", "pilot", "3", "s-1")

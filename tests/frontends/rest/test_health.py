@@ -9,15 +9,15 @@ pytestmark = pytest.mark.anyio
 
 
 async def test_alive_and_ready(gateway: InProcessGateway) -> None:
-    assert (await gateway.ask("GET", "/health", key=None)).json == {"status": "ok"}
-    assert (await gateway.ask("GET", "/ready", key=None)).json == {"ready": True}
+    assert (await gateway.request("GET", "/health", key=None)).json == {"status": "ok"}
+    assert (await gateway.request("GET", "/ready", key=None)).json == {"ready": True}
 
 
 async def test_not_ready_while_stopping(gateway: InProcessGateway) -> None:
     gateway.server.drain()
-    reply = await gateway.ask("GET", "/ready", key=None)
+    reply = await gateway.request("GET", "/ready", key=None)
     assert (reply.status, reply.code) == (503, "OVERLOADED")
-    assert (await gateway.ask("GET", "/health", key=None)).status == 200
+    assert (await gateway.request("GET", "/health", key=None)).status == 200
 
 
 @pytest.mark.parametrize(
@@ -30,16 +30,16 @@ async def test_not_ready_without_its_database(
         raise error
 
     monkeypatch.setattr(type(gateway.runtime.console.store), "check", broken)
-    reply = await gateway.ask("GET", "/ready", key=None)
+    reply = await gateway.request("GET", "/ready", key=None)
     assert (reply.status, reply.code) == (503, "SOURCE_DOWN")
     assert b"secret/path" not in reply.body
 
 
 async def test_metrics(gateway: InProcessGateway) -> None:
     await gateway.call("add", {"a": 1})
-    reply = await gateway.ask("GET", "/metrics", key=None)
+    reply = await gateway.request("GET", "/metrics", key=None)
     assert reply.headers["content-type"].startswith("text/plain; version=0.0.4")
     assert b"toolcrib_" in reply.body
-    elsewhere = await gateway.ask("GET", "/metrics", key=None, client="10.0.0.1")
+    elsewhere = await gateway.request("GET", "/metrics", key=None, client="10.0.0.1")
     assert (elsewhere.status, elsewhere.code) == (401, "UNAUTHENTICATED")
-    assert (await gateway.ask("GET", "/metrics", client="10.0.0.1")).status == 200
+    assert (await gateway.request("GET", "/metrics", client="10.0.0.1")).status == 200

@@ -55,7 +55,7 @@ async def gateway(payments: Payments) -> AsyncGenerator[InProcessGateway]:
 
 async def pay(gateway: InProcessGateway, key: object = "k", amount: int = 5, **more: Any) -> Reply:
     body = {"name": "pay", "arguments": {"amount": amount}, "idempotencyKey": key}
-    return await gateway.ask("POST", "/api/tools/execute", body=body, **more)
+    return await gateway.request("POST", "/api/tools/execute", body=body, **more)
 
 
 async def test_a_payment_that_is_sent_twice_is_made_once(
@@ -116,7 +116,7 @@ async def test_the_same_tool_under_another_of_its_names_is_the_same_request(
 ) -> None:
     await pay(gateway)
     body = {"name": "tools:pay", "arguments": '{"amount": 5}', "idempotencyKey": "k"}
-    reply = await gateway.ask("POST", "/api/tools/execute", body=body)
+    reply = await gateway.request("POST", "/api/tools/execute", body=body)
     assert (reply.json["data"]["payment"], payments.taken) == (1, 1)
 
 
@@ -126,7 +126,7 @@ async def test_while_it_runs_the_same_key_is_409(gateway: InProcessGateway, paym
     body = {"name": "pay-slowly", "idempotencyKey": "k"}
 
     async def ask() -> None:
-        replies.append(await gateway.ask("POST", "/api/tools/execute", body=body))
+        replies.append(await gateway.request("POST", "/api/tools/execute", body=body))
 
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(ask)
@@ -146,9 +146,9 @@ async def test_a_key_on_a_question_is_taken_and_kept_for_nothing(
     gateway: InProcessGateway, payments: Payments
 ) -> None:
     body = {"name": "count-payments", "idempotencyKey": "k"}
-    assert (await gateway.ask("POST", "/api/tools/execute", body=body)).json["data"] == 0
+    assert (await gateway.request("POST", "/api/tools/execute", body=body)).json["data"] == 0
     await pay(gateway)
-    assert (await gateway.ask("POST", "/api/tools/execute", body=body)).json["data"] == 1
+    assert (await gateway.request("POST", "/api/tools/execute", body=body)).json["data"] == 1
     assert payments.taken == 1
 
 
@@ -157,7 +157,7 @@ async def test_keys_of_two_callers_are_two(gateway: InProcessGateway, payments: 
     await pay(gateway, key="k")
     for caller in (one, two, one):
         body = {"name": "pay", "arguments": {"amount": 5}, "idempotencyKey": "k"}
-        assert (await gateway.ask("POST", "/api/tools/execute", body=body, key=caller)).status == 200
+        assert (await gateway.request("POST", "/api/tools/execute", body=body, key=caller)).status == 200
     assert payments.taken == 3
 
 

@@ -40,34 +40,34 @@ FAILING: list[tuple[Any, int, str]] = [
 async def test_tools_in_the_old_shape(gateway: InProcessGateway) -> None:
     await register(gateway)
     await install_for_user(gateway, language="de")
-    listed = await gateway.ask("GET", APP_TOOLS)
+    listed = await gateway.request("GET", APP_TOOLS)
     assert listed.json == [{**OLD, "activationPhrases": ["note"]}]
     assert listed.headers["deprecation"].startswith("@")
     assert int(listed.headers["deprecation"][1:]) > 1_700_000_000
     assert listed.headers["link"] == f'</api/apps/{NOTES}/tools>; rel="successor-version"'
-    theirs = await gateway.ask("GET", USER_TOOLS)
+    theirs = await gateway.request("GET", USER_TOOLS)
     assert theirs.json == [{**OLD, "appPackageName": NOTES}]
     assert theirs.headers["link"] == '</api/tools>; rel="successor-version"'
-    await gateway.ask("PUT", f"/api/users/ann/tools/{NOTES}:add/disabled")
-    assert (await gateway.ask("GET", USER_TOOLS)).json == []
+    await gateway.request("PUT", f"/api/users/ann/tools/{NOTES}:add/disabled")
+    assert (await gateway.request("GET", USER_TOOLS)).json == []
 
 
 async def test_a_definition_of_the_old_shape_comes_back_as_it_was_sent(gateway: InProcessGateway) -> None:
     await register(gateway)
-    await gateway.ask("POST", f"/api/apps/{NOTES}/tools", body={"tools": [OLD]})
-    assert (await gateway.ask("GET", APP_TOOLS)).json == [OLD]
+    await gateway.request("POST", f"/api/apps/{NOTES}/tools", body={"tools": [OLD]})
+    assert (await gateway.request("GET", APP_TOOLS)).json == [OLD]
 
 
 async def test_a_call_goes_the_way_of_all_calls(gateway: InProcessGateway) -> None:
     await register(gateway, publicUrl=None)
     await install_for_user(gateway)
     for body, status, code in FAILING:
-        reply = await gateway.ask("POST", CALL, body=body)
+        reply = await gateway.request("POST", CALL, body=body)
         assert (reply.status, reply.json["status"], reply.code) == (status, "error", code), body
         assert reply.json["message"]
         assert reply.headers["link"] == '</api/tools/execute>; rel="successor-version"'
         assert "deprecation" in reply.headers
-    calls = (await gateway.ask("GET", "/api/calls")).json["calls"]
+    calls = (await gateway.request("GET", "/api/calls")).json["calls"]
     assert {(each["tool"], each["user"]) for each in calls} == {(f"{NOTES}:add", "ann")}
 
 
@@ -91,16 +91,20 @@ async def test_acting_for_another_takes_a_key_that_may(gateway: InProcessGateway
     await install_for_user(gateway)
     plain, anns = await gateway.key("plain"), await gateway.key("anns", user="ann")
     body = {"toolId": "nothing", "userId": "ann"}
-    assert (await gateway.ask("POST", CALL, body=body, key=plain)).code == "SCOPE_DENIED"
-    assert (await gateway.ask("POST", CALL, body=body, key=anns)).code == "TOOL_NOT_FOUND"
-    assert (await gateway.ask("POST", CALL, body={"toolId": "nothing"}, key=anns)).code == "TOOL_NOT_FOUND"
-    assert (await gateway.ask("POST", CALL, body={**body, "userId": "bob"}, key=anns)).code == "SCOPE_DENIED"
+    assert (await gateway.request("POST", CALL, body=body, key=plain)).code == "SCOPE_DENIED"
+    assert (await gateway.request("POST", CALL, body=body, key=anns)).code == "TOOL_NOT_FOUND"
+    assert (
+        await gateway.request("POST", CALL, body={"toolId": "nothing"}, key=anns)
+    ).code == "TOOL_NOT_FOUND"
+    assert (
+        await gateway.request("POST", CALL, body={**body, "userId": "bob"}, key=anns)
+    ).code == "SCOPE_DENIED"
 
 
 async def test_switched_off_they_are_not_there() -> None:
     async with open_gateway("legacy: false") as gateway:
         await register(gateway)
         for method, path in (("GET", APP_TOOLS), ("GET", USER_TOOLS), ("POST", CALL)):
-            reply = await gateway.ask(method, path, body={} if method == "POST" else None)
+            reply = await gateway.request(method, path, body={} if method == "POST" else None)
             assert (reply.status, reply.code) == (404, "NOT_FOUND")
-        assert (await gateway.ask("GET", f"/api/apps/{NOTES}/tools")).json["tools"] == [TOOL]
+        assert (await gateway.request("GET", f"/api/apps/{NOTES}/tools")).json["tools"] == [TOOL]

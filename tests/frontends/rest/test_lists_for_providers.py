@@ -19,20 +19,20 @@ pytestmark = pytest.mark.anyio
 
 
 async def names(gateway: InProcessGateway, query: str) -> list[str]:
-    return [each["name"] for each in (await gateway.ask("GET", f"/api/tools{query}")).json["tools"]]
+    return [each["name"] for each in (await gateway.request("GET", f"/api/tools{query}")).json["tools"]]
 
 
 @pytest.mark.requirement("F2")
 @pytest.mark.parametrize("format", PROVIDERS)
 async def test_lists_for_providers(gateway: InProcessGateway, format: str) -> None:
     target = f"/api/tools?format={format}"
-    first = await gateway.ask("GET", target)
+    first = await gateway.request("GET", target)
     spelled = json.dumps(first.json["tools"])
     assert '"get_datetime"' in spelled
     assert "tools:add" not in spelled
     assert set(first.json) == {"tools", "total"}
-    assert (await gateway.ask("GET", target)).body == first.body
-    found = (await gateway.ask("GET", f"{target}&q=add&limit=1")).json
+    assert (await gateway.request("GET", target)).body == first.body
+    found = (await gateway.request("GET", f"{target}&q=add&limit=1")).json
     assert '"add"' in json.dumps(found["tools"])
     assert '"get_datetime"' not in json.dumps(found["tools"])
 
@@ -46,18 +46,18 @@ async def test_a_list_that_is_too_long_is_cut_by_pins_talk_and_use() -> None:
         assert await names(gateway, short) == ["add", "secret", "who"]
         await gateway.call("echo", {"value": {}})
         assert await names(gateway, short) == ["add", "echo", "who"]
-        talk = await gateway.ask("GET", f"{target}&text=could+you+count+how+far+it+is")
+        talk = await gateway.request("GET", f"{target}&text=could+you+count+how+far+it+is")
         assert [each["name"] for each in talk.json["tools"]] == ["count", "echo", "who"]
         assert talk.json["cut"] == talk.json["total"] - 3
-        chat = (await gateway.ask("GET", f"{target}&format=openai_chat")).json
+        chat = (await gateway.request("GET", f"{target}&format=openai_chat")).json
         assert [each["function"]["name"] for each in chat["tools"]] == ["add", "echo", "who"]
         assert chat["cut"] == talk.json["cut"]
         body = {"name": "nothing", "context": "short"}
-        assert (await gateway.ask("POST", "/api/tools/execute", body=body)).code != "TOOL_NOT_FOUND"
-        why = (await gateway.ask("GET", "/api/explain?name=flood&context=short")).json
+        assert (await gateway.request("POST", "/api/tools/execute", body=body)).code != "TOOL_NOT_FOUND"
+        why = (await gateway.request("GET", "/api/explain?name=flood&context=short")).json
         assert why["visible"]
         assert why["cut"].startswith("tools:flood is over the 3 tools that a list of short holds")
-        assert (await gateway.ask("GET", "/api/explain?name=who&context=short")).json["cut"] is None
+        assert (await gateway.request("GET", "/api/explain?name=who&context=short")).json["cut"] is None
 
 
 @pytest.mark.requirement("F2")
@@ -68,10 +68,10 @@ async def test_a_tool_a_provider_cannot_be_told_of_is_named() -> None:
     schema = {"type": "object", "properties": {"what for?": {"type": "string"}}, "required": ["what for?"]}
     definition = {"name": "odd", "description": "Takes what is odd.", "parameters": schema}
     async with open_gateway(tools=[Registry().register_tool(definition, run)]) as gateway:
-        lost = (await gateway.ask("GET", "/api/tools?format=gemini")).json["withheld"]
+        lost = (await gateway.request("GET", "/api/tools?format=gemini")).json["withheld"]
         assert [each["name"] for each in lost] == ["tools:odd"]
         assert lost[0]["reason"] == "needs a parameter with a name that gemini does not take: 'what for?'"
-        assert "withheld" not in (await gateway.ask("GET", "/api/tools?format=openai_chat")).json
+        assert "withheld" not in (await gateway.request("GET", "/api/tools?format=openai_chat")).json
 
 
 @pytest.mark.parametrize("format", PROVIDERS)
@@ -87,9 +87,9 @@ async def test_a_tool_is_spelled_once_for_every_list_it_is_on(
         return spell(self, tool, name)
 
     monkeypatch.setattr(kind, "tool", counting)
-    total = (await gateway.ask("GET", f"/api/tools?format={format}")).json["total"]
+    total = (await gateway.request("GET", f"/api/tools?format={format}")).json["total"]
     for more in ("", "&q=add", "&limit=2", "&text=two+numbers", "&style=safe", "&context=few"):
-        assert (await gateway.ask("GET", f"/api/tools?format={format}{more}")).status == 200
+        assert (await gateway.request("GET", f"/api/tools?format={format}{more}")).status == 200
     assert len(spelled) == len(set(spelled)) == total
 
 
@@ -107,7 +107,7 @@ async def test_others_have_their_turn_while_a_long_list_is_spelled(
 
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(beside)
-        total = (await gateway.ask("GET", "/api/tools?format=gemini")).json["total"]
+        total = (await gateway.request("GET", "/api/tools?format=gemini")).json["total"]
         tasks.cancel_scope.cancel()
     # Each tool is asked about, its parameters are looked at, and it is spelled.
     assert turns >= 3 * (total // cooperative.BITE)

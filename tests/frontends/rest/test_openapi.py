@@ -15,7 +15,7 @@ pytestmark = pytest.mark.anyio
 
 
 async def described(gateway: InProcessGateway) -> dict[str, Any]:
-    reply = await gateway.ask("GET", "/openapi.json", key=None)
+    reply = await gateway.request("GET", "/openapi.json", key=None)
     assert reply.status == 200
     return reply.json
 
@@ -85,7 +85,7 @@ async def test_answers_have_the_shape_that_is_described(
 ) -> None:
     document = await described(gateway)
     await gateway.call("add", {"a": 1})
-    reply = await gateway.ask(method, path, body=body)
+    reply = await gateway.request(method, path, body=body)
     schema = {"$ref": f"#/components/schemas/{shape}", "components": document["components"]}
     jsonschema_rs.validate(schema, reply.json)
 
@@ -166,7 +166,7 @@ async def test_schema_and_gateway_accept_the_same_bodies(gateway: InProcessGatew
         schema = {**content["schema"], "components": document["components"]}
         described_as.append(jsonschema_rs.is_valid(schema, body, validate_formats=True))
         target = path.replace("{id}", "ann").replace("{package}", "com.example.described")
-        reply = await gateway.ask(method, target, body=body)
+        reply = await gateway.request(method, target, body=body)
         assert reply.status in {200, 201, 400}, (target, body, reply.body)
         accepted.append(reply.status < 400)
     expected = [valid for _, _, valid in BODIES]
@@ -177,7 +177,7 @@ async def test_schema_and_gateway_accept_the_same_paths(gateway: InProcessGatewa
     paths = (await described(gateway))["paths"]
     for path, body, value, valid in PATHS:
         parameter = next(each for each in paths[path]["put"]["parameters"] if each["in"] == "path")
-        reply = await gateway.ask(
+        reply = await gateway.request(
             "PUT", path.replace(f"{{{parameter['name']}}}", quote(value, safe="")), body=body
         )
         assert reply.status in ({200, 201} if valid else {400}), value
@@ -208,4 +208,4 @@ async def test_rotation_needs_no_body(gateway: InProcessGateway) -> None:
     operation = (await described(gateway))["paths"]["/api/keys/{name}/rotate"]["post"]
     assert operation["requestBody"]["required"] is False
     await gateway.key("rotated")
-    assert (await gateway.ask("POST", "/api/keys/rotated/rotate")).status == 200
+    assert (await gateway.request("POST", "/api/keys/rotated/rotate")).status == 200

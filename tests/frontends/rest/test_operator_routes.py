@@ -13,24 +13,26 @@ async def test_calls_of_ones_own_and_of_others(gateway: InProcessGateway) -> Non
     plain, watcher = await gateway.key("plain"), await gateway.key("watcher", permissions=["crib:calls"])
     await gateway.call("add", {"a": 1}, key=plain)
     await gateway.call("fail")
-    mine = (await gateway.ask("GET", "/api/calls", key=plain)).json["calls"]
+    mine = (await gateway.request("GET", "/api/calls", key=plain)).json["calls"]
     assert [(each["tool"], each["caller"], each["outcome"]) for each in mine] == [
         ("tools:add", "key:plain", "success")
     ]
-    every = (await gateway.ask("GET", "/api/calls", key=watcher)).json["calls"]
+    every = (await gateway.request("GET", "/api/calls", key=watcher)).json["calls"]
     assert [each["code"] for each in every] == ["TOOL_FAILED", None]
     theirs = (
-        await gateway.ask("GET", "/api/calls?caller=key:plain&tool=tools:add&limit=1", key=watcher)
+        await gateway.request("GET", "/api/calls?caller=key:plain&tool=tools:add&limit=1", key=watcher)
     ).json["calls"]
     assert [each["id"] for each in theirs] == [mine[0]["id"]]
-    assert (await gateway.ask("GET", f"/api/calls?before={mine[0]['at']}", key=plain)).json == {"calls": []}
-    assert (await gateway.ask("GET", "/api/calls?caller=key:plain", key=plain)).json["calls"] == mine
+    assert (await gateway.request("GET", f"/api/calls?before={mine[0]['at']}", key=plain)).json == {
+        "calls": []
+    }
+    assert (await gateway.request("GET", "/api/calls?caller=key:plain", key=plain)).json["calls"] == mine
 
 
 async def test_calls_of_others_need_a_permission(gateway: InProcessGateway) -> None:
     plain = await gateway.key("plain")
     for path in ("/api/calls", "/api/usage"):
-        reply = await gateway.ask("GET", f"{path}?caller=admin", key=plain)
+        reply = await gateway.request("GET", f"{path}?caller=admin", key=plain)
         assert (reply.status, reply.code) == (403, "SCOPE_DENIED")
 
 
@@ -39,10 +41,10 @@ async def test_usage(gateway: InProcessGateway) -> None:
     for _ in range(3):
         await gateway.call("add", {"a": 1}, key=plain)
     await gateway.call("add", {"a": 1})
-    assert (await gateway.ask("GET", "/api/usage", key=plain)).json["tools"]["tools:add"]["calls"] == 3
-    assert (await gateway.ask("GET", "/api/usage")).json["tools"]["tools:add"]["calls"] == 4
-    assert (await gateway.ask("GET", "/api/usage?since=2999-01-01")).json["tools"] == {}
-    assert (await gateway.ask("GET", "/api/usage?tool=tools:who")).json["tools"] == {}
+    assert (await gateway.request("GET", "/api/usage", key=plain)).json["tools"]["tools:add"]["calls"] == 3
+    assert (await gateway.request("GET", "/api/usage")).json["tools"]["tools:add"]["calls"] == 4
+    assert (await gateway.request("GET", "/api/usage?since=2999-01-01")).json["tools"] == {}
+    assert (await gateway.request("GET", "/api/usage?tool=tools:who")).json["tools"] == {}
 
 
 @pytest.mark.parametrize(
@@ -64,55 +66,55 @@ async def test_usage(gateway: InProcessGateway) -> None:
     ],
 )
 async def test_wrong_parameters(gateway: InProcessGateway, target: str) -> None:
-    reply = await gateway.ask("GET", target)
+    reply = await gateway.request("GET", target)
     assert (reply.status, reply.code) == (400, "INVALID_REQUEST")
 
 
 async def test_why_a_tool_is_there(gateway: InProcessGateway) -> None:
     plain, curious = await gateway.key("plain"), await gateway.key("curious", permissions=["crib:explain"])
-    told = (await gateway.ask("GET", "/api/explain?name=add", key=plain)).json
+    told = (await gateway.request("GET", "/api/explain?name=add", key=plain)).json
     assert (told["name"], told["visible"], told["reason"]) == ("tools:add", True, None)
-    assert (await gateway.ask("GET", "/api/explain?name=add&context=none")).json["visible"] is False
-    assert (await gateway.ask("GET", "/api/explain?name=add&context=nowhere")).code == "NOT_FOUND"
-    unknown = (await gateway.ask("GET", "/api/explain?name=hidden", key=plain)).json
-    known = (await gateway.ask("GET", "/api/explain?name=hidden", key=curious)).json
+    assert (await gateway.request("GET", "/api/explain?name=add&context=none")).json["visible"] is False
+    assert (await gateway.request("GET", "/api/explain?name=add&context=nowhere")).code == "NOT_FOUND"
+    unknown = (await gateway.request("GET", "/api/explain?name=hidden", key=plain)).json
+    known = (await gateway.request("GET", "/api/explain?name=hidden", key=curious)).json
     assert "there is no tool" in unknown["reason"]
     assert "hidden" in known["reason"].removeprefix("tools:hidden")
 
 
 async def test_why_as_another_user(gateway: InProcessGateway) -> None:
     plain, acting = await gateway.key("plain"), await gateway.key("acting", actAs=True)
-    assert (await gateway.ask("GET", "/api/explain?name=add&user=ann", key=plain)).code == "SCOPE_DENIED"
-    told = (await gateway.ask("GET", "/api/explain?name=add&user=ann", key=acting)).json
+    assert (await gateway.request("GET", "/api/explain?name=add&user=ann", key=plain)).code == "SCOPE_DENIED"
+    told = (await gateway.request("GET", "/api/explain?name=add&user=ann", key=acting)).json
     assert told["caller"]["id"] == "user:ann"
 
 
 async def test_status(gateway: InProcessGateway) -> None:
-    told = (await gateway.ask("GET", "/api/status")).json
+    told = (await gateway.request("GET", "/api/status")).json
     assert {"version", "tools", "sources", "uptime", "contexts", "warnings"} <= set(told)
 
 
 async def test_the_life_of_a_key(gateway: InProcessGateway) -> None:
-    made = await gateway.ask(
+    made = await gateway.request(
         "POST", "/api/keys", body={"name": "mine", "permissions": ["a:b"], "home": "few"}
     )
     assert made.status == 201
     assert made.json["home"] == "few"
     first = made.json["key"]
     assert (await gateway.call("add", {"a": 1}, key=first)).status == 200
-    second = (await gateway.ask("POST", "/api/keys/mine/rotate")).json["key"]
+    second = (await gateway.request("POST", "/api/keys/mine/rotate")).json["key"]
     assert (await gateway.call("add", {"a": 1}, key=first)).status == 401
     assert (await gateway.call("add", {"a": 1}, key=second)).status == 200
-    assert (await gateway.ask("DELETE", "/api/keys/mine")).json == {"name": "mine", "revoked": True}
+    assert (await gateway.request("DELETE", "/api/keys/mine")).json == {"name": "mine", "revoked": True}
     assert (await gateway.call("add", {"a": 1}, key=second)).status == 401
-    listed = await gateway.ask("GET", "/api/keys")
+    listed = await gateway.request("GET", "/api/keys")
     assert listed.json["keys"][0]["revoked"] is not None
     for key in (first, second):
         assert key.encode() not in listed.body
 
 
 async def test_a_key_of_one_context_is_at_home_there(gateway: InProcessGateway) -> None:
-    made = await gateway.ask("POST", "/api/keys", body={"name": "narrow", "contexts": ["few"]})
+    made = await gateway.request("POST", "/api/keys", body={"name": "narrow", "contexts": ["few"]})
     assert (made.json["home"], made.json["contexts"]) == ("few", ["few"])
 
 
@@ -134,12 +136,12 @@ async def test_a_key_of_one_context_is_at_home_there(gateway: InProcessGateway) 
     ],
 )
 async def test_keys_that_cannot_be(gateway: InProcessGateway, body: Any, code: str) -> None:
-    assert (await gateway.ask("POST", "/api/keys", body=body)).code == code
+    assert (await gateway.request("POST", "/api/keys", body=body)).code == code
 
 
 @pytest.mark.parametrize("method, path", [("DELETE", "/api/keys/x"), ("POST", "/api/keys/x/rotate")])
 async def test_a_key_that_is_not_there(gateway: InProcessGateway, method: str, path: str) -> None:
-    assert (await gateway.ask(method, path)).code == "NOT_FOUND"
+    assert (await gateway.request(method, path)).code == "NOT_FOUND"
 
 
 @pytest.mark.requirement("I1")
@@ -161,15 +163,15 @@ async def test_a_keeper_of_keys_hands_out_no_more_than_it_has(
 ) -> None:
     keeper = await gateway.key("keeper", permissions=["crib:keys", "cards:read"], contexts=["few"])
     within = {"name": "small", "permissions": ["cards:read"], "contexts": ["few"]}
-    assert (await gateway.ask("POST", "/api/keys", key=keeper, body=within)).status == 201
+    assert (await gateway.request("POST", "/api/keys", key=keeper, body=within)).status == 201
     beyond = {**within, "name": "large", **more}
-    reply = await gateway.ask("POST", "/api/keys", key=keeper, body=beyond)
+    reply = await gateway.request("POST", "/api/keys", key=keeper, body=beyond)
     assert (reply.status, reply.code) == (403, "SCOPE_DENIED")
-    assert (await gateway.ask("POST", "/api/keys", body=beyond)).status == 201
+    assert (await gateway.request("POST", "/api/keys", body=beyond)).status == 201
     for method, path in (("POST", "/api/keys/large/rotate"), ("DELETE", "/api/keys/large")):
-        assert (await gateway.ask(method, path, key=keeper)).code == "SCOPE_DENIED"
-    assert (await gateway.ask("DELETE", "/api/keys/small", key=keeper)).status == 200
-    assert (await gateway.ask("DELETE", "/api/keys/nobody", key=keeper)).code == "NOT_FOUND"
+        assert (await gateway.request(method, path, key=keeper)).code == "SCOPE_DENIED"
+    assert (await gateway.request("DELETE", "/api/keys/small", key=keeper)).status == 200
+    assert (await gateway.request("DELETE", "/api/keys/nobody", key=keeper)).code == "NOT_FOUND"
 
 
 @pytest.mark.requirement("I1")
@@ -181,9 +183,9 @@ async def test_a_developers_key_is_made_anew_by_the_admin_and_by_themselves(
     for name, permissions in (("keeper", ["crib:apps", "crib:keys"]), ("all", ["crib:*"])):
         await gateway.key(name, permissions=permissions)
     for name in ("keeper", "all"):
-        reply = await gateway.ask("POST", f"/api/keys/{name}/rotate", key=developer)
+        reply = await gateway.request("POST", f"/api/keys/{name}/rotate", key=developer)
         assert (reply.status, reply.code) == (403, "SCOPE_DENIED")
-    again = await gateway.ask("POST", "/api/keys/developer/rotate", key=developer)
+    again = await gateway.request("POST", "/api/keys/developer/rotate", key=developer)
     assert again.status == 200
-    assert (await gateway.ask("POST", "/api/keys/keeper/rotate")).status == 200
-    assert (await gateway.ask("DELETE", "/api/keys/keeper", key=again.json["key"])).code == "SCOPE_DENIED"
+    assert (await gateway.request("POST", "/api/keys/keeper/rotate")).status == 200
+    assert (await gateway.request("DELETE", "/api/keys/keeper", key=again.json["key"])).code == "SCOPE_DENIED"

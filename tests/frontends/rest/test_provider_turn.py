@@ -37,7 +37,9 @@ async def gateway() -> AsyncGenerator[InProcessGateway]:
 
 async def answer(gateway: InProcessGateway, format: str, *calls: Said, **more: Any) -> list[Reply]:
     body = {"format": format, "message": DIALOGUES[format].asks(calls)}
-    reply = await gateway.ask("POST", "/api/tools/answer", body={**body, **more.pop("fields", {})}, **more)
+    reply = await gateway.request(
+        "POST", "/api/tools/answer", body={**body, **more.pop("fields", {})}, **more
+    )
     assert reply.status == 200, reply.body
     assert set(reply.json) == {"messages", "suppressVoiceResponse", "suggestedFollowUps"}
     return DIALOGUES[format].replies(reply.json["messages"])
@@ -80,7 +82,7 @@ async def test_the_context_decides_and_may_know_the_provider(gateway: InProcessG
     assert (await answer(gateway, "gemini", Said(id="a", name="who"), fields=few))[0].failed
     scoped = await gateway.key("scoped", contexts=["few"])
     body: Any = {"format": "gemini", "message": {}, "context": "short"}
-    reply = await gateway.ask("POST", "/api/tools/answer", body=body, key=scoped)
+    reply = await gateway.request("POST", "/api/tools/answer", body=body, key=scoped)
     assert (reply.status, reply.code) == (404, "NOT_FOUND")
 
 
@@ -89,7 +91,7 @@ async def test_a_tool_may_silence_the_turn(gateway: InProcessGateway) -> None:
     for loud, silent in ((True, False), (False, True)):
         calls = [add("a", a=1), Said(id="b", name="hush", arguments={"loud": loud})]
         body = {"format": "anthropic", "message": DIALOGUES["anthropic"].asks(calls)}
-        reply = (await gateway.ask("POST", "/api/tools/answer", body=body)).json
+        reply = (await gateway.request("POST", "/api/tools/answer", body=body)).json
         assert reply["suppressVoiceResponse"] is silent
         assert reply["suggestedFollowUps"] == ["More?"]
 
@@ -114,7 +116,7 @@ async def test_a_tool_may_silence_the_turn(gateway: InProcessGateway) -> None:
 async def test_what_is_no_message_is_refused(
     gateway: InProcessGateway, body: Any, path: str | None, says: str
 ) -> None:
-    reply = await gateway.ask("POST", "/api/tools/answer", body=body)
+    reply = await gateway.request("POST", "/api/tools/answer", body=body)
     assert (reply.status, reply.code) == (400, "INVALID_REQUEST")
     assert reply.json["error"].get("path") == path
     assert says in reply.json["error"]["message"]
@@ -122,7 +124,7 @@ async def test_what_is_no_message_is_refused(
 
 async def test_a_message_without_calls_is_answered_with_nothing(gateway: InProcessGateway) -> None:
     body = {"format": "anthropic", "message": {"role": "assistant", "content": "Hello."}}
-    reply = await gateway.ask("POST", "/api/tools/answer", body=body)
+    reply = await gateway.request("POST", "/api/tools/answer", body=body)
     assert reply.json == {"messages": [], "suppressVoiceResponse": False, "suggestedFollowUps": []}
 
 
@@ -142,11 +144,11 @@ async def test_calls_are_recorded_with_their_provider_and_refused_while_the_gate
     await answer(gateway, "anthropic", add("a", a=1), add("b", a=2))
 
     async def listed() -> list[str]:
-        return [each["tool"] for each in (await gateway.ask("GET", "/api/calls")).json["calls"]]
+        return [each["tool"] for each in (await gateway.request("GET", "/api/calls")).json["calls"]]
 
     assert await listed() == ["tools:add", "tools:add"]
     gateway.server.drain()
-    reply = await gateway.ask("POST", "/api/tools/answer", body={"format": "gemini", "message": {}})
+    reply = await gateway.request("POST", "/api/tools/answer", body={"format": "gemini", "message": {}})
     assert reply.code == "OVERLOADED"
 
 
@@ -178,12 +180,14 @@ async def test_the_same_message_with_its_key_does_nothing_twice() -> None:
         await answer(gateway, "openai_chat", *calls, fields={"idempotencyKey": "turn-2"})
         assert made == ["a", "b", "a", "b"]
         body = {"format": "mcp", "message": {"name": "note"}, "idempotencyKey": "é"}
-        assert (await gateway.ask("POST", "/api/tools/answer", body=body)).code == "INVALID_REQUEST"
+        assert (await gateway.request("POST", "/api/tools/answer", body=body)).code == "INVALID_REQUEST"
 
 
 async def test_what_is_no_message_is_refused_before_any_event(gateway: InProcessGateway) -> None:
     body = {"format": "anthropic", "message": {"content": 1}}
-    reply = await gateway.ask("POST", "/api/tools/answer", body=body, headers={"accept": "text/event-stream"})
+    reply = await gateway.request(
+        "POST", "/api/tools/answer", body=body, headers={"accept": "text/event-stream"}
+    )
     assert (reply.status, reply.code) == (400, "INVALID_REQUEST")
 
 
@@ -199,6 +203,8 @@ async def test_all_that_is_wrong_with_a_message_is_said_before_events_begin(
     gateway: InProcessGateway, format: str
 ) -> None:
     body = {"format": format, "message": WRONG[format]}
-    reply = await gateway.ask("POST", "/api/tools/answer", body=body, headers={"accept": "text/event-stream"})
+    reply = await gateway.request(
+        "POST", "/api/tools/answer", body=body, headers={"accept": "text/event-stream"}
+    )
     assert (reply.status, reply.code) == (400, "INVALID_REQUEST")
     assert reply.json["error"]["path"].startswith("message")

@@ -44,11 +44,11 @@ async def desk() -> AsyncGenerator[InProcessGateway]:
 
 async def book(gateway: InProcessGateway, key: str = ADMIN, **more: Any) -> Reply:
     body: dict[str, Any] = {"name": "book", "arguments": {}, **more}
-    return await gateway.ask("POST", "/api/tools/execute", body=body, key=key)
+    return await gateway.request("POST", "/api/tools/execute", body=body, key=key)
 
 
 async def parked(gateway: InProcessGateway) -> str:
-    metrics = (await gateway.ask("GET", "/metrics")).body.decode()
+    metrics = (await gateway.request("GET", "/metrics")).body.decode()
     return metrics.partition("\ntoolcrib_parked_calls ")[2].partition("\n")[0]
 
 
@@ -60,14 +60,14 @@ async def test_a_call_that_asks_is_gone_on_with() -> None:
         assert (required["questions"], asked.json["message"]) == ({"q1": QUESTION}, "Which seat?")
         assert asked.json["content"] == "Which seat?"
         assert not {"data", "error"} & set(asked.json)
-        described = (await gateway.ask("GET", "/openapi.json")).json["components"]
+        described = (await gateway.request("GET", "/openapi.json")).json["components"]
         shape = {"$ref": "#/components/schemas/Result", "components": described}
         jsonschema_rs.validate(shape, asked.json)
         assert await parked(gateway) == "1"
         done = await book(gateway, answers={"q1": YES}, state=required["state"])
         assert (done.json["data"], "inputRequired" in done.json) == (YES, False)
         assert await parked(gateway) == "0"
-        calls = (await gateway.ask("GET", "/api/calls?tool=desk:book")).json["calls"]
+        calls = (await gateway.request("GET", "/api/calls?tool=desk:book")).json["calls"]
         assert [each["outcome"] for each in calls] == ["success"]
 
 

@@ -58,10 +58,10 @@ class ServedGateway:
     async def ask(self, method: str, target: str, shape: str | None = None, body: Any = None) -> Reply:
         """Ask as the operator; an answer of a shape must have it."""
         with anyio.fail_after(PATIENCE):
-            reply = await self.gateway.ask(method, target, body=body)
+            reply = await self.gateway.request(method, target, body=body)
         if shape is not None:
             assert reply.status == 200, reply.body
-            described = (await self.gateway.ask("GET", "/openapi.json")).json["components"]
+            described = (await self.gateway.request("GET", "/openapi.json")).json["components"]
             jsonschema_rs.validate(
                 {"$ref": f"#/components/schemas/{shape}", "components": described}, reply.json
             )
@@ -227,5 +227,5 @@ async def test_a_changed_definition_is_hidden_until_it_is_approved(tmp_path: Pat
     ],
 )
 async def test_wrong_requests(gateway: InProcessGateway, method: str, target: str, body: Any) -> None:
-    reply = await gateway.ask(method, target, body=body)
+    reply = await gateway.request(method, target, body=body)
     assert (reply.status, reply.code) == (400, "INVALID_REQUEST")

@@ -11,7 +11,7 @@ pytestmark = pytest.mark.anyio
 
 
 async def names(gateway: InProcessGateway, query: str = "", **more: Any) -> list[str]:
-    reply = await gateway.ask("GET", f"/api/tools{query}", **more)
+    reply = await gateway.request("GET", f"/api/tools{query}", **more)
     assert reply.status == 200, reply.body
     assert reply.json["total"] >= len(reply.json["tools"])
     return [tool["name"] for tool in reply.json["tools"]]
@@ -38,9 +38,9 @@ async def test_contexts(gateway: InProcessGateway) -> None:
     assert await names(gateway, key=few) == ["tools:add"]
     assert await names(gateway, "?context=few", key=few) == ["tools:add"]
     for context in ("none", "default", "nowhere"):
-        reply = await gateway.ask("GET", f"/api/tools?context={context}", key=few)
+        reply = await gateway.request("GET", f"/api/tools?context={context}", key=few)
         assert (reply.status, reply.code) == (404, "NOT_FOUND")
-    assert (await gateway.ask("GET", "/api/tools?context=nowhere")).code == "NOT_FOUND"
+    assert (await gateway.request("GET", "/api/tools?context=nowhere")).code == "NOT_FOUND"
 
 
 async def test_styles(gateway: InProcessGateway) -> None:
@@ -52,7 +52,7 @@ async def test_styles(gateway: InProcessGateway) -> None:
 
 
 async def test_the_mcp_spelling(gateway: InProcessGateway) -> None:
-    reply = await gateway.ask("GET", "/api/tools?format=mcp&q=add&limit=1")
+    reply = await gateway.request("GET", "/api/tools?format=mcp&q=add&limit=1")
     assert set(reply.json["tools"][0]) >= {"name", "description", "inputSchema", "annotations"}
     assert "source" not in reply.json["tools"][0]
 
@@ -75,7 +75,7 @@ async def test_the_mcp_spelling(gateway: InProcessGateway) -> None:
 async def test_a_wrong_parameter_is_refused_by_name(
     gateway: InProcessGateway, query: str, path: str, says: str
 ) -> None:
-    reply = await gateway.ask("GET", f"/api/tools{query}")
+    reply = await gateway.request("GET", f"/api/tools{query}")
     assert (reply.status, reply.code) == (400, "INVALID_REQUEST")
     assert says in reply.json["error"]["message"]
     assert reply.json["error"].get("path", path) == path
@@ -93,16 +93,16 @@ async def test_searching(gateway: InProcessGateway) -> None:
 
 
 async def test_a_cut_list_says_how_many_there_are(gateway: InProcessGateway) -> None:
-    whole = (await gateway.ask("GET", "/api/tools")).json
-    cut = (await gateway.ask("GET", "/api/tools?limit=2")).json
+    whole = (await gateway.request("GET", "/api/tools")).json
+    cut = (await gateway.request("GET", "/api/tools?limit=2")).json
     assert cut["tools"] == whole["tools"][:2]
     assert cut["total"] == whole["total"] == len(whole["tools"])
 
 
 async def test_a_list_is_prepared_once(gateway: InProcessGateway, monkeypatch: pytest.MonkeyPatch) -> None:
-    first = await gateway.ask("GET", "/api/tools")
-    await gateway.ask("GET", "/api/tools?q=add")
+    first = await gateway.request("GET", "/api/tools")
+    await gateway.request("GET", "/api/tools?q=add")
     monkeypatch.setattr(RestFormat, "tool", None)
-    assert (await gateway.ask("GET", "/api/tools")).body == first.body
-    assert (await gateway.ask("GET", "/api/tools?q=two")).status == 200
-    assert (await gateway.ask("HEAD", "/api/tools")).headers["content-length"] == str(len(first.body))
+    assert (await gateway.request("GET", "/api/tools")).body == first.body
+    assert (await gateway.request("GET", "/api/tools?q=two")).status == 200
+    assert (await gateway.request("HEAD", "/api/tools")).headers["content-length"] == str(len(first.body))

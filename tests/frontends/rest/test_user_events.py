@@ -67,7 +67,7 @@ async def test_what_apps_show_and_say(gateway: InProcessGateway) -> None:
 
 
 async def test_a_call_of_a_tool_is_told(gateway: InProcessGateway) -> None:
-    await gateway.ask("PUT", "/api/users/ann/session")
+    await gateway.request("PUT", "/api/users/ann/session")
     async with worn(gateway) as device:
         await gateway.call("add", {"a": 1}, headers={"x-user-id": "ann"})
         await until(lambda: "event: tool" in device.heard())
@@ -86,7 +86,7 @@ async def test_whoever_listens_is_let_go_when_the_gateway_stops(gateway: InProce
 async def test_with_the_key_ends_the_listening(gateway: InProcessGateway) -> None:
     anns, other = await gateway.key("anns", user="ann"), await gateway.key("other", user="ann")
     async with worn(gateway, anns) as device, worn(gateway, other) as stays:
-        await gateway.ask("DELETE", "/api/keys/anns")
+        await gateway.request("DELETE", "/api/keys/anns")
         await until(lambda: device.ended)
         assert not stays.ended
 
@@ -96,7 +96,7 @@ async def test_too_many_devices_of_one_user_are_refused_in_plain_words(gateway: 
         for _ in range(16):
             tasks.start_soon(Device().listen, gateway)
         await anyio.wait_all_tasks_blocked()
-        refused = await gateway.ask("GET", "/api/users/ann/events", leaves=True)
+        refused = await gateway.request("GET", "/api/users/ann/events", leaves=True)
         assert (refused.status, refused.code) == (503, "OVERLOADED")
         tasks.cancel_scope.cancel()
 
@@ -117,5 +117,5 @@ async def test_a_silent_stream_stays_in_touch() -> None:
 
 @pytest.mark.parametrize("user", ["a" * 201, "a%0ab"])
 async def test_an_id_that_no_user_can_have_opens_no_stream(gateway: InProcessGateway, user: str) -> None:
-    reply = await gateway.ask("GET", f"/api/users/{user}/events")
+    reply = await gateway.request("GET", f"/api/users/{user}/events")
     assert (reply.status, reply.code, reply.json["error"]["path"]) == (400, "INVALID_REQUEST", "id")

@@ -81,14 +81,14 @@ class Swept:
 
     async def must(self, method: str, target: str, body: Any = None, **more: Any) -> Reply:
         """Send a request that must succeed."""
-        reply = await self.gateway.ask(method, target, body=body, **more)
+        reply = await self.gateway.request(method, target, body=body, **more)
         assert reply.status < 300, (method, target, reply.status, reply.body)
         return reply
 
     async def open_session(self, gateway: InProcessGateway) -> str:
         """Open an MCP session of the handshake era."""
         body = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": HELLO}
-        reply = await gateway.ask("POST", "/mcp", body=body, headers=MCP)
+        reply = await gateway.request("POST", "/mcp", body=body, headers=MCP)
         assert reply.status == 200, reply.body
         self.sessions.append(reply.headers["mcp-session-id"])
         return self.sessions[-1]
@@ -99,7 +99,7 @@ class Swept:
             if server["added"]:
                 await self.must("DELETE", f"/mcp/servers/{name}")
         for session, gateway in itertools.product(self.sessions, (self.gateway, self.replica)):
-            ended = await gateway.ask("DELETE", "/mcp", headers=of_session(session))
+            ended = await gateway.request("DELETE", "/mcp", headers=of_session(session))
             assert ended.status in {200, 404}, ended.body
 
 
@@ -150,7 +150,7 @@ def ask(
 
     async def send(swept: Swept, new: str) -> Reply:
         given = filled(dict(headers or {}), new)
-        return await swept.gateway.ask(
+        return await swept.gateway.request(
             method, filled(target, new), body=filled(body, new), headers=given, **more
         )
 
@@ -181,7 +181,7 @@ def stored(method: str, body: Any = None, prepare: Prepare | None = None) -> Req
 
     async def send(swept: Swept, new: str) -> Reply:
         target = f"/api/sdk/simple-storage/ann/{new}"
-        return await swept.gateway.ask(method, target, key=f"{APP}:{swept.app_key}", body=body)
+        return await swept.gateway.request(method, target, key=f"{APP}:{swept.app_key}", body=body)
 
     return Request(send, prepare)
 
@@ -191,7 +191,7 @@ def in_session(method: str, body: Any = None, *, elsewhere: bool = False) -> Req
 
     async def send(swept: Swept, new: str) -> Reply:
         headers = of_session(swept.made[new])
-        return await swept.gateway.ask(method, "/mcp", body=body, headers=headers)
+        return await swept.gateway.request(method, "/mcp", body=body, headers=headers)
 
     async def prepare(swept: Swept, new: str) -> None:
         swept.made[new] = await swept.open_session(swept.replica if elsewhere else swept.gateway)
@@ -296,7 +296,9 @@ APP_REQUESTS: dict[str, Request] = {
         prepare=must("PUT", "/api/apps/com.example.NEW", {"name": "New"}),
     ),
     "stored_all": Request(
-        lambda swept, _: swept.gateway.ask("GET", "/api/sdk/simple-storage/ann", key=f"{APP}:{swept.app_key}")
+        lambda swept, _: swept.gateway.request(
+            "GET", "/api/sdk/simple-storage/ann", key=f"{APP}:{swept.app_key}"
+        )
     ),
     "stored_put": stored("PUT", {"value": "kept"}),
     "stored_drop": stored("DELETE", prepare=keep_text),

@@ -98,17 +98,20 @@ async def filled(gateway: InProcessGateway) -> None:
     camera = {"type": "CAMERA", "level": "REQUIRED", "description": whole[:400]}
     for number, payload in enumerate(PAYLOADS):
         body = {"name": payload.replace("\t", " "), "appType": "background", "hardwareRequirements": [camera]}
-        assert (await gateway.ask("PUT", f"/api/apps/com.example.a{number}", body=body)).status in {200, 201}
+        assert (await gateway.request("PUT", f"/api/apps/com.example.a{number}", body=body)).status in {
+            200,
+            201,
+        }
     tool: Any = {
         "name": "said",
         "description": whole[:900],
         "inputSchema": {"type": "object", "properties": {}},
     }
-    answer = await gateway.ask("POST", "/api/apps/com.example.a0/tools", body={"tools": [tool]})
+    answer = await gateway.request("POST", "/api/apps/com.example.a0/tools", body={"tools": [tool]})
     assert answer.status == 200, answer.body
     for number, payload in enumerate(PAYLOADS):
         quoted = "".join(f"%{byte:02x}" for byte in f"{number}{payload}".encode())
-        assert (await gateway.ask("PUT", f"/api/users/{quoted}", body={})).status in {200, 400}
+        assert (await gateway.request("PUT", f"/api/users/{quoted}", body={})).status in {200, 400}
         await gateway.call(payload)
         await gateway.call(f"attack_{number}", {payload: payload})
 

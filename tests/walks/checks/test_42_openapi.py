@@ -91,12 +91,12 @@ def _table(given: dict[str, Any]) -> str:
 
 async def furnish(gateway: InProcessGateway) -> str:
     """Store what the examples of the description name; the answer is the key of the app."""
-    made = await gateway.ask("PUT", f"/api/apps/{APP}", body={"name": "Notes"})
+    made = await gateway.request("PUT", f"/api/apps/{APP}", body={"name": "Notes"})
     assert made.status == 201, made.body
-    defined = await gateway.ask("POST", f"/api/apps/{APP}/tools", body={"tools": [TOOL]})
+    defined = await gateway.request("POST", f"/api/apps/{APP}/tools", body={"tools": [TOOL]})
     assert defined.status == 200, defined.body
     await gateway.begin("ann")
-    installed = await gateway.ask("PUT", f"/api/users/ann/apps/{APP}")
+    installed = await gateway.request("PUT", f"/api/users/ann/apps/{APP}")
     assert installed.status == 201, installed.body
     await gateway.key("reader")
     return made.json["apiKey"]

@@ -48,7 +48,7 @@ async def secret_tool(text: str = "") -> str:
 
 async def labels(gateway: InProcessGateway) -> set[str]:
     """Every series there is, by name and labels."""
-    lines = (await gateway.ask("GET", "/metrics")).body.decode().splitlines()
+    lines = (await gateway.request("GET", "/metrics")).body.decode().splitlines()
     found = [SAMPLE.match(line) for line in lines if not line.startswith("#")]
     return {f"{each[1]}{each[2] or ''}" for each in found if each is not None}
 
@@ -82,11 +82,11 @@ def requests_of(number: int) -> tuple[tuple[str, str, dict[str, Any]], ...]:
 async def test_no_request_adds_a_label_value() -> None:
     async with open_gateway(CONFIG, tools=[secret_tool]) as gateway:
         for method, target, more in requests_of(0):
-            await gateway.ask(method, target, **more)
+            await gateway.request(method, target, **more)
         before, sent = await labels(gateway), 0
         for number in range(1, VALUES + 1):
             for method, target, more in requests_of(number):
-                assert (await gateway.ask(method, target, **more)).status < 500
+                assert (await gateway.request(method, target, **more)).status < 500
                 sent += 1
         added = await labels(gateway) - before
         print(f"{sent} requests with {VALUES} values of each kind added {len(added)} label values")
@@ -106,17 +106,17 @@ async def named(gateway: InProcessGateway, ask: Callable[[str], Any]) -> list[tu
 async def test_nothing_is_named_without_a_key() -> None:
     async with open_gateway(CONFIG, tools=[secret_tool]) as gateway:
         await gateway.key("secret-key")
-        assert (await gateway.ask("PUT", "/api/users/secret-user", body={})).status == 200
+        assert (await gateway.request("PUT", "/api/users/secret-user", body={})).status == 200
         assert (await gateway.call("secret_tool")).status == 200
-        assert "secret-tool" in (await gateway.ask("GET", "/metrics", client=AWAY)).body.decode()
+        assert "secret-tool" in (await gateway.request("GET", "/metrics", client=AWAY)).body.decode()
         for key in (None, "wrong"):
             assert (
-                await named(gateway, lambda path, key=key: gateway.ask("GET", path, key=key, client=AWAY))
+                await named(gateway, lambda path, key=key: gateway.request("GET", path, key=key, client=AWAY))
                 == []
             )
             for path in ("/metrics", "/openapi.json"):
-                assert (await gateway.ask("GET", path, key=key, client=AWAY)).status == 401
+                assert (await gateway.request("GET", path, key=key, client=AWAY)).status == 401
         for path in ("/health", "/ready"):
-            alone = await gateway.ask("GET", path, key=None)
+            alone = await gateway.request("GET", path, key=None)
             assert len(alone.body) < 100
             assert not any(name in alone.body.decode() for name in NAMES)
