@@ -1,7 +1,7 @@
-"""A tool in a dozen lines.
+"""A minimal tool.
 
-Serve it with `functions: ["hello_tool"]` in toolcrib.yaml, from the folder of this file: its name is then
-`hello_tool:say-hello`. A tool stays a function: run this file to call it without a gateway.
+To serve it, set `functions: ["hello_tool"]` in a toolcrib.yaml in this folder: its name is then
+`hello_tool:say-hello`. A tool is still a function: run this file to call it without a gateway.
 """
 
 from typing import Annotated

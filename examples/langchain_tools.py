@@ -1,7 +1,7 @@
-"""Tools written for LangChain, behind the gateway like any others.
+"""Tools written for LangChain, served by the gateway.
 
-Needs LangChain's core: pip install "toolcrib[langchain]". Run this file, or serve its tools with
-`functions: ["langchain_tools"]` in toolcrib.yaml, from the folder of this file.
+Requires LangChain's core: pip install "toolcrib[langchain]". Run this file, or serve its tools with
+`functions: ["langchain_tools"]` in a toolcrib.yaml in this folder.
 """
 # pyright: basic, reportMissingImports=false, reportArgumentType=false
 
@@ -25,7 +25,7 @@ def count_letter(text: str, letter: str) -> int:
 
 
 class FindBook(BaseTool):
-    """A tool with a name of its own for us, and an opinion on what it cannot find."""
+    """A tool with a separate name for Toolcrib (`lc_name`), which raises an error if it finds no book."""
 
     name: str = "FindBook"
     lc_name: str = "find-book"
@@ -45,7 +45,7 @@ registry.register_langchain_tool(FindBook(), category="query", permissions=["boo
 
 
 async def main() -> None:
-    """Call them as an agent would."""
+    """Call the tools as an agent does."""
     async with Crib(tools=registry.get_all()) as crib:
         counted = await crib.call("count_letter", {"text": "Strawberry", "letter": "r"})
         print("Counted:", counted.data)

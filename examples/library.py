@@ -1,7 +1,7 @@
-"""The whole gateway inside a program of your own: no server, no network, nothing kept.
+"""The gateway embedded in your own program: no server, no network, no persistent state.
 
-Two tools are defined, listed as a model would see them, and called: once well, once with a wrong argument,
-and once slowly, with progress. Run it: python examples/library.py
+The program defines two tools, lists them as a model sees them, and calls them: successfully, with an invalid
+argument, and with progress. Run it: python examples/library.py
 """
 
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ from toolcrib.sdk import CardId
 
 @dataclass(frozen=True)
 class Card:
-    """What is known of a card."""
+    """A card with its id and title."""
 
     card_id: str
     title: str
@@ -65,7 +65,7 @@ async def count_words(ctx: ToolContext) -> dict[str, int]:
 
 
 def show(progress: Progress) -> None:
-    """Print how far a call is."""
+    """Print the progress of a call."""
     print(f"  {progress.done:g} of {progress.total:g}: {progress.message}")
 
 

@@ -1,4 +1,4 @@
-"""A small MCP server on the official SDK (`pip install mcp`); `servers.yaml` puts it behind a gateway."""
+"""A small MCP server on the official SDK (`pip install mcp`); `servers.yaml` connects it to a gateway."""
 
 from mcp.server.mcpserver import MCPServer
 
@@ -15,7 +15,7 @@ def find_note(about: str) -> dict[str, str]:
 
 @server.tool()
 def forget_note(about: str) -> dict[str, bool]:
-    """Throw the note about something away. It cannot be brought back."""
+    """Delete the note about something. This cannot be undone."""
     return {"forgotten": NOTES.pop(about, None) is not None}
 
 

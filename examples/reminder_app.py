@@ -1,6 +1,6 @@
-"""A mini-app in a few lines: its tool shows what is noted on the user's glasses, and says so.
+"""A minimal mini-app: its tool adds a reminder, shows all of them on the glasses and speaks a confirmation.
 
-Run it with its API key in REMINDER_KEY; README.md says where that comes from, and how the tool is called.
+Run it with its API key in REMINDER_KEY; README.md describes how to get the key and how to call the tool.
 """
 
 import os
