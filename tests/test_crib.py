@@ -76,7 +76,7 @@ async def test_lists_are_spelled_for_their_reader() -> None:
 
 
 @pytest.mark.requirement("A2", "F4")
-async def test_a_context_decides_what_is_seen_called_and_how_it_is_named(tmp_path: Path) -> None:
+async def test_context_decides_listing_calling_and_naming(tmp_path: Path) -> None:
     env = {"TOOLCRIB_HOME": str(tmp_path)}
     document = parse("contexts: {few: {tools: [get_datetime], style: safe}}", "toolcrib.yaml", env)
     async with Crib(TOOLS, document=document, env=env) as crib:
@@ -96,7 +96,7 @@ async def test_a_context_decides_what_is_seen_called_and_how_it_is_named(tmp_pat
 
 
 @pytest.mark.requirement("D14", "E5")
-async def test_progress_reaches_plain_and_async_listeners_and_the_user_is_known() -> None:
+async def test_progress_reaches_sync_and_async_listeners() -> None:
     heard: list[Progress] = []
 
     async def listen(progress: Progress) -> None:

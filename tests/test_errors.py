@@ -62,7 +62,7 @@ def test_every_sentence_can_be_spoken() -> None:
         assert re.fullmatch(r"[A-Z][A-Za-z ,']+\.( [A-Z][a-z A-Z]+\.)?", row.speak), code
 
 
-def test_a_problem_takes_what_the_table_says_unless_told_otherwise() -> None:
+def test_problem_defaults_come_from_the_table() -> None:
     assert problem("TIMEOUT", "late").retryable
     assert not problem("TIMEOUT", "late", retryable=False).retryable
     assert spell(problem("RATE_LIMITED", "slow down", retry_after=2.0)) == {

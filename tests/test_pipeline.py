@@ -31,7 +31,7 @@ class Absent(Noting):
     """One that never fits."""
 
 
-async def test_the_first_step_is_outermost_and_the_way_out_is_the_same_list_upwards() -> None:
+async def test_steps_run_in_order_and_unwind_in_reverse() -> None:
     notes: list[str] = []
     steps = (Noting(notes, "a"), Absent(notes, "b", fits=False), Noting(notes, "c"))
     result = await compose(steps, a_tool(), echo)(a_call(arguments={"x": 1}))

@@ -190,7 +190,7 @@ async def test_a_user_is_believed_only_with_a_key_that_may_act() -> None:
 
 
 @pytest.mark.requirement("I1")
-async def test_the_header_is_believed_where_the_operator_says_so_on_this_machine() -> None:
+async def test_user_header_is_trusted_from_local_proxy_if_configured() -> None:
     async with open_gateway("auth: {mode: trust_header}", tools=[who]) as gateway:
         header = {"x-user-id": "ann"}
         assert (await gateway.call("who", key=None, headers=header)).code == "NO_SESSION"
@@ -258,7 +258,7 @@ async def test_mcp_in_a_context(monkeypatch: pytest.MonkeyPatch) -> None:
             assert (reply.status, reply.code) == (404, "NOT_FOUND")
 
 
-async def test_a_client_that_leaves_while_it_sends_is_answered_by_nobody() -> None:
+async def test_disconnect_during_upload_gets_no_answer() -> None:
     async with open_gateway() as gateway:
         sent: list[Any] = []
 

@@ -113,7 +113,7 @@ class Crowd:
         await settle()
 
 
-async def test_waiting_principals_take_turns_then_users_then_first_come() -> None:
+async def test_queue_is_fair_by_principal_then_user_then_arrival() -> None:
     slots = FairSlots(1, max_waiting=20)
     async with anyio.create_task_group() as tasks:
         crowd = Crowd(tasks, slots)
@@ -152,7 +152,7 @@ async def test_share_returns_when_the_last_other_gives_up() -> None:
         await crowd.leave()
 
 
-async def test_cancelling_one_waiting_principal_frees_slots_for_another() -> None:
+async def test_cancelled_waiter_frees_its_slot() -> None:
     slots = FairSlots(8)
     async with anyio.create_task_group() as tasks:
         crowd = Crowd(tasks, slots)

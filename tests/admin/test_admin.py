@@ -71,7 +71,7 @@ async def test_explain_says_yes_or_why_not_and_the_steps(runtime: Runtime) -> No
     assert "none" in elsewhere["reason"]
 
 
-async def test_a_caller_is_told_of_a_missing_permission_as_the_call_would(runtime: Runtime) -> None:
+async def test_explain_reports_missing_permission_like_the_call(runtime: Runtime) -> None:
     told = runtime.console.explain("find-card", a_caller())
     assert not told["visible"]
     assert "cards:read" in told["reason"]

@@ -31,7 +31,7 @@ def faults(error: pytest.ExceptionInfo[Refused]) -> list[str]:
     return [each["path"] for each in problem.details["faults"]]
 
 
-async def test_a_new_app_is_given_its_key_once_and_only_the_hash_is_kept(admin: AdminSetup) -> None:
+async def test_new_app_gets_key_once_and_only_hash_is_stored(admin: AdminSetup) -> None:
     app, key = await admin.apps.put(NOTES, NOTES_APP, DEVELOPER)
     assert key is not None
     assert (app.owner, app.public_url, app.version) == ("dev", "https://notes.example/app", 1)
@@ -165,7 +165,7 @@ async def test_hardware_nobody_knows_is_stored_with_a_warning(admin: AdminSetup)
     assert spell_app(admin.served[NOTES], DEVELOPER.caller)["warnings"] == stored["warnings"]
 
 
-async def test_another_key_ends_the_old_one_and_whoever_is_connected_with_it(admin: AdminSetup) -> None:
+async def test_new_key_ends_old_key_and_its_connections(admin: AdminSetup) -> None:
     old = await admin.add()
     await admin.users.install("ann", NOTES, None)
     await admin.users.begin("ann", worn=None, language=None, time_zone=None)
@@ -180,7 +180,7 @@ async def test_another_key_ends_the_old_one_and_whoever_is_connected_with_it(adm
     assert admin.apps.holder("com.example.other", new) is None
 
 
-async def test_an_app_that_moves_must_connect_again_and_one_that_does_not_stays(admin: AdminSetup) -> None:
+async def test_changed_url_disconnects_app_unchanged_url_does_not(admin: AdminSetup) -> None:
     await admin.add()
     await admin.users.install("ann", NOTES, None)
     await admin.users.begin("ann", worn=None, language=None, time_zone=None)
@@ -230,7 +230,7 @@ async def test_one_developer_does_not_fill_the_catalog(
     await admin.apps.define("a.a", [a_definition("three"), a_definition("two")], DEVELOPER)
 
 
-async def test_tools_for_which_the_catalog_has_no_room_are_refused_where_they_are_sent_in(
+async def test_tools_beyond_catalog_limit_are_refused_on_upload(
     admin: AdminSetup,
 ) -> None:
     await admin.add()

@@ -141,7 +141,7 @@ def test_each_fault_of_a_property_is_named_by_its_path(given: Any, path: str) ->
 
 
 @pytest.mark.requirement("D2")
-def test_all_faults_are_told_at_once_but_not_more_than_anyone_reads() -> None:
+def test_all_faults_are_reported_up_to_a_limit() -> None:
     assert paths(a_definition(name=3, description=3, colour=3)) == [
         "tools[0].colour",
         "tools[0].name",
@@ -198,7 +198,7 @@ APP = AppRecord(
 
 
 @pytest.mark.requirement("D2", "D4")
-def test_agents_see_the_tool_under_its_apps_package_with_its_hardware_and_version() -> None:
+def test_tool_is_listed_under_package_with_hardware_and_version() -> None:
     tool = tool_of(APP, stored(a_definition()))
     assert (tool.name, tool.source, tool.local, tool.family, tool.keeper) == (
         "com.example.reminder:add_reminder",
@@ -214,7 +214,7 @@ def test_agents_see_the_tool_under_its_apps_package_with_its_hardware_and_versio
 
 
 @pytest.mark.requirement("D12")
-def test_a_tool_of_the_old_shape_is_taken_and_served_in_the_new_one() -> None:
+def test_old_tool_shape_is_accepted_and_converted() -> None:
     assert paths(OLD) == []
     tool = tool_of(APP, stored(OLD))
     assert (tool.name, tool.input_schema["properties"]) == ("com.example.reminder:add", {"when": WHEN})

@@ -48,7 +48,7 @@ def test_no_requirements_are_met_by_any_device_and_by_none() -> None:
 
 
 @pytest.mark.requirement("D4")
-def test_without_a_device_an_app_may_run_and_says_that_nobody_knows() -> None:
+def test_app_runs_without_device_with_unknown_capabilities() -> None:
     found = check_compatibility(PHOTO, None)
     assert found.is_compatible
     assert len(found.warnings) == 1

@@ -34,7 +34,7 @@ def test_every_layout_is_read_as_it_was_made_and_has_lines(layout: dict[str, Any
     assert lines(layout) == shown
 
 
-def test_what_is_not_said_is_empty_and_what_is_not_known_is_left_out() -> None:
+def test_missing_fields_are_empty_and_unknown_ones_dropped() -> None:
     assert read_layout({"layoutType": "reference_card", "title": "T", "colour": "red"}) == reference_card(
         "T", ""
     )

@@ -33,7 +33,7 @@ def test_displays_have_their_real_size() -> None:
     assert PROFILES["Mentra Mach1"]["display"] == PROFILES["Vuzix Z100"]["display"]
 
 
-def test_every_profile_says_the_same_things_and_describes_nothing_it_lacks() -> None:
+def test_profiles_share_fields_and_describe_only_what_exists() -> None:
     for model, said in PROFILES.items():
         assert said.keys() == EMPTY.keys(), model
         assert said["modelName"] == model

@@ -61,7 +61,7 @@ def test_anything_else_is_no_signature(header: str) -> None:
     assert reason(header)
 
 
-def test_claims_that_cannot_be_read_are_refused_although_the_key_is_right() -> None:
+def test_malformed_claims_are_refused_despite_valid_key() -> None:
     spoken = f"v1.{_text(b'not json')}"
     mac = hmac.digest(SECRET.encode(), spoken.encode(), "sha256")
     assert "cannot be read" in reason(f"{spoken}.{_text(mac)}")

@@ -134,7 +134,7 @@ def test_ratios_are_medians_of_rounds_with_their_goals() -> None:
     assert len(found) == len(GOALS) + len(LIMITS) - 1, "FastMCP's server was not there"
 
 
-def test_a_goal_of_load_is_told_but_not_judged_with_one_connection() -> None:
+def test_load_goal_is_reported_not_judged_with_one_connection() -> None:
     alone = {each.name: each for each in an_outcome(1).verdicts}
     assert alone["before a stdio server / mcp-proxy of Node"].reached is None
     assert alone["REST execute / a bare ASGI echo"].reached

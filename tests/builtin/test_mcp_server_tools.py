@@ -96,7 +96,7 @@ async def test_it_says_what_became_of_it(answer: JsonObject, said: str) -> None:
     assert result.data["state"] == answer.get("state", "up")
 
 
-async def test_a_faulty_server_is_a_faulty_argument_and_other_refusals_stay_as_they_are() -> None:
+async def test_invalid_server_is_argument_error_other_codes_are_kept() -> None:
     faults = {"faults": [{"where": "mcp.servers.x.url", "message": "must be a web address"}]}
     for code, expected in (("INVALID_REQUEST", "INVALID_ARGUMENTS"), ("ALREADY_EXISTS", "ALREADY_EXISTS")):
         stand_in = StandIn(refusal=Refused(code, "said", details=faults))

@@ -159,9 +159,7 @@ async def fails(answer: Answer, timeout: float = 5.0) -> ToolcribError:
         (302, False, "status 302"),
     ],
 )
-async def test_a_status_that_is_not_good_is_an_error_that_says_what_to_do(
-    status: int, retryable: bool, said: str
-) -> None:
+async def test_bad_status_is_an_error_with_advice(status: int, retryable: bool, said: str) -> None:
     async def answer(request: web.Request) -> web.Response:
         return web.Response(status=status, headers={"Location": "http://169.254.169.254/"}, text="secret")
 

@@ -102,9 +102,7 @@ def test_tools_of_the_config_are_held_to_the_checklist_once(shell: Shell, tmp_pa
     assert shell("check", "check_config_short.py").out == alone.out
 
 
-def test_a_module_that_does_not_import_is_one_finding_and_the_others_are_checked(
-    shell: Shell, tmp_path: Path
-) -> None:
+def test_import_error_is_one_finding_others_are_checked(shell: Shell, tmp_path: Path) -> None:
     (tmp_path / "check_broken.py").write_text("raise OSError('no disk')")
     (tmp_path / "check_beside.py").write_text(SHORT)
     (tmp_path / "toolcrib.yaml").write_text("functions: [check_broken, check_beside]")
@@ -131,9 +129,7 @@ def test_a_store_that_cannot_be_opened(shell: Shell, tmp_path: Path) -> None:
 
 
 @pytest.mark.requirement("B6")
-def test_a_server_that_does_not_start_is_a_fault_and_one_that_sleeps_is_not(
-    shell: Shell, tmp_path: Path
-) -> None:
+def test_failed_server_is_a_fault_idle_server_is_not(shell: Shell, tmp_path: Path) -> None:
     gone = "{transport: stdio, command: [/nowhere/at-all], restart: {enabled: false}}"
     (tmp_path / "toolcrib.yaml").write_text(f"mcp: {{servers: {{gone: {gone}}}}}")
     done = shell("check")
@@ -163,7 +159,7 @@ def test_tools_whose_source_is_down_are_named() -> None:
 
 
 @pytest.mark.requirement("E16")
-def test_definitions_are_published_and_a_change_that_breaks_them_fails(shell: Shell, tmp_path: Path) -> None:
+def test_breaking_change_of_published_definition_fails(shell: Shell, tmp_path: Path) -> None:
     kept = tmp_path / "check_kept.published.json"
     (tmp_path / "check_kept.py").write_text(GOOD)
     done = shell("check", "check_kept", "--publish")

@@ -16,7 +16,7 @@ from toolcrib.version import VERSION
 HEAVY = ("aiohttp", "anyio", "asyncio", "mcp", "pydantic", "rich", "sqlalchemy", "uvicorn", "yaml")
 
 
-def test_every_command_has_its_file_and_every_file_of_a_command_is_in_the_table() -> None:
+def test_command_table_matches_command_files() -> None:
     folder = Path(str(import_module("toolcrib.cli").__file__)).parent
     files = {file.stem.rstrip("_") for file in folder.glob("*.py") if "\ndef command(" in file.read_text()}
     assert files == set(COMMANDS)

@@ -69,7 +69,7 @@ async def session_of(demo_gateway: DemoGateway) -> object:
 
 @pytest.mark.slow
 @pytest.mark.requirement("D16")
-async def test_what_apps_show_and_say_is_printed_and_what_is_typed_is_heard() -> None:
+async def test_display_and_speech_are_printed_and_input_is_sent() -> None:
     async with (
         open_demo_gateway(watched=False) as demo_gateway,
         worn(demo_gateway.url, "--model", "Even Realities G1") as glasses,

@@ -75,7 +75,7 @@ def test_programs_get_json(shell: Shell, file: Path) -> None:
 
 
 @pytest.mark.requirement("D12")
-def test_with_a_fault_nothing_is_changed_and_every_fault_is_named(shell: Shell, file: Path) -> None:
+def test_faulty_migration_changes_nothing_and_lists_faults(shell: Shell, file: Path) -> None:
     broken = json.dumps([REMINDER, {"id": "a:b", "description": ""}])
     file.write_text(broken)
     done = shell("migrate", "app.json")

@@ -52,7 +52,7 @@ def test_the_curl_works_as_it_is_printed(gateway: Serving) -> None:
 
 @pytest.mark.slow
 @pytest.mark.requirement("D7", "D16")
-def test_the_apps_of_the_demonstration_can_be_tried_as_it_is_printed(gateway: Serving) -> None:
+def test_printed_demo_commands_work(gateway: Serving) -> None:
     found = re.search(
         r"^Wear a pair .+:\n(.+ toolcrib device simulate .+)\nThen .+:\n(curl .+\n.+)$",
         gateway.welcome,

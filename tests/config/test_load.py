@@ -93,7 +93,7 @@ def test_nothing_at_all_is_the_default() -> None:
     assert parse("", "empty.yaml", {}) == document
 
 
-def test_a_section_without_anything_in_it_is_as_if_it_were_not_there() -> None:
+def test_empty_section_equals_missing_section() -> None:
     assert parse("server:\ncontexts:\nfunctions:\nstore:\n", "toolcrib.yaml", {}).server.host == "127.0.0.1"
 
 
@@ -312,9 +312,7 @@ def test_reload_waits_for_a_file_that_is_being_written(
     assert again(document, env={}, overlay={}).server.port == 7002
 
 
-def test_reload_reads_a_file_again_that_changed_while_it_was_read(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_reload_rereads_file_changed_during_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "toolcrib.yaml"
     path.write_text("server: {port: 7001}\n")
     document = load(path, env={})

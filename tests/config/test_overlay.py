@@ -66,7 +66,7 @@ def test_lists_are_one_thing() -> None:
     ) == {"contexts": {"a": {"tools": ["x"], "style": "safe"}}}
 
 
-def test_what_the_file_says_about_a_tool_comes_last_so_that_it_is_applied_last() -> None:
+def test_tool_overrides_of_the_file_are_applied_last() -> None:
     file: dict[str, Any] = {"overrides": {"a:*": {"hidden": True}, "b": {}}, "contexts": {"f": {}}}
     overlay: dict[str, Any] = {"overrides": {"a:x": {"hidden": False}, "b": {}}, "contexts": {"o": {}}}
     merged = merge(file, overlay)

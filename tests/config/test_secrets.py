@@ -66,7 +66,7 @@ def test_known_settings_and_passwords_are_secret(document: dict[str, Any], secre
 
 
 @pytest.mark.requirement("I2")
-def test_what_the_environment_gave_is_secret_but_for_what_is_printed_on_purpose() -> None:
+def test_environment_values_are_secret_unless_printable() -> None:
     taken = [
         (("store",), "a"),
         (("contexts", "x", "description"), "b"),

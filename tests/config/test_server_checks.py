@@ -253,7 +253,7 @@ ADDED: dict[str, Any] = {"transport": "http", "url": "http://h/?k=hunter2", "hea
 
 
 @pytest.mark.requirement("B8", "I2", "I7")
-def test_what_was_added_while_running_is_told_apart_and_reads_no_environment(file: Path) -> None:
+def test_added_servers_are_marked_and_expand_no_variables(file: Path) -> None:
     document = load(file, env={"HIDDEN": "hunter3"}, overlay=overlay(web=ADDED))
     assert list(document.mcp.servers) == ["my_files", "web"]
     assert document.added == {"web"}
@@ -304,7 +304,7 @@ def test_faults_of_what_was_added_are_its_own(file: Path, server: Any, fault: st
     assert str(refused.value).startswith(f"{OVERLAY} {fault}")
 
 
-def test_a_document_without_a_file_is_read_again_with_what_was_added(file: Path) -> None:
+def test_document_without_file_reloads_with_overlay(file: Path) -> None:
     first = parse("contexts: {a: {tools: [x]}}\nmcp: {grace_ms: 5}", "toolcrib.yaml", {})
     assert again(first, env={}, overlay={}) is first
     read = again(first, env={}, overlay={**overlay(web=ADDED), "contexts": {"b": {}}})

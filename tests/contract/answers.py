@@ -141,7 +141,7 @@ ANSWERS: tuple[Must, ...] = (
         "Confidence is not written down: builders take none, and a check finds one that never changes.",
         "E8 E15",
         "tests/hints/test_builders.py::test_confidence_cannot_be_set_directly",
-        "tests/sdk/test_checklist.py::test_confidence_that_never_changes_and_rests_on_nothing_is_short",
+        "tests/sdk/test_checklist.py::test_constant_unexplained_confidence_falls_short",
         "tests/testing/test_module_check.py::test_what_a_tool_does_is_seen_by_running_its_examples",
         "tests/demo/flashcards/test_review_hints.py::test_confidence_takes_many_values_over_many_calls",
         "check:confidence",

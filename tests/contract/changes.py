@@ -8,7 +8,7 @@ CHANGES: tuple[Must, ...] = (
         "Every item of the checklist is judged for every tool, with what to do where it falls short.",
         "E15",
         "tests/contract/test_musts.py::test_the_checklist_has_every_item",
-        "tests/sdk/test_checklist.py::test_there_are_twenty_nine_items_each_with_a_sentence_and_what_to_do",
+        "tests/sdk/test_checklist.py::test_checklist_has_29_items_with_text_and_advice",
         "tests/cli/test_check.py::test_every_item_is_shown_on_request",
     ),
     must(
@@ -61,7 +61,7 @@ CHANGES: tuple[Must, ...] = (
         "A field that may be left out can be added at any time.",
         "E16",
         "tests/sdk/test_compatibility.py::test_a_field_that_may_be_left_out_can_be_added",
-        "tests/sdk/test_published.py::test_a_compatible_change_without_a_minor_version_is_a_warning",
+        "tests/sdk/test_published.py::test_compatible_change_without_minor_bump_warns",
     ),
     must(
         "version-needed-field",
@@ -113,7 +113,7 @@ CHANGES: tuple[Must, ...] = (
         "breaking-side-by-side",
         "The old tool stays beside the new one until its day.",
         "E13 E16",
-        "tests/sdk/test_published.py::test_a_successor_stands_beside_the_one_it_follows_and_says_how_to_move",
+        "tests/sdk/test_published.py::test_successor_coexists_and_explains_migration",
         "tests/demo/flashcards/test_flashcards.py::test_the_old_way_still_works_and_names_the_new_one",
     ),
     must(
@@ -127,6 +127,6 @@ CHANGES: tuple[Must, ...] = (
         "breaking-guide",
         "The new tool says how to move to it; where it seems not to, a person is asked.",
         "E16",
-        "tests/sdk/test_published.py::test_a_successor_stands_beside_the_one_it_follows_and_says_how_to_move",
+        "tests/sdk/test_published.py::test_successor_coexists_and_explains_migration",
     ),
 )

@@ -22,7 +22,7 @@ DEFINITIONS: tuple[Must, ...] = (
         "E2",
         "tests/sdk/test_contradictions.py::test_contradictions_are_refused",
         "tests/sdk/test_strict.py::test_everything_to_mend_is_said_at_once",
-        "tests/sdk/test_registry.py::test_what_contradicts_itself_is_refused_also_when_it_was_not_made_here",
+        "tests/sdk/test_registry.py::test_contradictory_definition_from_elsewhere_is_refused",
     ),
     must(
         "name-form",
@@ -35,7 +35,7 @@ DEFINITIONS: tuple[Must, ...] = (
         "name-unique",
         "No two tools of one source have one name.",
         "E3 B1",
-        "tests/sdk/test_registry.py::test_a_name_that_is_taken_is_refused_unless_it_is_to_be_replaced",
+        "tests/sdk/test_registry.py::test_duplicate_name_is_refused_without_replace",
         "tests/sources/test_functions.py::test_two_tools_of_one_name_are_refused",
     ),
     must(
@@ -44,7 +44,7 @@ DEFINITIONS: tuple[Must, ...] = (
         "E16",
         "tests/sdk/test_published.py::test_a_tool_that_vanished_must_be_an_alias_or_past_its_end",
         "tests/sdk/test_published.py::test_an_alias_that_vanished_is_missed",
-        "tests/cli/test_check.py::test_definitions_are_published_and_a_change_that_breaks_them_fails",
+        "tests/cli/test_check.py::test_breaking_change_of_published_definition_fails",
     ),
     must(
         "description-length",

@@ -17,7 +17,7 @@ def headed(page: str, heading: str) -> str:
     return found
 
 
-def test_the_architecture_shows_the_steps_in_the_order_they_are_built_in() -> None:
+def test_architecture_page_lists_steps_in_build_order() -> None:
     assert f"`{' → '.join(inventory.steps())}`" in text_of("docs/architecture.md")
 
 
@@ -85,7 +85,7 @@ def route_faults(route: Route, page: str) -> list[str]:
     return [f"{spelled}: the page {each}" for each in found]
 
 
-def test_every_route_is_documented_with_its_permission_and_parameters() -> None:
+def test_routes_are_documented_with_permission_and_parameters() -> None:
     page = text_of("docs/http.md")
     routes = inventory.found().routes
     assert routes
@@ -124,7 +124,7 @@ def test_every_permission_of_the_gateway_is_documented() -> None:
 
 @pytest.mark.requirement("E11")
 @pytest.mark.parametrize("code", CODES)
-def test_every_code_says_what_it_means_where_it_comes_from_and_what_to_do(code: str) -> None:
+def test_every_error_code_is_documented(code: str) -> None:
     said = headed("docs/errors.md", code)
     parts = [said.index(part) for part in ("**Means:**", "**Cause:**", "**Do:**")]
     assert parts == sorted(parts)
@@ -159,7 +159,7 @@ def test_everything_that_can_be_dropped_is_documented() -> None:
     assert unmentioned(headed("docs/observe.md", "What is dropped"), sinks) == []
 
 
-def test_every_field_of_a_result_a_status_and_an_explanation_is_documented() -> None:
+def test_fields_of_result_status_and_explanation_are_documented() -> None:
     found = inventory.found()
     assert unmentioned(headed("docs/http.md", "The result"), [*found.hints, *found.metadata]) == []
     assert unmentioned(headed("docs/http.md", "`GET /api/status`"), list(found.status)) == []

@@ -36,7 +36,7 @@ def test_every_block_says_its_language_and_ends(page: Path) -> None:
     assert [fence.line for fence in fences(text) if fence.language not in known] == []
 
 
-def test_every_program_on_the_page_of_a_provider_is_run_with_its_sdk() -> None:
+def test_provider_page_programs_run_with_the_sdk() -> None:
     folder = ROOT / "tests" / "formats" / "realtime"
     run = "".join(file.read_text(encoding="utf-8") for file in folder.glob("test_*.py"))
     programs = [

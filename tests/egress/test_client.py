@@ -155,7 +155,7 @@ async def test_a_connection_the_server_has_closed_is_not_used_again() -> None:
     assert requests == 3
 
 
-async def test_a_connection_that_says_more_than_it_was_asked_is_not_used_again() -> None:
+async def test_connection_with_surplus_bytes_is_not_reused() -> None:
     server = Server()
 
     async def chatty(peer: Peer) -> None:

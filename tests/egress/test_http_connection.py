@@ -154,7 +154,7 @@ def wire_on(line: Line, resting: Callable[[HttpConnection], None]) -> HttpConnec
     return wire
 
 
-async def test_whoever_leaves_after_the_answer_came_leaves_the_next_request_alone() -> None:
+async def test_cancel_after_response_spares_next_request() -> None:
     line, resting = Line(), list[HttpConnection]()
     wire = wire_on(line, resting.append)
     asking: list[asyncio.Task[None]] = []

@@ -75,7 +75,7 @@ async def test_a_connection_is_used_again_and_each_place_has_its_own() -> None:
     assert (other.connections, len(other.requests)) == (1, 3)
 
 
-async def test_credentials_in_a_url_go_over_no_connection_but_their_own() -> None:
+async def test_url_credentials_use_their_own_connection() -> None:
     server, post = Server(), JsonPoster(AddressRules.same(FREE))
     async with peer(server.behave) as url:
         await posted(post, url.with_user("ann").with_password("secret"))
@@ -161,7 +161,7 @@ async def test_an_answer_of_just_the_limit_is_read() -> None:
         await post.close()
 
 
-async def test_of_an_error_the_first_bytes_are_read_and_it_is_never_too_large() -> None:
+async def test_error_body_is_truncated_not_too_large() -> None:
     post = JsonPoster(AddressRules.same(FREE))
     async with peer(Server(said(500, b"y" * 1_000_000, b"text/html")).behave) as url:
         reply = await posted(post, url)
@@ -248,7 +248,7 @@ async def test_a_name_that_no_name_can_be_is_not_sent_to() -> None:
     await post.close()
 
 
-async def test_a_connection_that_ends_before_the_answer_says_that_something_was_sent() -> None:
+async def test_lost_connection_after_sending_is_reported_as_sent() -> None:
     async def leave(peer: Peer) -> None:
         await peer.request()
 

@@ -57,7 +57,7 @@ async def accepting(*, is_out: bool) -> AsyncGenerator[tuple[Listening, Connecti
 
 
 @pytest.mark.parametrize("is_out, most", [(False, 20), (True, 1)])
-async def test_without_descriptors_one_connection_is_accepted_at_a_time(is_out: bool, most: int) -> None:
+async def test_descriptor_exhaustion_accepts_one_at_a_time(is_out: bool, most: int) -> None:
     async with accepting(is_out=is_out) as (listening, acceptor, spare):
         with ExitStack() as clients:
             for _ in range(20):

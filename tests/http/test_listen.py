@@ -41,7 +41,7 @@ def test_a_given_port_is_used_or_refused() -> None:
 
 
 @pytest.mark.requirement("F7")
-def test_without_a_port_it_is_the_first_free_one_then_a_clear_error(some_ports: range) -> None:
+def test_default_port_is_first_free_one_else_error(some_ports: range) -> None:
     with ExitStack() as stack:
         opened = [stack.enter_context(listen("127.0.0.1", None)) for _ in some_ports]
         assert [each.getsockname()[1] for each in opened] == list(some_ports)

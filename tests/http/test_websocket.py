@@ -73,7 +73,7 @@ async def test_what_comes_close_behind_the_handshake_is_heard(pieces: int) -> No
 
 
 @pytest.mark.slow
-async def test_a_socket_behind_other_requests_outlives_the_rest_of_a_connection(
+async def test_websocket_after_requests_outlives_the_connection(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(runner, "_KEEP_ALIVE_SECONDS", 0.5)
@@ -250,7 +250,7 @@ async def test_a_client_that_does_not_read_is_hung_up_on() -> None:
 
 
 @pytest.mark.slow
-async def test_pings_that_nobody_waits_for_are_not_answered_without_end() -> None:
+async def test_ping_flood_without_reading_is_bounded() -> None:
     async with sockets(listen) as server, await server.connect() as stream:
         await stream.send(handshake())
         pings = frame(b"x" * 125, PING) * 4000

@@ -18,7 +18,7 @@ def test_what_a_server_may_ask_is_as_the_config_says() -> None:
 
 
 @pytest.mark.requirement("G2")
-def test_when_to_say_that_it_takes_a_while_and_what_are_each_the_tools_or_else_the_servers() -> None:
+def test_slow_message_prefers_tool_over_server_default() -> None:
     tools = (
         McpTool(name="plain"),
         McpTool(name="worded", slow_response_message="Looking."),

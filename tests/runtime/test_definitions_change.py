@@ -155,9 +155,7 @@ async def test_a_flapping_server_is_judged_each_time_and_logged_once(
     assert [each.levelno for each in logged] == [logging.WARNING]
 
 
-async def test_flaps_between_restarts_are_judged_before_they_are_served(
-    path: Path, definitions: Definitions
-) -> None:
+async def test_definition_flaps_are_checked_before_serving(path: Path, definitions: Definitions) -> None:
     write(path, {"files": definitions.program(pin="strict")})
     for said in (FIRST, SECOND, FIRST, SECOND):
         definitions.say(said)

@@ -34,7 +34,7 @@ async def test_nothing_changed_is_nothing_done(path: Path) -> None:
         assert (await call(runtime, "books:pid")).data == pid
 
 
-async def test_contexts_overrides_and_pins_change_without_touching_a_server(path: Path) -> None:
+async def test_reload_of_policies_keeps_servers_running(path: Path) -> None:
     write(path, {"books": ledger(path.parent)}, contexts={"few": {"tools": ["books:append"]}})
     async with running(path) as runtime:
         pid = (await call(runtime, "books:pid")).data
@@ -71,7 +71,7 @@ async def test_what_needs_a_restart_is_named_and_not_done(path: Path) -> None:
         assert plan.applied == ()
 
 
-async def test_servers_switched_off_leave_and_come_back_with_their_definitions(path: Path) -> None:
+async def test_disabled_server_returns_with_its_definitions(path: Path) -> None:
     write(path, {"books": ledger(path.parent)})
     async with running(path) as runtime:
         config = runtime.console.servers.config
@@ -156,7 +156,7 @@ async def test_secrets_of_a_new_server_are_covered_from_then_on(
 
 
 @pytest.mark.requirement("B6")
-async def test_a_server_that_is_gone_after_a_restart_is_listed_as_degraded(path: Path) -> None:
+async def test_missing_server_is_degraded_after_restart(path: Path) -> None:
     write(path, {"books": ledger(path.parent)})
     async with running(path) as runtime:
         tools = listed(runtime, "books")

@@ -39,7 +39,7 @@ def path(tmp_path: Path) -> Path:
     return tmp_path / "toolcrib.yaml"
 
 
-async def test_what_needs_a_restart_is_named_until_it_has_come_or_is_taken_back(path: Path) -> None:
+async def test_pending_restart_is_reported_until_done_or_reverted(path: Path) -> None:
     write(path, {})
     async with running(path) as runtime:
         config = runtime.console.servers.config
@@ -72,7 +72,7 @@ async def test_a_store_that_fails_keeps_no_server_from_the_next_reload(
         assert (await call(runtime, "books:pid")).problem is None
 
 
-async def test_what_is_stored_is_in_force_though_whoever_asked_has_left(
+async def test_stored_reload_applies_after_caller_disconnects(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     write(path, {})
@@ -112,7 +112,7 @@ async def test_two_who_add_the_same_name_at_once_are_told_apart(path: Path) -> N
         assert sorted(codes) == ["", "ALREADY_EXISTS"]
 
 
-async def test_one_that_may_no_longer_run_is_in_the_way_of_no_other_change(path: Path) -> None:
+async def test_forbidden_server_does_not_block_other_changes(path: Path) -> None:
     put(path, "mcp: {allow_stdio: true}")
     async with running(path) as runtime:
         servers = runtime.console.servers
@@ -151,7 +151,7 @@ async def test_a_server_that_is_taken_out_is_forgotten_whole(path: Path) -> None
         assert not await runtime.console.store.definitions.all()
 
 
-async def test_a_server_cannot_take_the_place_of_a_module_that_still_runs(path: Path) -> None:
+async def test_server_cannot_replace_running_module(path: Path) -> None:
     put(path.parent / "almanac.py", MODULE)
     put(path, "functions: [almanac]")
     async with running(path) as runtime:
@@ -170,7 +170,7 @@ async def test_another_pin_is_part_of_the_plan(path: Path) -> None:
         assert plan == ReloadPlan(untouched=("books",), applied=("pins",))
 
 
-async def test_a_file_that_is_being_written_is_waited_for_and_one_that_changed_early_is_read(
+async def test_watch_waits_for_writes_and_reads_early_changes(
     path: Path,
 ) -> None:
     write(path, {"books": ledger(path.parent)})
@@ -205,7 +205,7 @@ async def test_looking_with_another_config_forgets_nothing(path: Path) -> None:
 
 
 @pytest.mark.parametrize("by_signal", [True, False])
-async def test_a_reload_that_fails_as_nobody_foresaw_does_not_end_the_gateway(
+async def test_unexpected_reload_error_keeps_gateway_running(
     path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch, by_signal: bool
 ) -> None:
     async def fail(_: SqlOverlay) -> tuple[int, Any]:
@@ -223,7 +223,7 @@ async def test_a_reload_that_fails_as_nobody_foresaw_does_not_end_the_gateway(
         tasks.cancel_scope.cancel()
 
 
-def test_a_document_made_by_hand_stays_as_it_was_made_under_an_overlay() -> None:
+def test_manual_document_is_unchanged_by_overlay() -> None:
     made = replace(
         default_document({}),
         contexts={"default": ContextSection(tools=("local:*",))},

@@ -151,7 +151,7 @@ async def test_the_admin_key_is_the_given_one_or_the_kept_one(tmp_path: Path) ->
 @pytest.mark.slow
 @pytest.mark.requirement("I1")
 @pytest.mark.check(7)
-async def test_a_key_made_or_ended_by_another_process_counts_within_moments(tmp_path: Path) -> None:
+async def test_key_changes_of_other_process_apply_within_seconds(tmp_path: Path) -> None:
     def known(running: Runtime, key: str) -> bool:
         try:
             running.identity.caller(Credential(authorization=f"Bearer {key}"))

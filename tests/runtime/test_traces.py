@@ -70,7 +70,7 @@ def test_sampling_goes_by_the_same_rule(
     assert sampling_of(sample, env) == sampling
 
 
-def test_a_machine_that_asks_for_traces_is_told_where_they_cannot_be_had(
+def test_traces_without_exporter_package_warn(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr("toolcrib.runtime.traces.installed", lambda: False)

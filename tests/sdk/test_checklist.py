@@ -77,7 +77,7 @@ def with_result(*results: Result, claimed: tuple[float | None, ...] = ()) -> Too
 
 
 @pytest.mark.requirement("E15")
-def test_there_are_twenty_nine_items_each_with_a_sentence_and_what_to_do() -> None:
+def test_checklist_has_29_items_with_text_and_advice() -> None:
     assert len({item.id for item in ITEMS}) == len(ITEMS) == 29
     for item in ITEMS:
         assert item.says.endswith(".")
@@ -97,7 +97,7 @@ def test_a_tally_counts_what_is_short_too() -> None:
     assert tally(judged) == "1 of 3, 1 short, 1 for a person"
 
 
-def test_every_rule_of_a_definition_has_its_item_or_is_told_beside_the_list() -> None:
+def test_every_definition_rule_maps_to_an_item_or_an_extra() -> None:
     rules = {*CONTRADICTIONS, *SHORTFALLS}
     assert rules >= ITEM_OF_RULE.keys()
     assert rules - ITEM_OF_RULE.keys() == {"version", "numbers", "deprecated"}
@@ -187,9 +187,7 @@ def test_an_example_must_give_what_it_says(result: Result, verdict: str, said: s
         ((None, 0.9), "short"),
     ],
 )
-def test_confidence_that_never_changes_and_rests_on_nothing_is_short(
-    claimed: tuple[float | None, ...], verdict: str
-) -> None:
+def test_constant_unexplained_confidence_falls_short(claimed: tuple[float | None, ...], verdict: str) -> None:
     seen = with_result(*(DONE for _ in claimed), claimed=claimed)
     assert judge(GOOD, seen)["confidence"].verdict == verdict
 
@@ -220,7 +218,7 @@ def test_what_raises_is_short_and_so_is_what_refuses_nothing() -> None:
 
 
 @pytest.mark.requirement("E15", "E14")
-def test_the_log_the_counters_the_tests_and_the_list_are_looked_at() -> None:
+def test_log_counters_tests_and_list_are_checked() -> None:
     unseen = replace(SEEN, logged=False, counted=False, listed=False, withheld="the name is taken", test="")
     assert but("short", seen=unseen) == {"logging", "metrics", "registered", "name"}
     assert "tests" in but("person", seen=unseen)

@@ -24,7 +24,7 @@ CALLER = Caller(id="key:a", user="u1", language="de", time_zone="Europe/Berlin")
 
 
 @pytest.mark.requirement("D16")
-def test_the_session_is_the_user_s_own_unless_the_agent_names_another() -> None:
+def test_session_defaults_to_that_of_the_user() -> None:
     here = replace(CALLER, session="own")
     unsaid = replace(ORIGIN, session_id=None)
     assert ToolContext.of(a_call(caller=here, origin=unsaid)).session_id == "own"
@@ -75,7 +75,7 @@ def reporting(into: list[Progress]) -> Call:
     return a_call(report=report)
 
 
-async def test_progress_reaches_the_caller_from_async_and_from_sync_code() -> None:
+async def test_progress_from_async_and_sync_code_reaches_caller() -> None:
     heard: list[Progress] = []
     context = ToolContext.of(reporting(heard))
     await context.report(1, 3, "one")
@@ -88,6 +88,6 @@ async def test_where_nobody_listens_reporting_does_nothing() -> None:
     ToolContext().report_sync(1)
 
 
-async def test_report_sync_is_refused_on_the_loop_rather_than_blocking_it() -> None:
+async def test_report_sync_on_event_loop_is_refused() -> None:
     with pytest.raises(RuntimeError):
         ToolContext.of(reporting([])).report_sync(1)

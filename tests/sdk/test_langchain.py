@@ -109,7 +109,7 @@ def test_the_family_stays_when_a_source_binds_it() -> None:
     assert (made.bind("tools").family, made.bind("crib", "core").family) == ("langchain", "langchain")
 
 
-def test_what_an_mcp_server_claims_is_shown_and_the_rest_goes_along() -> None:
+def test_mcp_annotations_are_shown_and_metadata_kept() -> None:
     claims = {"title": "Look up", "readOnlyHint": True, "openWorldHint": None}
     chain = Chain(metadata={**claims, "_meta": {"shop/page": 1}, "owner": {"of": ("it",)}, "odd": object})
     made = defined(chain)
@@ -167,7 +167,7 @@ class Stateful(BaseModel):
     state: dict[str, Any]
 
 
-def test_a_model_shows_its_schema_without_the_name_and_description_it_repeats() -> None:
+def test_model_schema_omits_repeated_title_and_description() -> None:
     assert defined(Chain(args_schema=Place)).input_schema == {
         "type": "object",
         "properties": {"city": {"minLength": 1, "title": "City", "type": "string"}},
@@ -208,7 +208,7 @@ def test_one_without_a_schema_takes_what_its_signature_names() -> None:
     assert defined(open_ended).input_schema == {"type": "object", "properties": starred}
 
 
-def test_what_only_a_running_agent_has_is_refused_when_it_is_needed() -> None:
+def test_required_agent_state_is_refused() -> None:
     with pytest.raises(ToolDefinitionError, match="tool look_up: state must be filled in by a running agent"):
         defined(Chain(args_schema=Stateful, tool_call_schema={"properties": {"text": {"type": "string"}}}))
 

@@ -131,7 +131,7 @@ def test_an_incompatible_change_needs_another_name(now: dict[str, Any]) -> None:
         {"output_schema": params(title=TEXT)},
     ],
 )
-def test_a_compatible_change_without_a_minor_version_is_a_warning(now: dict[str, Any]) -> None:
+def test_compatible_change_without_minor_bump_warns(now: dict[str, Any]) -> None:
     for version in ("1.2.0", "1.2.9"):
         (breach,) = found(replace(CARD, version=version, **now))
         assert breach.level == "warning"
@@ -183,7 +183,7 @@ def test_an_alias_that_vanished_is_missed() -> None:
 
 
 @pytest.mark.requirement("E16")
-def test_a_successor_stands_beside_the_one_it_follows_and_says_how_to_move() -> None:
+def test_successor_coexists_and_explains_migration() -> None:
     second = replace(CARD, name="cards:get-card-v2", aliases=())
     (deprecate, move) = found(CARD, second)
     assert (deprecate.level, deprecate.tool) == ("short", "get-card")

@@ -49,7 +49,7 @@ def test_tools_are_found_by_name_category_and_tag(registry: Registry) -> None:
 
 
 @pytest.mark.requirement("E3")
-def test_a_name_that_is_taken_is_refused_unless_it_is_to_be_replaced(registry: Registry) -> None:
+def test_duplicate_name_is_refused_without_replace(registry: Registry) -> None:
     other: AnyTool = create_tool(name="get-card")(lambda: 1)
     with pytest.raises(ToolDefinitionError, match="there is a tool get-card already"):
         registry.register(other)
@@ -183,7 +183,7 @@ def test_tools_that_are_offered_together_are_looked_at_together(registry: Regist
 
 
 @pytest.mark.requirement("E2")
-def test_what_contradicts_itself_is_refused_also_when_it_was_not_made_here(registry: Registry) -> None:
+def test_contradictory_definition_from_elsewhere_is_refused(registry: Registry) -> None:
     odd = replace(get_card, definition=replace(get_card.definition, name=":see-card", category="mutation"))
     odd = replace(odd, definition=replace(odd.definition, cache_ttl=5.0))
     with pytest.raises(ToolDefinitionError, match="tool see-card: a mutation cannot be cached"):

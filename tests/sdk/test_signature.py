@@ -199,7 +199,7 @@ def test_the_context_is_found_by_its_type(function: Any, name: str) -> None:
     ],
 )
 @pytest.mark.requirement("E11")
-def test_what_does_not_fit_is_refused_by_its_path_without_its_value(arguments: Any, path: str) -> None:
+def test_invalid_argument_is_reported_by_path_not_value(arguments: Any, path: str) -> None:
     def order(orders: list[Order]) -> None: ...
 
     with pytest.raises(Refused) as caught:

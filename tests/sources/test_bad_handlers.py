@@ -270,7 +270,7 @@ deeds = st.tuples(
 
 @settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 @given(st.lists(st.tuples(st.sampled_from(["later", "threaded"]), deeds), min_size=1, max_size=4))
-async def test_nothing_of_a_bad_handler_is_shown_and_the_gateway_goes_on(
+async def test_handler_errors_leak_nothing_and_gateway_survives(
     handlers: HandlersGateway, some: list[tuple[str, Deed]]
 ) -> None:
     for kind, deed in some:
@@ -286,7 +286,7 @@ async def test_nothing_of_a_bad_handler_is_shown_and_the_gateway_goes_on(
 
 @pytest.mark.requirement("E12")
 @pytest.mark.parametrize("kind, tries", [("later", 3), ("threaded", 1)])
-async def test_a_way_that_is_closed_for_a_moment_is_tried_again_by_what_only_reads(
+async def test_connection_error_is_retried_for_read_only_tools(
     handlers: HandlersGateway, kind: str, tries: int
 ) -> None:
     tried = list[int]()

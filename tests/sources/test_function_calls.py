@@ -209,9 +209,7 @@ async def test_what_is_not_json_breaks_the_contract(value: Any) -> None:
         RecursionError(),
     ],
 )
-async def test_a_handler_that_raises_is_a_handler_error_that_says_nothing_of_it(
-    kind: str, error: BaseException
-) -> None:
+async def test_raising_handler_is_handler_error_without_its_text(kind: str, error: BaseException) -> None:
     async def fail() -> None:
         raise error
 
@@ -249,7 +247,7 @@ async def test_what_would_end_a_generator_ends_nothing_of_ours() -> None:
         ({"category": "generation", "idempotent": True}, False),
     ],
 )
-async def test_what_may_pass_is_retryable_where_a_retry_changes_nothing(
+async def test_transient_error_is_retryable_for_idempotent_tools(
     options: Options, is_retryable: bool
 ) -> None:
     @create_tool(**options)
@@ -284,7 +282,7 @@ async def test_errors_of_our_own_pass_as_they_are(error: Exception) -> None:
 
 
 @pytest.mark.requirement("E11")
-async def test_arguments_a_type_refuses_are_invalid_and_what_the_function_refuses_is_not() -> None:
+async def test_type_error_is_invalid_argument_function_error_is_not() -> None:
     @create_tool
     async def parse(when: datetime) -> None:
         Params(numbers=[])

@@ -221,7 +221,7 @@ async def test_a_call_cancelled_before_it_began_leaves_its_place(monkeypatch: py
         assert (await source.call(call_of(act))).data == 1
 
 
-async def test_a_call_cancelled_on_its_way_into_a_thread_leaves_its_place(
+async def test_call_cancelled_before_its_thread_starts_frees_its_slot(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(functions, "MOST_THREADS", 1)

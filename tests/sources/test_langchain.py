@@ -160,7 +160,7 @@ def test_tools_of_its_mcp_client_are_tools_too(walk: dict[str, Any]) -> None:
 
 
 @pytest.mark.requirement("D10")
-def test_nothing_of_langchain_is_loaded_where_none_of_its_tools_is() -> None:
+def test_langchain_is_not_imported_without_its_tools() -> None:
     code = "import sys, toolcrib.server, toolcrib.crib, toolcrib.sdk.langchain"
     shown = "print([name for name in sys.modules if name.startswith(('langchain', 'langsmith'))])"
     assert said_by("-c", f"{code}; {shown}") == "[]\n"

@@ -169,7 +169,7 @@ async def test_a_block_that_only_its_vendor_knows_is_shown_as_it_is(given: Any) 
     assert result.data == f"{shown['text']}\nand"
 
 
-async def test_a_message_says_its_text_and_json_written_as_text_is_data_again() -> None:
+async def test_message_text_is_returned_and_json_text_is_parsed() -> None:
     assert answer_of(ToolMessage("Here.")) == Result(data="Here.", content=(TEXT,), structured=False)
     assert answer_of(ToolMessage('{"a": [1]}')) == Result(data={"a": [1]}, structured=False)
     assert answer_of(ToolMessage("")) == Result(data="", structured=False)

@@ -33,7 +33,7 @@ def names(path: str, folder: Path) -> list[str]:
 
 
 @pytest.mark.requirement("B1")
-def test_tools_and_registries_at_the_top_of_a_module_are_found_once(write: Write, tmp_path: Path) -> None:
+def test_module_tools_and_registries_are_found_once(write: Write, tmp_path: Path) -> None:
     path = write(
         """
 from toolcrib.sdk import Registry, create_tool
@@ -89,9 +89,7 @@ def test_what_is_installed_comes_before_the_folder(tmp_path: Path, write: Write)
         ),
     ],
 )
-def test_a_module_that_does_not_import_is_a_problem_that_says_why(
-    write: Write, tmp_path: Path, code: str, said: str
-) -> None:
+def test_import_error_of_module_is_reported(write: Write, tmp_path: Path, code: str, said: str) -> None:
     with pytest.raises(ModuleProblem, match=said):
         load_module(write(code), folder=tmp_path)
 

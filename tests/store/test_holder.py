@@ -19,7 +19,7 @@ def test_a_mark_is_never_left_twice_and_its_process_lives() -> None:
     assert not any(is_gone(mark) for mark in marks)
 
 
-def test_a_process_is_there_until_it_is_killed_and_also_gone_before_it_is_buried() -> None:
+def test_killed_process_counts_as_gone_before_it_is_reaped() -> None:
     with subprocess.Popen(
         [sys.executable, "-c", CHILD], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     ) as child:
@@ -44,7 +44,7 @@ def test_of_another_machine_nobody_can_tell() -> None:
 
 
 @pytest.mark.parametrize("parts", [{"boot": "earlier"}, {"start": "1"}, {"pid": "999999999"}])
-def test_what_ran_before_this_start_or_under_the_same_number_is_gone(parts: dict[str, str]) -> None:
+def test_holder_of_earlier_boot_or_reused_pid_is_gone(parts: dict[str, str]) -> None:
     assert is_gone(other(**parts))
 
 

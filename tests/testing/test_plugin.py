@@ -75,7 +75,7 @@ def test_every_item_of_every_tool_is_a_test(tmp_path: Path) -> None:
 
 
 @pytest.mark.requirement("E15", "E16")
-def test_what_is_chosen_runs_and_a_broken_module_or_promise_fails_once(tmp_path: Path) -> None:
+def test_selection_runs_and_broken_module_or_check_fails_once(tmp_path: Path) -> None:
     (tmp_path / "plugged_cards.py").write_text(GOOD)
     (tmp_path / "plugged_cards.published.json").write_text("nonsense")
     (tmp_path / "plugged_old.py").write_text(OLD)

@@ -138,7 +138,7 @@ async def test_no_app_has_a_session_but_its_own(two: tuple[AppHost, FakeApp, Fak
     assert [await host.state(MINE), await host.state(OTHERS, "bob")] == ["stopped", "stopped"]
 
 
-async def test_an_app_speaks_for_itself_and_to_its_user_whatever_it_says(
+async def test_app_messages_carry_its_own_package_and_user(
     two: tuple[AppHost, FakeApp, FakeApp, Strangers],
 ) -> None:
     host, mine, _, _ = two
@@ -179,7 +179,7 @@ async def _key_of(gateway: InProcessGateway, user: str) -> str:
     return made.json["key"] if made.status == 200 else await gateway.key(f"of-{user}", user=user)
 
 
-async def test_neither_the_key_of_an_app_nor_its_hash_nor_a_signature_is_seen_anywhere(
+async def test_app_key_hash_and_signature_never_leak(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     caplog.set_level("INFO")

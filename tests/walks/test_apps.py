@@ -149,7 +149,7 @@ async def test_the_device_decides_list_and_call() -> None:
 
 
 @pytest.mark.requirement("D8", "D9")
-async def test_an_app_stays_whether_the_call_went_well_or_not_and_comes_back_after_a_break() -> None:
+async def test_app_stays_after_calls_and_returns_after_disconnect() -> None:
     async def fails(*_: Any) -> web.StreamResponse:
         return web.json_response({"success": False, "error": {"code": "NO_PAPER", "message": "no paper"}})
 
@@ -227,7 +227,7 @@ async def test_display_speech_tools_and_apps_reach_the_device() -> None:
 
 
 @pytest.mark.requirement("D13")
-async def test_phrases_are_in_the_users_language_and_the_definition_is_unchanged() -> None:
+async def test_phrases_use_user_language_definition_is_unchanged() -> None:
     said = {"activationPhrases": {"en": ["note that"], "de": ["notiere"]}, "category": "productivity"}
     async with app_host() as host:
         await host.register(PACKAGE, "http://127.0.0.1:9", tools=[{**TOOL, "mentraExtensions": said}])
@@ -266,7 +266,7 @@ DRAWN = {
 
 
 @pytest.mark.requirement("D4")
-async def test_four_apps_on_the_glasses_that_were_drawn_and_on_the_real_ones() -> None:
+async def test_four_apps_on_simulated_and_real_device_profiles() -> None:
     async with app_host() as host:
         for app, needs in NEEDS.items():
             hardware = [{"type": each, "level": "REQUIRED"} for each in needs]

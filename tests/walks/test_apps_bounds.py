@@ -34,7 +34,7 @@ async def _kaput(*_: Any) -> web.StreamResponse:
 
 
 @pytest.mark.requirement("D7")
-async def test_a_caller_in_more_of_a_hurry_than_the_app_is_told_that_nothing_was_done() -> None:
+async def test_caller_deadline_before_app_start_is_not_executed() -> None:
     go = anyio.Event()
 
     async def slowly(fake_app: FakeApp, asked: dict[str, Any]) -> web.StreamResponse:
@@ -83,7 +83,7 @@ async def test_a_start_that_fails_does_not_use_a_key_up() -> None:
         assert (await _call(host, idempotency_key="k1")).status == 200
 
 
-async def test_one_users_trouble_with_starting_an_app_is_not_the_others() -> None:
+async def test_app_start_failure_affects_only_that_user() -> None:
     async def not_for_ann(fake_app: FakeApp, asked: dict[str, Any]) -> web.StreamResponse:
         if asked["userId"] == "ann":
             return web.json_response({"status": "success"})
@@ -98,7 +98,7 @@ async def test_one_users_trouble_with_starting_an_app_is_not_the_others() -> Non
         assert (await host.call(NOTE, user="bob")).code != "SOURCE_DOWN"
 
 
-async def test_an_app_that_only_fails_is_given_a_rest_and_others_are_not() -> None:
+async def test_failing_app_opens_only_its_own_breaker() -> None:
     async with host_with_apps(PACKAGE, GOOD, config=FREE) as (host, (fake_app, _)):
         breaker = host.gateway.runtime.console.servers.breaker
         fake_app.tool = _kaput
@@ -115,7 +115,7 @@ async def test_an_app_that_only_fails_is_given_a_rest_and_others_are_not() -> No
 
 
 @pytest.mark.check(35)
-async def test_an_app_with_all_its_places_taken_keeps_nobody_from_another() -> None:
+async def test_saturated_app_does_not_block_other_apps() -> None:
     go = anyio.Event()
 
     async def slow(*_: Any) -> web.StreamResponse:

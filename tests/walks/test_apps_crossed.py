@@ -66,7 +66,7 @@ class Gate:
 
 @pytest.mark.requirement("D7", "D8")
 @pytest.mark.parametrize("change", CHANGES)
-async def test_what_happens_while_an_app_starts_ends_or_outlives_the_start(change: str) -> None:
+async def test_events_during_app_start_end_or_survive_it(change: str) -> None:
     method, target, body, after = CHANGES[change]
     gate = Gate()
 
@@ -127,7 +127,7 @@ async def _is_settled(host: AppHost, change: str, after: str | None) -> None:
 
 
 @pytest.mark.requirement("D8")
-async def test_stops_and_calls_that_cross_give_an_answer_or_a_reason_to_try_again() -> None:
+async def test_crossing_stop_and_call_answer_or_are_retryable() -> None:
     async with host_with_apps(PACKAGE, config=FREE) as (host, _):
         replies: list[Reply] = []
 

@@ -99,7 +99,7 @@ def _is_shaped(reply: Reply, code: str) -> None:
 
 @pytest.mark.requirement("D5", "D6")
 @pytest.mark.parametrize("row", ROWS)
-async def test_what_an_app_may_do_wrong_is_a_typed_answer_and_nobody_elses_trouble(row: str) -> None:
+async def test_app_faults_are_typed_answers_and_isolated(row: str) -> None:
     misdeed, code, retryable = ROWS[row]
     async with host_with_apps(BAD, GOOD) as (host, (bad, good)):
         bad.tool = misdeed
@@ -122,7 +122,7 @@ async def test_a_tool_that_may_be_repeated_timed_out() -> None:
 
 
 @pytest.mark.requirement("D7")
-async def test_an_app_that_never_connects_is_a_timeout_that_may_be_tried_again() -> None:
+async def test_app_that_never_connects_is_retryable_timeout() -> None:
     async def answers_only(*_: Any) -> web.StreamResponse:
         return web.json_response({"status": "success"})
 
@@ -222,7 +222,7 @@ async def test_numbers_are_what_json_schema_says() -> None:
 
 
 @pytest.mark.requirement("D9")
-async def test_a_socket_that_drops_does_not_spoil_an_answer_that_is_there() -> None:
+async def test_dropped_socket_keeps_received_answer() -> None:
     async def drops(fake_app: FakeApp, *_: Any) -> web.StreamResponse:
         await fake_app.sockets[-1].close()
         await until(lambda: sessions.states("ann")[GOOD].state != "running")
@@ -235,7 +235,7 @@ async def test_a_socket_that_drops_does_not_spoil_an_answer_that_is_there() -> N
 
 
 @pytest.mark.requirement("D8")
-async def test_a_tool_call_leaves_the_foreground_app_alone_until_an_app_asks() -> None:
+async def test_tool_call_does_not_change_foreground_app() -> None:
     async with host_with_apps(BAD, GOOD, kind="standard") as (host, (front, other)):
         sessions = host.gateway.runtime.sessions
         await host.made("POST", f"/api/users/ann/apps/{BAD}/start")

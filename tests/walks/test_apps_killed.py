@@ -72,7 +72,7 @@ async def operator(home: Path, config: str = CONFIG) -> AsyncGenerator[OperatorC
 
 
 @pytest.mark.requirement("D5", "D9")
-async def test_an_app_killed_in_the_middle_of_a_call_comes_back_in_time_or_later(tmp_path: Path) -> None:
+async def test_app_killed_during_call_reconnects(tmp_path: Path) -> None:
     port = free_port()
     async with operator(tmp_path) as gateway:
         key = await gateway.publish(port)
@@ -102,7 +102,7 @@ async def test_an_app_killed_in_the_middle_of_a_call_comes_back_in_time_or_later
 
 
 @pytest.mark.requirement("D7", "D9")
-async def test_an_app_killed_while_it_begins_a_session_leaves_nothing_half_started(tmp_path: Path) -> None:
+async def test_app_killed_during_session_start_leaves_no_state(tmp_path: Path) -> None:
     port = free_port()
     async with operator(tmp_path) as gateway:
         key = await gateway.publish(port)
@@ -124,7 +124,7 @@ async def test_an_app_killed_while_it_begins_a_session_leaves_nothing_half_start
 
 
 @pytest.mark.requirement("D1", "D9")
-async def test_a_gateway_that_is_killed_finds_its_users_and_their_apps_again(tmp_path: Path) -> None:
+async def test_killed_gateway_restores_users_and_apps(tmp_path: Path) -> None:
     port = free_port()
     async with operator(tmp_path) as gateway:
         key = await gateway.publish(port)

@@ -136,7 +136,7 @@ STEPS = [(1.0, 2.0, "step 1"), (2.0, 2.0, "step 2")]
 
 @pytest.mark.requirement("D14")
 @pytest.mark.parametrize("era", ERAS)
-async def test_progress_of_an_app_reaches_a_client_of_mcp_while_it_works(era: str) -> None:
+async def test_app_progress_reaches_mcp_client(era: str) -> None:
     telling = ProgressTool()
     async with host_with_apps(PACKAGE) as (host, (fake_app,)):
         fake_app.tool = telling
@@ -153,7 +153,7 @@ async def test_progress_of_an_app_reaches_a_client_of_mcp_while_it_works(era: st
 
 
 @pytest.mark.requirement("D14")
-async def test_progress_of_an_app_reaches_a_caller_over_rest_while_it_works() -> None:
+async def test_app_progress_reaches_rest_caller() -> None:
     telling = ProgressTool()
     async with host_with_apps(PACKAGE) as (host, (fake_app,)):
         fake_app.tool = telling
@@ -177,7 +177,7 @@ async def test_progress_of_an_app_reaches_a_caller_over_rest_while_it_works() ->
 
 
 @pytest.mark.requirement("D13")
-async def test_the_limit_of_a_user_counts_all_of_their_keys_and_nobody_elses() -> None:
+async def test_user_limit_counts_all_keys_of_that_user() -> None:
     config = f"{QUICK}\nlimits: {{per_user: 3/h}}\n"
     async with host_with_apps(PACKAGE, config=config) as (host, (fake_app,)):
         keys = [await host.gateway.key(name, user="ann") for name in ("phone", "desk")]
@@ -200,7 +200,7 @@ async def _brief(*_: Any) -> web.StreamResponse:
 
 
 @pytest.mark.requirement("D5")
-async def test_an_app_that_nobody_reaches_any_more_is_a_network_error_and_in_the_end_down() -> None:
+async def test_unreachable_app_is_network_error_then_breaker_opens() -> None:
     async with host_with_apps(PACKAGE, "com.example.other") as (host, (fake_app, _)):
         fake_app.tool = _brief
         for _ in range(2):

@@ -26,7 +26,7 @@ async def _hear(host: AppHost, hers: list[ListListener], names: set[str]) -> Non
 
 
 @pytest.mark.requirement("D4", "D13")
-async def test_every_change_for_a_user_is_told_to_that_users_clients_alone() -> None:
+async def test_user_changes_notify_only_clients_of_that_user() -> None:
     async with host_with_apps(PACKAGE, hardware=CAMERA) as (host, _):
         await host.session("ann", "Mentra Live")
         await host.session("bob", "Mentra Live")

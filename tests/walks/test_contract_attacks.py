@@ -58,7 +58,7 @@ def test_an_example_that_no_face_could_write_is_refused(params: dict[str, Any]) 
 
 @pytest.mark.requirement("E9")
 @pytest.mark.parametrize("said", [{"title": HALF}, {"description": HALF}, {"tags": ["shelf", HALF]}])
-async def test_a_tool_that_cannot_be_written_is_kept_from_the_list_and_harms_no_other(
+async def test_unserializable_tool_is_omitted_from_the_list(
     said: dict[str, Any],
 ) -> None:
     options: dict[str, Any] = {"category": "query", "tags": ["shelf"], **said}
@@ -83,7 +83,7 @@ async def test_a_neighbour_with_a_long_title_does_not_break_the_hints() -> None:
 
 
 @pytest.mark.requirement("E10")
-async def test_a_name_without_end_is_cut_out_of_the_error_and_of_the_hints() -> None:
+async def test_oversized_name_is_not_echoed_in_error_or_hints() -> None:
     @create_tool(category="query")
     def take(spans: dict[str, DateRange]) -> int:
         """Take."""
@@ -104,7 +104,7 @@ async def test_a_name_without_end_is_cut_out_of_the_error_and_of_the_hints() -> 
 @pytest.mark.parametrize(
     "alias", ["own", AliasChoices("other", "own"), AliasChoices(AliasPath("own", 0), "x")]
 )
-def test_what_langchain_fills_in_is_not_the_callers_by_another_name(alias: Any) -> None:
+def test_langchain_injected_arguments_are_not_settable_by_alias(alias: Any) -> None:
     class Taken(BaseModel):
         text: str
         owner: str = Field(default="nobody", validation_alias=alias)
@@ -166,7 +166,7 @@ class Noting:
 
 @pytest.mark.requirement("E12")
 @pytest.mark.check(6)
-async def test_a_key_is_of_one_credential_and_arguments_cannot_be_guessed_by_what_is_stored() -> None:
+async def test_replay_key_is_per_credential_and_stores_no_arguments() -> None:
     store = await open_store("sqlite://")
     noting, pay = Noting(store.replays), a_tool("bank:pay", category="mutation")
     stage = Replay(noting, "here", lambda _: False).fit(pay)
@@ -192,7 +192,7 @@ async def test_a_key_is_of_one_credential_and_arguments_cannot_be_guessed_by_wha
 
 
 @pytest.mark.requirement("E13")
-async def test_a_call_that_ends_after_its_tool_changed_does_not_bring_the_old_hints_back() -> None:
+async def test_late_call_does_not_restore_hints_of_changed_tool() -> None:
     begun, end = anyio.Event(), anyio.Event()
 
     @create_tool(category="query")
@@ -235,14 +235,14 @@ def test_a_clock_ahead_of_ours_makes_nothing_fresher_than_fresh() -> None:
 
 
 @pytest.mark.requirement("E6")
-def test_a_server_cannot_say_in_our_name_that_an_answer_failed_or_was_kept() -> None:
+def test_server_cannot_set_gateway_metadata() -> None:
     meta = {"toolcrib/error": {"code": "X"}, "toolcrib/replayed": True, "vendor/x": 1}
     answer = {"content": [{"type": "text", "text": "hi"}], "_meta": meta}
     assert result_of(answer, a_tool(family="mcp")).meta == {"vendor/x": 1}
 
 
 @pytest.mark.requirement("E11")
-async def test_an_error_that_may_be_tried_again_says_so_by_true_or_false() -> None:
+async def test_retryable_is_always_a_boolean() -> None:
     maybe: Any = "perhaps"
 
     @create_tool(category="query")
@@ -257,7 +257,7 @@ async def test_an_error_that_may_be_tried_again_says_so_by_true_or_false() -> No
 
 
 @pytest.mark.requirement("E4")
-def test_a_pattern_that_cannot_be_checked_is_refused_with_the_tool() -> None:
+def test_unsupported_pattern_refuses_the_tool() -> None:
     class OddId(BrandedId, pattern=r"^(?!a)b$"):
         """An id by a pattern that looks ahead."""
 

@@ -109,7 +109,7 @@ async def test_where_nobody_counts_it_is_not_there() -> None:
 
 
 @pytest.mark.slow
-async def test_clients_of_both_eras_hear_that_tools_have_gone_and_come_back() -> None:
+async def test_both_eras_are_notified_when_tools_leave_and_return() -> None:
     heard: list[str] = []
 
     async def ear(message: Any) -> None:

@@ -87,7 +87,7 @@ def differing(tools: Sequence[Tool]) -> Sequence[Callable[[], Sequence[Tool]]]:
 
 
 @pytest.mark.parametrize("change", range(4))
-async def test_the_catalog_has_a_version_that_counts_changes_and_nothing_else(change: int) -> None:
+async def test_catalog_version_counts_only_changes(change: int) -> None:
     tools = [a_tool(f"fake:tool_{number}", family="mcp", exposed="") for number in range(3)]
     source = FakeSource(tools)
     async with open_gateway() as crib:

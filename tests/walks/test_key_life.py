@@ -103,7 +103,7 @@ async def test_an_expiry_as_iso_time() -> None:
         )
 
 
-async def test_two_secrets_overlap_and_a_second_rotation_ends_the_first() -> None:
+async def test_second_rotation_ends_the_oldest_secret() -> None:
     async with open_test_gateway() as gateway:
         first = await gateway.key("worker")
 

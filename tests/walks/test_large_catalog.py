@@ -53,7 +53,7 @@ def large(size: int, counting: Counting) -> Gateway:
 @pytest.mark.parametrize("size", [10, 10_000])
 @pytest.mark.slow
 @pytest.mark.check(40)
-async def test_a_call_asks_the_policy_about_one_tool_and_once_about_its_neighbours(size: int) -> None:
+async def test_call_checks_policy_of_one_tool_and_related_once(size: int) -> None:
     counting = Counting()
     gateway = large(size, counting)
     for name in ("many:tool-7", "tool_7", "TOOL-7"):

@@ -40,7 +40,7 @@ async def gateway() -> AsyncGenerator[InProcessGateway]:
         yield opened
 
 
-async def test_rest_lists_every_source_at_one_level_and_says_which_tools_are_a_servers(
+async def test_rest_list_is_flat_and_marks_server_tools(
     gateway: InProcessGateway,
 ) -> None:
     tools = {each["name"]: each for each in (await gateway.request("GET", "/api/tools")).json["tools"]}

@@ -278,7 +278,7 @@ async def test_each_permission_opens_its_own_routes_and_no_others(
 
 
 @pytest.mark.check(2)
-async def test_users_and_who_acts_for_them_may_what_is_theirs_and_nothing_of_others(
+async def test_users_and_their_agents_reach_only_own_data(
     role_keys: RoleKeys,
 ) -> None:
     role_keys.keys["ann"] = await role_keys.gateway.key("ann", user="ann")
@@ -298,7 +298,7 @@ WHOLE = NEEDS["crib:servers"] | USERS | {("GET", "/api/audit"), ("GET", "/mcp/st
 """What concerns the gateway as a whole, and no key that is confined to contexts."""
 
 
-async def test_an_admin_confined_to_contexts_has_no_say_about_the_whole(role_keys: RoleKeys) -> None:
+async def test_admin_with_contexts_cannot_change_the_gateway(role_keys: RoleKeys) -> None:
     narrow: Any = {"permissions": ["crib:admin"], "contexts": ["few"]}
     role_keys.keys["narrow"] = await role_keys.gateway.key("narrow", **narrow)
     refused = {route for route in TABLE if (await role_keys.ask(route, "narrow")).status == 403}

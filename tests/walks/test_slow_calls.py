@@ -125,9 +125,7 @@ async def test_progress_over_mcp(era: str) -> None:
     "context, heard",
     [("default", [SAID]), ("phone", []), ("spoken", [SAID]), ("hushed", [])],
 )
-async def test_a_provider_that_speaks_by_itself_is_not_spoken_over_unless_wanted(
-    context: str, heard: list[str]
-) -> None:
+async def test_speaking_provider_gets_no_slow_message_by_default(context: str, heard: list[str]) -> None:
     slow = Slow(patience=10.0 if heard else 0.1)
 
     def hear(progress: Progress) -> None:
@@ -143,7 +141,7 @@ async def test_a_provider_that_speaks_by_itself_is_not_spoken_over_unless_wanted
     "format, context, heard",
     [("anthropic", "default", [SAID]), ("gemini_live", "default", []), ("gemini_live", "spoken", [SAID])],
 )
-async def test_who_asks_by_a_providers_message_is_told_unless_that_provider_speaks(
+async def test_provider_turn_gets_slow_message_unless_it_speaks(
     format: str, context: str, heard: list[str]
 ) -> None:
     slow = Slow(patience=10.0 if heard else 0.1)

@@ -91,9 +91,7 @@ def test_many_at_once_wait_for_each_other(box: CardStore) -> None:
         assert sorted(each.millis or 0 for each in drawer.recent()) == list(range(24))
 
 
-def test_without_a_path_it_lies_where_the_gateway_keeps_its_things(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_default_path_is_in_the_data_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("TOOLCRIB_HOME", raising=False)
     with CardStore().open("ada"):

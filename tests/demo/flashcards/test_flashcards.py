@@ -244,7 +244,7 @@ async def test_the_demonstration_has_them(tmp_path: Path, monkeypatch: pytest.Mo
     assert (tmp_path / ".toolcrib" / "flashcards.db").exists()
 
 
-async def test_without_the_library_the_demonstration_leaves_them_out_and_says_so(
+async def test_demo_without_library_omits_flashcards_and_warns(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr("toolcrib.runtime.local_sources.find_spec", {"fsrs": None}.get)

@@ -16,7 +16,7 @@ def test_a_card_never_seen_is_not_known() -> None:
     assert NEW.stability is None
 
 
-def test_what_is_known_fades_and_is_due_when_it_has_faded_to_nine_in_ten() -> None:
+def test_card_is_due_at_ninety_percent_recall() -> None:
     chances = [recall(KNOWN, MORNING + timedelta(days=days)) for days in (0, 2, 30, 300)]
     assert chances == sorted(chances, reverse=True)
     assert len(set(chances)) == 4

@@ -152,7 +152,7 @@ async def test_a_backlog_raises_what_going_on_brings(learner: Learner) -> None:
     assert actions(waiting)["review-next-card"]["priority"] == "high"
 
 
-async def test_the_nearer_to_being_forgotten_the_surer_it_is_that_asking_helps(learner: Learner) -> None:
+async def test_confidence_grows_as_recall_falls(learner: Learner) -> None:
     await clear(learner)
     first = min(learner.due.values())
     learner.time.now = first + timedelta(days=1)

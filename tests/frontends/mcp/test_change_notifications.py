@@ -63,7 +63,7 @@ async def test_a_session_hears_of_changes_only() -> None:
         assert ear.count == before + 1
 
 
-async def test_a_session_is_told_once_however_often_it_says_it_is_ready() -> None:
+async def test_repeated_initialized_notifies_once() -> None:
     ear = NotificationCounter()
     async with serve_mcp() as gateway, gateway.client("legacy", message_handler=ear) as client:
         await client.session.send_notification(InitializedNotification())

@@ -69,7 +69,7 @@ async def test_a_tool_switched_off_meanwhile_is_gone() -> None:
         assert gone.json()["error"]["data"]["toolcrib/error"]["code"] == "TOOL_NOT_FOUND"
 
 
-async def test_an_agent_that_names_itself_in_the_headers_keeps_that_name() -> None:
+async def test_agent_name_from_headers_is_kept() -> None:
     async with serve_mcp() as gateway, httpx2.AsyncClient() as http:
         info = {"io.modelcontextprotocol/clientInfo": {"name": "c", "version": "1"}}
         sent = modern_call(name="echo", arguments={"text": "hi"}, meta=info)

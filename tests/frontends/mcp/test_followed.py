@@ -31,7 +31,7 @@ async def test_a_list_that_changes_has_another_mark(era: str, tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("era", ["old", "new"])
-async def test_a_resource_is_subscribed_to_over_restarts_until_nobody_does(era: str, tmp_path: Path) -> None:
+async def test_subscription_survives_restarts_until_last_unsubscribe(era: str, tmp_path: Path) -> None:
     quickly = {"restart": {"enabled": True, "max_restarts": 5, "backoff_ms": 10}}
     async with one_server(tmp_path, era, **quickly) as runtime:
         engine = Engine(runtime.gateway, runtime.conversations)

@@ -32,7 +32,7 @@ async def speak(gateway: McpGateway, method: str, receive: Receive, **headers: s
     return said
 
 
-async def test_nobody_is_answered_who_left_before_the_end_of_the_request() -> None:
+async def test_no_answer_after_disconnect_during_request() -> None:
     async def leave() -> dict[str, Any]:
         return {"type": "http.disconnect"}
 

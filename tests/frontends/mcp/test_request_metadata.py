@@ -129,9 +129,7 @@ HEADERS = st.dictionaries(
     st.dictionaries(st.sampled_from(["region", "count", "on", "deep"]), VALUES | st.just({"er": "eu"})),
     HEADERS,
 )
-def test_arguments_in_headers_are_compared_as_the_sdk_compares_them(
-    arguments: dict[str, Any], given: dict[str, str]
-) -> None:
+def test_header_arguments_compare_as_in_the_sdk(arguments: dict[str, Any], given: dict[str, str]) -> None:
     theirs = validate_mcp_param_headers(SCHEMA, arguments, given)
     try:
         check_mirrors(

@@ -40,7 +40,7 @@ async def test_all_that_may_be_seen_is_listed(runtime: Runtime, revision: str) -
     assert flat[:3] == ["mcp_old_greet", "a-only", "mcp_old_ask"]
 
 
-async def test_what_a_client_may_keep_is_said_in_the_era_that_knows_of_it(runtime: Runtime) -> None:
+async def test_cache_hints_are_sent_in_modern_era_only(runtime: Runtime) -> None:
     for method in ("resources/list", "resources/templates/list", "prompts/list"):
         found = await Client(runtime, MODERN).result(method)
         assert (found["ttlMs"], found["cacheScope"], found["resultType"]) == (5000, "private", "complete")

@@ -65,7 +65,7 @@ async def test_the_list_is_not_what_may_be_called(era: str) -> None:
         assert "read_secret" not in await names(frank)
 
 
-async def test_a_session_has_its_own_findings_and_others_share_them_by_caller() -> None:
+async def test_search_results_are_per_session_else_per_caller() -> None:
     async with (
         serve_mcp() as gateway,
         gateway.client("legacy", "frank") as one,
@@ -128,14 +128,14 @@ async def test_a_subscription_hears_of_its_own_callers_searches() -> None:
         assert patience.cancelled_caught
 
 
-async def test_a_context_that_names_its_tools_finds_among_these_and_holds_so_many() -> None:
+async def test_search_is_limited_to_context_tools_and_max_tools() -> None:
     async with serve_mcp() as gateway, gateway.client("legacy", "harry") as harry:
         assert await names(harry) == ["search_tools"]
         assert await search(harry, "echo hello count", 50) == ["say_hello", "echo"]
         assert await names(harry) == ["search_tools", "echo"], "there is room for two"
 
 
-async def test_a_list_that_is_cut_keeps_what_is_pinned_and_what_was_cut_can_be_called() -> None:
+async def test_truncated_list_keeps_pinned_and_cut_tools_are_callable() -> None:
     async with serve_mcp() as gateway, gateway.client("legacy", "ivan") as ivan:
         listed = await names(ivan)
         assert len(listed) == 3

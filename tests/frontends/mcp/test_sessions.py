@@ -66,7 +66,7 @@ async def found(sessions: McpSessionTable, token: str, **caller: Any) -> bool:
     return True
 
 
-async def test_another_process_with_the_same_key_goes_on_with_a_session(make: Make) -> None:
+async def test_session_continues_in_process_with_same_key(make: Make) -> None:
     session = opened(make())
     again = await make().find(session.id, ALICE)
     assert again.peer.revision == "2025-06-18"
@@ -246,7 +246,7 @@ def after(seconds: float, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "monotonic", lambda: later)
 
 
-async def test_unused_session_without_state_is_released_and_found_without_the_store(
+async def test_stateless_session_is_released_and_found_without_store(
     make: Make, store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     gone: list[McpSession] = []
@@ -365,7 +365,7 @@ async def test_busy_sessions_of_one_key_do_not_keep_others_out(make: Make) -> No
     await sessions.end(sessions.open(bob, "2025-11-25", {}, ("c", "1")))
 
 
-async def test_capabilities_too_long_for_a_header_are_known_by_name_alone(make: Make) -> None:
+async def test_oversized_capabilities_are_reduced_to_names(make: Make) -> None:
     wordy = {"elicitation": {"form": {"x": "y" * 10_000}}, "sampling": {}}
     session = make().open(ALICE, "2025-11-25", wordy, ("c" * 1000, "1"))
     assert len(session.id) < 4096

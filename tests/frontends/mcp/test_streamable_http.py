@@ -48,7 +48,7 @@ async def test_a_session_of_another_caller_or_context_is_not_there() -> None:
         assert (await call(http, gateway.url("alice"), session, "say_hello")).status_code == 200
 
 
-async def test_each_message_of_a_session_has_the_rights_of_its_own_request() -> None:
+async def test_session_message_has_the_rights_of_its_request() -> None:
     async with serve_mcp() as gateway, httpx2.AsyncClient() as http:
         session = await open_session(http, gateway.url("alice"))
         first = answer_of(await call(http, gateway.url("alice"), session, "read_secret"))

@@ -44,7 +44,7 @@ async def test_one_revision_takes_several_messages_at_once() -> None:
             assert (await http.post(gateway.url(), json=both, headers=headers)).status_code == 400
 
 
-async def test_a_new_stream_of_a_session_takes_the_place_of_the_old_one() -> None:
+async def test_new_session_stream_replaces_the_old_one() -> None:
     async with serve_mcp() as gateway, httpx2.AsyncClient() as http, anyio.create_task_group() as tasks:
         session = await open_session(http, gateway.url())
         headers = {"accept": "text/event-stream", "mcp-session-id": session}
@@ -130,7 +130,7 @@ async def test_a_request_that_is_taken_back_ends_without_an_answer() -> None:
     )
 
 
-async def test_another_replica_goes_on_with_a_session_but_not_with_its_questions() -> None:
+async def test_replica_continues_session_without_its_questions() -> None:
     async with serve_mcp() as first, serve_mcp() as second, httpx2.AsyncClient() as http:
         session = await open_session(http, first.url())
         assert (await call(http, second.url(), session, "say_hello")).status_code == 200

@@ -126,7 +126,7 @@ async def test_what_was_read_out_of_text_is_not_structured_content(era: str) -> 
 
 
 @pytest.mark.parametrize("era", ERAS)
-async def test_structure_that_is_no_object_goes_to_clients_that_can_take_it(era: str) -> None:
+async def test_non_object_structure_is_sent_to_supporting_clients(era: str) -> None:
     async with answering(era, WORDS, data=[1, 2]) as client:
         result = await client.call_tool("show")
         assert result.structured_content == ([1, 2] if era == MODERN else None)

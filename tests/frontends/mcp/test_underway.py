@@ -61,7 +61,7 @@ async def test_a_request_that_was_taken_back_has_no_answer() -> None:
     assert await running.run(1, answer()) == JsonRpcReply(b"answer")
 
 
-async def test_a_request_that_is_cancelled_from_outside_is_not_answered_but_cancelled() -> None:
+async def test_externally_cancelled_request_is_not_answered() -> None:
     running = RunningRequests()
     async with anyio.create_task_group() as tasks:
 

@@ -60,7 +60,7 @@ async def test_every_fault_is_named_by_its_path_and_nothing_is_stored(gateway: I
 
 
 @pytest.mark.requirement("I1")
-async def test_developers_have_their_own_apps_and_users_see_the_public_part(
+async def test_developers_manage_own_apps_others_see_public_fields(
     gateway: InProcessGateway,
 ) -> None:
     mine = await gateway.key("mine", permissions=["crib:apps"])
@@ -93,7 +93,7 @@ async def test_no_key_takes_the_name_of_one_who_needs_none(gateway: InProcessGat
 
 
 @pytest.mark.requirement("I5")
-async def test_an_app_inside_the_network_is_refused_where_nobody_allowed_that(
+async def test_private_app_address_is_refused_by_default(
     gateway: InProcessGateway,
 ) -> None:
     body = {"name": "Inside", "publicUrl": "http://169.254.169.254/latest"}

@@ -111,7 +111,7 @@ async def test_another_body_under_the_same_key_is_422(gateway: InProcessGateway,
     assert (reply.status, reply.code, payments.taken) == (422, "IDEMPOTENCY_MISMATCH", 1)
 
 
-async def test_the_same_tool_under_another_of_its_names_is_the_same_request(
+async def test_idempotency_key_covers_all_names_of_a_tool(
     gateway: InProcessGateway, payments: Payments
 ) -> None:
     await pay(gateway)

@@ -48,7 +48,7 @@ async def test_operations_are_well_formed(gateway: InProcessGateway) -> None:
             assert all(reply["description"] for reply in each["responses"].values())
 
 
-async def test_every_reference_leads_somewhere_and_every_shape_is_a_schema(gateway: InProcessGateway) -> None:
+async def test_openapi_references_resolve_and_shapes_are_schemas(gateway: InProcessGateway) -> None:
     document = await described(gateway)
     shapes = document["components"]["schemas"]
     assert references(document) <= {f"#/components/schemas/{name}" for name in shapes}

@@ -175,7 +175,7 @@ async def test_a_keeper_of_keys_hands_out_no_more_than_it_has(
 
 
 @pytest.mark.requirement("I1")
-async def test_a_developers_key_is_made_anew_by_the_admin_and_by_themselves(
+async def test_developer_key_is_rotated_by_admin_and_by_owner(
     gateway: InProcessGateway,
 ) -> None:
     """Whose an app is goes by the name of the key: who gets the key gets the apps."""

@@ -138,7 +138,7 @@ async def test_who_waits_no_longer_is_answered_for_what_is_done(gateway: InProce
     assert waiting.cancelled.is_set()
 
 
-async def test_calls_are_recorded_with_their_provider_and_refused_while_the_gateway_stops(
+async def test_provider_calls_are_recorded_and_refused_on_shutdown(
     gateway: InProcessGateway,
 ) -> None:
     await answer(gateway, "anthropic", add("a", a=1), add("b", a=2))
@@ -199,7 +199,7 @@ WRONG: dict[str, Any] = {
 
 
 @pytest.mark.parametrize("format", WRONG)
-async def test_all_that_is_wrong_with_a_message_is_said_before_events_begin(
+async def test_invalid_message_is_refused_before_the_stream_starts(
     gateway: InProcessGateway, format: str
 ) -> None:
     body = {"format": format, "message": WRONG[format]}

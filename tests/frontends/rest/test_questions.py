@@ -108,7 +108,7 @@ async def test_a_question_ends_a_stream_of_events() -> None:
         assert await parked(gateway) == "1"
 
 
-async def test_what_a_source_wants_remembered_is_good_on_every_replica_and_after_a_restart() -> None:
+async def test_source_state_is_valid_on_replicas_and_after_restart() -> None:
     async with desk() as gateway:
         asked = (await book(gateway, arguments={"modern": True})).json["inputRequired"]
         assert list(asked["questions"]) == ["seat"]

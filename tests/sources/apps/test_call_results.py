@@ -54,7 +54,7 @@ def test_content_reaches_rest_as_the_app_gave_it(content: Any) -> None:
     assert as_json(result)["content"] == content
 
 
-def test_text_is_a_text_block_on_mcp_and_an_object_is_structured_content() -> None:
+def test_mcp_text_result_is_text_block_object_is_structured() -> None:
     text = json.loads(as_mcp(read(success=True, content="Set."), b"{}"))
     assert text["content"] == [{"type": "text", "text": "Set."}]
     assert "structuredContent" not in text
@@ -64,7 +64,7 @@ def test_text_is_a_text_block_on_mcp_and_an_object_is_structured_content() -> No
 
 
 @pytest.mark.parametrize("content, text", [("Seven.", "Seven."), ({"said": 7}, '{"said":7}')])
-def test_content_beside_data_is_for_the_model_and_data_for_programs(content: object, text: str) -> None:
+def test_content_is_for_the_model_and_data_for_programs(content: object, text: str) -> None:
     result = read(success=True, content=content, data={"id": 7})
     assert (result.data, result.structured) == ({"id": 7}, True)
     assert as_json(result)["content"] == text
@@ -129,7 +129,7 @@ def test_hints_are_taken_and_broken_ones_are_as_good_as_none() -> None:
 
 
 @pytest.mark.requirement("D5")
-def test_a_failure_keeps_its_code_its_words_and_whether_to_try_again() -> None:
+def test_app_failure_keeps_code_message_and_retryable() -> None:
     problem = failed(
         success=False, error={"code": "NO_SUCH_LIST", "message": "No list a.", "retryable": True}
     )
@@ -261,7 +261,7 @@ def test_half_a_character_is_mended() -> None:
 
 @pytest.mark.requirement("D6")
 @pytest.mark.parametrize("status", [500, 502, 503, 504, 599])
-def test_a_failing_app_may_be_tried_again_though_it_may_have_taken_effect(status: int) -> None:
+def test_failed_app_call_is_retryable_and_possibly_executed(status: int) -> None:
     error = raised({"status": "error", "message": "kaput"}, status)
     assert isinstance(error, Lost)
     assert (error.problem.code, error.problem.retryable) == ("HTTP_ERROR", True)

@@ -256,7 +256,7 @@ async def test_a_call_is_made_once_whatever_becomes_of_it() -> None:
 
 @pytest.mark.requirement("I5")
 @pytest.mark.parametrize("well", [True, False])
-async def test_what_an_app_was_shown_is_not_passed_on_where_it_repeats_it(*, well: bool) -> None:
+async def test_app_echo_of_its_credentials_is_redacted(*, well: bool) -> None:
     async def repeats(request: web.Request) -> web.StreamResponse:
         return web.json_response(
             {"success": well, "content": dict(request.headers), "error": request.headers[KEY_HEADER]}

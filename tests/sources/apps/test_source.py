@@ -70,7 +70,7 @@ class Offered:
 
 
 @pytest.mark.requirement("B3")
-async def test_the_tools_of_all_apps_are_offered_at_once_the_oldest_apps_first() -> None:
+async def test_tools_of_all_apps_are_offered_oldest_app_first() -> None:
     needs = (Requirement(type="CAMERA"),)
     offered = Offered(
         record(MUSIC, created=2.0, tools=tools_of("play", "stop")),
@@ -91,7 +91,7 @@ async def test_the_tools_of_all_apps_are_offered_at_once_the_oldest_apps_first()
         assert offered.source.details() == {"apps": 3}
 
 
-async def test_a_source_of_apps_cannot_die_and_has_one_time_limit_for_all() -> None:
+async def test_app_source_cannot_die_and_has_one_timeout() -> None:
     source = AppSource(FakeAppStore().all, FakeSessions(), JsonPoster(AddressRules.same(LOOPBACK)))
     assert (source.id, source.family, source.mortal, source.timeout) == ("apps", "app", False, 30.0)
 
@@ -113,7 +113,7 @@ async def test_what_has_not_changed_is_the_very_same() -> None:
         assert [tool.name for tool in offered.tools] == [f"{TODO}:other"]
 
 
-async def test_an_app_is_found_as_it_is_now_even_where_its_tools_are_the_same() -> None:
+async def test_app_lookup_returns_current_record() -> None:
     store = FakeAppStore(record(TODO))
     source = AppSource(store.all, FakeSessions(), JsonPoster(AddressRules.same(LOOPBACK)))
     assert source.find(TODO) is None
@@ -156,7 +156,7 @@ async def test_an_old_definition_is_served_in_the_new_shape() -> None:
         assert offered.tools[0].input_schema["required"] == ["todo_item"]
 
 
-async def test_those_who_want_the_apps_read_again_share_a_reading_that_begins_later() -> None:
+async def test_concurrent_refreshes_share_one_later_read() -> None:
     store = FakeAppStore(record(TODO))
     store.open = anyio.Event()
     source = AppSource(store.all, FakeSessions(), JsonPoster(AddressRules.same(LOOPBACK)))
@@ -172,7 +172,7 @@ async def test_those_who_want_the_apps_read_again_share_a_reading_that_begins_la
     assert source.find(MUSIC) is not None
 
 
-async def test_a_store_that_fails_leaves_what_was_there_and_is_asked_again() -> None:
+async def test_failing_store_keeps_apps_and_is_read_again() -> None:
     store = FakeAppStore(record(TODO))
     source = AppSource(store.all, FakeSessions(), JsonPoster(AddressRules.same(LOOPBACK)))
     await source.refresh()
@@ -302,7 +302,7 @@ async def test_arguments_that_are_no_json_are_not_sent() -> None:
 
 
 @pytest.mark.requirement("D5")
-async def test_an_app_without_a_url_and_one_that_is_gone_are_not_available() -> None:
+async def test_app_without_url_or_removed_app_is_not_available() -> None:
     app = record(url=None)
     async with sourced(app) as source:
         for call in (call_to(app), call_to(record(MUSIC), tool=tool_in(record(MUSIC)))):

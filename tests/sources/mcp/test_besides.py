@@ -340,7 +340,7 @@ async def test_what_a_stream_does_not_tell_is_refused() -> None:
         assert "no streams" in str(refused[1])
 
 
-async def test_a_stream_that_breaks_is_opened_again_and_all_may_have_changed(
+async def test_broken_stream_reconnects_and_refreshes_all_lists(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("toolcrib.sources.mcp.subscriptions.PAUSE", 0.001)

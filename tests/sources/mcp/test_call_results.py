@@ -115,7 +115,7 @@ def test_an_error_without_words_says_so_and_a_long_one_is_cut() -> None:
     assert len(long.message) == LONGEST_MESSAGE
 
 
-def test_what_a_server_adds_passes_but_for_the_protocols_own_keys() -> None:
+def test_extra_meta_passes_except_reserved_keys() -> None:
     meta = {"vendor/key": 1, "io.modelcontextprotocol/serverInfo": {"name": "x"}}
     assert read(text("a"), _meta=meta).meta == {"vendor/key": 1}
     assert read(text("a"), _meta="x").meta == {}
@@ -264,7 +264,7 @@ def test_what_may_have_happened_is_said() -> None:
         assert "may have taken effect" in error_of(fault, TOOL).problem.message
 
 
-def test_a_refusal_keeps_the_servers_code_and_words_without_secrets() -> None:
+def test_error_keeps_server_code_and_redacted_message() -> None:
     said = error_of(
         JsonRpcError(-32602, "key s3cret " + "x" * 9_999), TOOL, lambda words: words.replace("s3cret", "***")
     )
@@ -289,7 +289,7 @@ def test_any_answer_is_a_result_or_an_error_of_ours(answer: dict[str, Any]) -> N
 
 
 @pytest.mark.requirement("E9")
-def test_hints_a_server_gives_are_taken_and_broken_ones_are_as_good_as_none() -> None:
+def test_server_hints_are_used_and_invalid_ones_ignored() -> None:
     given = {"confidence": 0.4, "sourceQuality": "low", "validityPeriod": "short"}
 
     def hints(said: object) -> Hints | None:

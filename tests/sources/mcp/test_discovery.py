@@ -74,7 +74,7 @@ async def test_a_list_has_so_many_tools_at_most(more: dict[str, Any]) -> None:
     assert found.cut == "it holds more than 2,000 tools"
 
 
-async def test_a_list_of_exactly_so_many_tools_is_whole_unless_it_goes_on() -> None:
+async def test_list_at_the_limit_is_complete_without_next_page() -> None:
     crowd = listed(*(f"t{number}" for number in range(discovery.MOST_LISTED)))
     assert (await listing(ScriptedConnection(tools__list=crowd), LEGACY)).cut is None
     more = ScriptedConnection(tools__list={**crowd, "nextCursor": "1"})

@@ -29,7 +29,7 @@ def raw(era: Era, method: str = "resources/read", **fields: Any) -> dict[str, An
     return orjson.loads(prepared_raw(TOOL, method, era).params(a_call(TOOL, **fields)))
 
 
-def test_a_caller_is_introduced_with_what_it_can_be_asked_and_told() -> None:
+def test_envelope_declares_capabilities_of_the_caller() -> None:
     assert introduction({}, None) is introduction({}, "shouting") is None
     said = introduction({"elicitation": {}}, "warning")
     meta = params("modern", said)["_meta"]

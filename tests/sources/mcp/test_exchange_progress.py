@@ -40,7 +40,7 @@ async def test_progress_is_passed_on_before_the_result(far_end: FarEnd) -> None:
     assert not far_end.heard
 
 
-async def test_a_flood_of_progress_keeps_only_the_newest_and_holds_nobody_up(far_end: FarEnd) -> None:
+async def test_progress_flood_keeps_newest_without_blocking(far_end: FarEnd) -> None:
     told: list[Progress] = []
 
     async def report(news: Progress) -> None:
@@ -70,7 +70,7 @@ async def test_progress_nobody_asked_for_is_counted_and_dropped(far_end: FarEnd,
     assert not far_end.heard
 
 
-async def test_a_refusal_and_a_cancellation_reach_a_caller_that_listens_to_progress(far_end: FarEnd) -> None:
+async def test_error_and_cancellation_reach_progress_listener(far_end: FarEnd) -> None:
     async def report(_: Progress) -> None:
         await anyio.sleep_forever()
 

@@ -233,7 +233,7 @@ def test_a_guard_that_is_killed_takes_the_server_along(guarded: Guarded) -> None
     wait_until(lambda: state(server) in {"", "Z"})
 
 
-def test_it_is_deaf_to_what_is_sent_to_everybody_but_its_server_is_not(guarded: Guarded) -> None:
+def test_guard_ignores_group_signals_but_server_receives_them(guarded: Guarded) -> None:
     server = guarded.start().pid()
     sent = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
     for number in sent:

@@ -80,19 +80,19 @@ async def test_every_revision_with_a_handshake_is_spoken(revision: str) -> None:
         {"supportedVersions": ["2027-01-01"]},
     ],
 )
-async def test_whatever_a_server_says_to_the_probe_but_yes_leads_to_a_handshake(answer: Any) -> None:
+async def test_any_probe_answer_but_success_leads_to_handshake(answer: Any) -> None:
     found = await greet(ScriptedConnection(server__discover=answer, initialize=legacy()))
     assert found.era == "legacy"
 
 
 @pytest.mark.usefixtures("hasty")
-async def test_a_server_that_is_mute_at_the_probe_is_greeted_the_old_way() -> None:
+async def test_silent_probe_falls_back_to_handshake() -> None:
     found = await greet(ScriptedConnection(server__discover=None, initialize=legacy()))
     assert found.era == "legacy"
 
 
 @pytest.mark.usefixtures("hasty")
-async def test_a_modern_server_too_slow_for_the_probe_is_asked_again_when_it_refuses_the_handshake() -> None:
+async def test_slow_modern_server_is_probed_again_after_refusal() -> None:
     refused = JsonRpcError(-32022, "this connection is modern")
     server = ScriptedConnection(server__discover=[None, modern()], initialize=refused)
     assert (await greet(server)).era == "modern"
@@ -128,7 +128,7 @@ async def test_a_server_that_changed_its_ways_is_greeted_anew() -> None:
     assert (await greet(ScriptedConnection(initialize=legacy()), greeter)).era == "legacy"
 
 
-async def test_a_server_that_dies_of_the_probe_is_greeted_the_old_way_in_its_next_run() -> None:
+async def test_server_killed_by_probe_gets_handshake_on_next_run() -> None:
     greeter = Handshake()
     server = ScriptedConnection(server__discover=ConnectionLost("it exited"), initialize=legacy())
     with pytest.raises(ConnectionLost):
@@ -138,7 +138,7 @@ async def test_a_server_that_dies_of_the_probe_is_greeted_the_old_way_in_its_nex
     assert [method for method, _ in server.asked] == ["initialize"]
 
 
-async def test_a_server_that_dies_for_other_reasons_is_tried_both_ways_in_turn() -> None:
+async def test_crashing_server_is_tried_in_both_eras_in_turn() -> None:
     greeter, server = (
         Handshake(),
         ScriptedConnection(server__discover=ConnectionLost("dead"), initialize=ConnectionLost("dead")),
@@ -159,7 +159,7 @@ async def test_one_crash_does_not_make_a_known_server_a_stranger() -> None:
     assert (await greet(back, greeter)).era == "modern"
 
 
-async def test_a_server_that_cannot_be_reached_says_nothing_about_its_ways() -> None:
+async def test_unreachable_server_does_not_change_the_known_era() -> None:
     greeter, server = Handshake(), ScriptedConnection(server__discover=[NotSent("refused"), modern()])
     with pytest.raises(NotSent):
         await greet(server, greeter)
@@ -180,7 +180,7 @@ async def test_a_transport_of_the_old_days_is_never_asked_the_new_way() -> None:
     assert {method for method, _ in server.asked} == {"initialize"}
 
 
-async def test_what_a_server_says_of_itself_is_cut_and_made_readable_or_ignored() -> None:
+async def test_server_info_is_truncated_sanitized_or_ignored() -> None:
     said: dict[str, Any] = dict(legacy())
     said["serverInfo"] = {"name": "a\u200bb" + "x" * 300, "version": 3}
     said["capabilities"] = ["tools"]

@@ -107,7 +107,7 @@ async def test_a_question_on_the_other_stream_is_the_newest_calls() -> None:
     assert server.answers[0]["result"] == SAID
 
 
-async def test_a_message_on_the_other_stream_reaches_a_caller_that_is_not_asked() -> None:
+async def test_message_on_get_stream_reaches_running_call() -> None:
     server, told, ann = Web(), Told(), RecordingChannel(capabilities={})
     async with serving(server.handle) as url, dialled(url, told) as connection:
         legacy(connection, relay=False)
@@ -129,7 +129,7 @@ async def test_a_message_on_the_other_stream_reaches_a_caller_that_is_not_asked(
 
 
 @pytest.mark.requirement("D14")
-async def test_a_question_that_is_taken_back_over_http_is_asked_no_longer() -> None:
+async def test_question_cancelled_over_http_ends() -> None:
     server, ann = Web(), RecordingChannel(answer=never)
     async with serving(server.handle) as url, dialled(url) as connection, anyio.create_task_group() as tasks:
         legacy(connection)
@@ -184,7 +184,7 @@ async def test_an_answer_that_is_never_taken_does_not_hold_up_the_call(
         server.end()
 
 
-async def test_a_call_ends_with_its_connection_in_the_middle_of_a_question() -> None:
+async def test_lost_connection_during_question_ends_the_call() -> None:
     server, ann = Web(), RecordingChannel(answer=never)
     ended: list[Exception] = []
 

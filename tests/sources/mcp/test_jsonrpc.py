@@ -121,9 +121,7 @@ def test_what_stands_in_a_text_does_not_count() -> None:
 
 
 @given(st.lists(st.text('"\\{}[],:ab'), min_size=1), st.integers(1, 300))
-def test_the_look_before_decoding_refuses_nothing_that_is_within_the_bounds(
-    texts: list[str], times: int
-) -> None:
+def test_prescan_accepts_every_message_within_limits(texts: list[str], times: int) -> None:
     value = {"texts": [texts] * times}
     assert too_deep(value) is None or sum(map(len, texts)) * times > NODES
     assert decode(orjson.dumps(value)) == value

@@ -40,7 +40,7 @@ def test_any_chunking_gives_the_same_lines(parts: list[bytes], places: list[int]
     assert taken(LineSplitter(CAP), *(bytes([byte]) for byte in data)) == expected
 
 
-def test_lines_may_end_in_two_characters_and_empty_ones_are_nothing() -> None:
+def test_crlf_is_accepted_and_empty_lines_are_ignored() -> None:
     assert taken(LineSplitter(), b'{"a":1}\r\n\r\n\n\n{"b"', b":2}\r", b"\n\r", b"\n") == [
         b'{"a":1}\r',
         b'{"b":2}\r',

@@ -184,7 +184,7 @@ async def test_a_server_that_cannot_tell_or_might_not_is_polled(
 
 
 @pytest.mark.usefixtures("brisk")
-async def test_a_server_that_tells_is_not_polled_unless_the_operator_wants_it() -> None:
+async def test_server_with_list_changed_is_not_polled_by_default() -> None:
     polled, told = Refreshes(), Refreshes()
     silent, server = ScriptedConnection(), ScriptedConnection(subscriptions__listen=None)
     async with (
@@ -334,7 +334,7 @@ async def test_what_was_late_at_the_start_is_asked_for_again() -> None:
 
 
 @pytest.mark.usefixtures("brisk")
-async def test_what_failed_is_asked_for_again_and_costs_no_web_server_its_life() -> None:
+async def test_failed_refresh_is_retried_without_ending_web_server() -> None:
     server = ScriptedConnection(tools__list=listed())
     kept = CountingRunner(server, ALL, Refreshes())
     kept.failing = [("resources",)] * 5
@@ -359,7 +359,7 @@ async def test_a_list_that_hangs_is_given_up_and_asked_for_again() -> None:
         await until(lambda: kept.listed[:2] == [{"prompts"}] * 2)
 
 
-async def test_what_is_told_of_a_resource_nobody_follows_is_not_passed_on() -> None:
+async def test_update_of_unsubscribed_resource_is_dropped() -> None:
     server = ScriptedConnection()
     kept = CountingRunner(server, ALL, Refreshes())
     server.heard("notifications/resources/updated", {"uri": "x://1"})

@@ -114,7 +114,7 @@ async def test_a_message_may_be_of_a_call_that_is_over(
 
 
 @pytest.mark.requirement("I5")
-async def test_what_is_kept_for_a_caller_that_does_not_listen_is_bounded(far_end: FarEnd) -> None:
+async def test_queue_of_slow_caller_is_bounded(far_end: FarEnd) -> None:
     ann = RecordingChannel(answer=never)
     async with Asking(far_end) as asking:
         await asking.begin(0, ear=RequestCallbacks(None, ann))
@@ -130,7 +130,7 @@ async def test_what_is_kept_for_a_caller_that_does_not_listen_is_bounded(far_end
         asking.cancel()
 
 
-async def test_a_message_that_comes_with_the_answer_of_another_is_not_heard() -> None:
+async def test_message_in_answer_of_other_request_is_discarded() -> None:
     far_end, ann = FarEnd(), RecordingChannel("ann")
     async with Asking(far_end) as asking:
         await asking.begin(0, ear=RequestCallbacks(None, ann))

@@ -148,7 +148,7 @@ async def test_a_lane_is_kept_for_its_owner(counted: Census) -> None:
 
 
 @pytest.mark.parametrize("alone", [False, True])
-async def test_only_who_must_be_alone_has_another_lane_for_another_call(counted: Census, alone: bool) -> None:
+async def test_only_exclusive_callers_get_a_second_connection(counted: Census, alone: bool) -> None:
     waiting, quick = RecordingChannel(answer=never, alone=alone), RecordingChannel(alone=alone)
     async with running_source(counted) as it, anyio.create_task_group() as tasks:
         tasks.start_soon(it.source.call, it.a_call("ask", waiting, **ELICIT))
@@ -160,7 +160,7 @@ async def test_only_who_must_be_alone_has_another_lane_for_another_call(counted:
         tasks.cancel_scope.cancel()
 
 
-async def test_a_lane_whose_call_was_given_up_serves_nobody_who_must_be_alone(counted: Census) -> None:
+async def test_connection_of_abandoned_call_is_not_given_to_exclusive(counted: Census) -> None:
     async with running_source(counted) as it:
         first = (await client(it, RecordingChannel(alone=True)))["pid"]
         with anyio.move_on_after(0.05):
@@ -218,7 +218,7 @@ async def test_an_idle_copy_that_ignores_sigterm_is_killed(counted: Census) -> N
         await until(lambda: it.lanes == 0 and it.servers() == alone)
 
 
-async def test_when_all_lanes_are_there_the_longest_idle_one_makes_room(counted: Census) -> None:
+async def test_longest_idle_connection_is_closed_at_the_limit(counted: Census) -> None:
     async with running_source(counted, most_lanes=2) as it:
         ann, ben = [(await client(it, RecordingChannel(owner)))["pid"] for owner in ("ann", "ben")]
         carl = (await client(it, RecordingChannel("carl")))["pid"]
@@ -380,7 +380,7 @@ async def test_questions_that_are_left_open_or_taken_back_do_no_harm(counted: Ce
         assert len(many.questions) == 100 - refused
 
 
-async def test_vendor_data_passes_and_what_belongs_to_a_connection_does_not(counted: Census) -> None:
+async def test_vendor_meta_is_relayed_connection_meta_is_not(counted: Census) -> None:
     async with running_source(counted) as it:
         meta = {"vendor/x": [1], "progressToken": 7, "io.modelcontextprotocol/logLevel": "debug"}
         for channel in (None, RecordingChannel()):

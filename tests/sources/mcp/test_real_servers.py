@@ -197,7 +197,7 @@ async def test_arguments_in_headers_pass_the_servers_own_check(era: str, free_po
 
 
 @ERAS
-async def test_a_process_that_dies_under_a_call_is_started_again_by_the_next_run(era: str) -> None:
+async def test_process_that_dies_during_call_is_restarted(era: str) -> None:
     source = over_stdio(era)
     for _ in range(2):
         async with running(source) as it:

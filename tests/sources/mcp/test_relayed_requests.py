@@ -45,7 +45,7 @@ def test_what_may_be_asked(
 
 
 @pytest.mark.requirement("D14")
-def test_a_server_gets_to_know_what_is_relayed_as_it_was_declared() -> None:
+def test_server_sees_relayed_capabilities_as_declared() -> None:
     declared: dict[str, Any] = {
         "experimental": {},
         "roots": {"listChanged": True},

@@ -65,7 +65,7 @@ async def test_answers_may_come_in_any_order(order: list[int], together: bool) -
         )
     )
 )
-async def test_whatever_happens_every_request_ends_once_and_nothing_is_kept(
+async def test_every_request_ends_exactly_once_and_leaves_no_state(
     events: list[tuple[int, str]],
 ) -> None:
     far_end = FarEnd()
@@ -162,9 +162,7 @@ def spelled(value: Any) -> bytes:
         b'{"jsonrpc":"2.0","id":9,"result":NaN}',
     ],
 )
-async def test_what_is_no_message_is_told_to_the_transport_and_disturbs_nobody(
-    far_end: FarEnd, data: bytes
-) -> None:
+async def test_invalid_message_is_reported_without_ending_requests(far_end: FarEnd, data: bytes) -> None:
     def act() -> None:
         with pytest.raises(InvalidResponse):
             far_end.exchange.feed(data)
@@ -178,7 +176,7 @@ async def test_a_bad_message_in_a_list_does_not_spoil_the_others(far_end: FarEnd
     assert far_end.exchange.unclaimed == 2
 
 
-async def test_requests_of_the_server_are_answered_as_a_client_without_a_user(far_end: FarEnd) -> None:
+async def test_server_requests_are_refused_without_a_user(far_end: FarEnd) -> None:
     methods = ["ping", "roots/list", "elicitation/create", "sampling/createMessage", "x"]
     for number, method in enumerate(methods):
         far_end.say(id=number, method=method, params={})
@@ -233,7 +231,7 @@ async def test_a_handshake_is_never_cancelled(far_end: FarEnd) -> None:
     assert not far_end.replies
 
 
-async def test_a_request_is_not_cancelled_where_the_way_is_broken_or_closed(far_end: FarEnd) -> None:
+async def test_no_cancellation_is_sent_on_closed_connection(far_end: FarEnd) -> None:
     def breaks() -> None:
         far_end.broken = True
 

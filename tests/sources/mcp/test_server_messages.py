@@ -29,7 +29,7 @@ def far_end() -> FarEnd:
 
 
 @pytest.mark.requirement("D14")
-async def test_a_question_is_put_to_the_caller_and_its_answer_goes_back(far_end: FarEnd) -> None:
+async def test_question_reaches_caller_and_answer_reaches_server(far_end: FarEnd) -> None:
     ann = RecordingChannel()
     async with Asking(far_end) as asking:
         await asking.begin(0, ear=RequestCallbacks(None, ann))
@@ -128,9 +128,7 @@ async def test_an_answer_ends_the_questions_of_its_call(far_end: FarEnd) -> None
 
 @pytest.mark.parametrize("event", ["cancel", "lose"])
 @pytest.mark.parametrize("method", [ELICIT, "roots/list"])
-async def test_a_call_that_ends_in_the_middle_of_a_question_leaves_nothing(
-    far_end: FarEnd, event: str, method: str
-) -> None:
+async def test_call_ending_during_question_leaves_no_state(far_end: FarEnd, event: str, method: str) -> None:
     ann = RecordingChannel(answer=never)
     async with Asking(far_end) as asking:
         await asking.begin(0, ear=RequestCallbacks(None, ann))
@@ -188,7 +186,7 @@ async def test_a_question_has_a_size_and_an_id(far_end: FarEnd) -> None:
         asking.cancel()
 
 
-async def test_what_is_asked_right_after_the_greeting_waits_for_the_first_call(far_end: FarEnd) -> None:
+async def test_question_after_handshake_waits_for_first_call(far_end: FarEnd) -> None:
     ann = RecordingChannel()
     far_end.say(id="a", method="roots/list")
     far_end.say(id="b", method="roots/list")
@@ -253,7 +251,7 @@ async def test_a_question_goes_to_the_newest_call_that_can_be_asked(far_end: Far
         max_size=40,
     )
 )
-async def test_whatever_happens_each_question_ends_once_and_with_its_own_answer(
+async def test_every_question_ends_once_with_its_own_answer(
     events: list[tuple[str, int]],
 ) -> None:
     far_end = FarEnd()

@@ -75,7 +75,7 @@ def test_a_server_sees_little_of_our_environment(monkeypatch: pytest.MonkeyPatch
 
 
 @pytest.mark.parametrize("argument", ["a\0b", "x" * (4 << 20)])
-async def test_what_the_system_does_not_take_is_told_and_leaves_nothing_open(argument: str) -> None:
+async def test_failed_spawn_is_reported_without_open_files(argument: str) -> None:
     before = len(os.listdir("/dev/fd"))  # noqa: PTH208 - only their number counts
     with pytest.raises(NotSent, match="could not be started"):
         launch(sys.executable, ["python", argument], env={}, cwd=None, grace=1, ended=lambda _: None)

@@ -106,7 +106,7 @@ async def test_details_say_what_an_operator_should_know() -> None:
 
 
 @pytest.mark.requirement("B7")
-async def test_a_tool_the_config_names_that_is_not_there_is_a_warning_once(
+async def test_unknown_tool_in_config_warns_once(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     server = old(tools__list=[listed("read"), listed("read", "new"), listed("other")])
@@ -180,7 +180,7 @@ async def test_a_legacy_call_carries_what_is_needed(
     assert server.sent[-1] == {"name": "read", "headers": None, "ear": None}
 
 
-async def test_a_modern_call_carries_the_envelope_and_claims_no_capabilities() -> None:
+async def test_modern_call_has_envelope_without_capabilities() -> None:
     source = of(server := new())
     async with running(source):
         await source.call(read())
@@ -192,7 +192,7 @@ async def test_a_modern_call_carries_the_envelope_and_claims_no_capabilities() -
     assert {**plain, "traceparent": traced["traceparent"]} == traced
 
 
-async def test_arguments_a_modern_server_wants_as_headers_are_sent_as_such() -> None:
+async def test_header_arguments_of_modern_server_are_sent_as_headers() -> None:
     schema = {"type": "object", "properties": {"region": {"type": "string", "x-mcp-header": "Region"}}}
     tools = {"tools": [{"name": "read", "inputSchema": schema}]}
     source = of(server := new(tools__list=tools))
@@ -262,7 +262,7 @@ async def test_a_fault_is_told_as_what_it_means(
 @pytest.mark.parametrize(
     "fault", [NotSent("refused"), ConnectionLost("gone"), HttpStatusError(404, "no session")]
 )
-async def test_after_a_call_that_failed_on_the_way_a_web_server_is_looked_after(fault: ServerError) -> None:
+async def test_network_error_triggers_probe_of_web_server(fault: ServerError) -> None:
     server = old(tools__call=fault, tools__list=[listed("read"), NotSent("no route")])
     source, link, ended = of(server, transport="http"), RecordingLink(), list[Exception]()
 

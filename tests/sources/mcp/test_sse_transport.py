@@ -181,7 +181,7 @@ async def test_leaving_ends_requests_that_still_wait(server: Server) -> None:
 
 @pytest.mark.requirement("I5")
 @pytest.mark.parametrize("size", [9 << 20, 100 << 20])
-async def test_an_event_over_the_limit_ends_the_stream_and_is_told_to_the_one_who_asked(size: int) -> None:
+async def test_oversized_event_ends_stream_and_fails_its_request(size: int) -> None:
     server = Server()
 
     async def large(request: web.Request) -> web.StreamResponse:
@@ -355,7 +355,7 @@ async def test_nobody_is_there_or_may_be_reached(free_port: int) -> None:
             pytest.fail("it was dialled")
 
 
-async def test_a_server_that_asks_and_takes_no_answers_can_still_be_asked(server: Server) -> None:
+async def test_server_refusing_answers_can_still_be_called(server: Server) -> None:
     async def deaf(request: web.Request) -> web.StreamResponse:
         if request.method == "POST" and "method" not in await request.json():
             await anyio.sleep_forever()

@@ -87,7 +87,7 @@ async def test_a_server_that_closes_a_stream_is_lost_though_it_lives(
 
 
 @LINUX
-async def test_a_server_that_leaves_others_with_its_output_is_lost_all_the_same(
+async def test_server_whose_children_hold_stdout_counts_as_lost(
     servers: MarkedServers,
 ) -> None:
     script = "import subprocess, sys; subprocess.Popen(['sleep', '1000']); sys.exit(5)"
@@ -96,7 +96,7 @@ async def test_a_server_that_leaves_others_with_its_output_is_lost_all_the_same(
 
 
 @LINUX
-async def test_a_guard_that_is_killed_takes_everybody_in_the_group_along(servers: MarkedServers) -> None:
+async def test_killed_guard_ends_its_process_group(servers: MarkedServers) -> None:
     async with servers.dial(patience=0.1) as connection:
         family = (await ask(connection, "family"))["pids"]
         plain, session, stubborn, daemon, server = family

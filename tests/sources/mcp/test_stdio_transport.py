@@ -185,7 +185,7 @@ async def test_requests_of_the_server_are_answered(servers: MarkedServers) -> No
     assert sampling["error"]["code"] == -32601
 
 
-async def test_a_server_that_asks_and_does_not_listen_is_not_answered_for_ever(
+async def test_answers_to_non_reading_server_are_bounded(
     servers: MarkedServers, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(stdio_transport, "MOST_UNREAD", 10_000)

@@ -187,7 +187,7 @@ def test_a_list_in_the_config_is_an_allowlist_with_overrides() -> None:
     assert withheld(found) == [("fs:4", "it is not an object")]
 
 
-def test_only_a_modern_tool_is_withheld_for_a_header_it_cannot_have() -> None:
+def test_invalid_header_withholds_only_modern_tools() -> None:
     bad = raw(inputSchema={"type": "object", "properties": {"a": {"type": "number", "x-mcp-header": "A"}}})
     assert "x-mcp-header of a needs the type" in withheld(offer(SETTINGS, [bad], modern=True))[0][1]
     assert not offer(SETTINGS, [bad]).withheld

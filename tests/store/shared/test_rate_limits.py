@@ -106,7 +106,7 @@ def test_keys_that_are_whole_again_are_forgotten() -> None:
     assert len(rates) < 3_000
 
 
-def test_there_are_never_more_keys_than_allowed_and_the_deepest_in_debt_stay() -> None:
+def test_key_limit_evicts_least_indebted_keys() -> None:
     clock = Clock()
     rates = RateLimits(clock, keys=2_000)
     heavy = [RateDemand("heavy", 1, 1_000_000.0)]

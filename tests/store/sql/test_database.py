@@ -69,7 +69,7 @@ async def test_a_database_locked_by_another_is_read_but_not_changed(
     assert await names(store) == ["after", "before"]
 
 
-async def test_whoever_is_going_to_write_keeps_others_out_from_the_start(path: Path, opened: Opened) -> None:
+async def test_write_transaction_locks_at_begin(path: Path, opened: Opened) -> None:
     first, second = await opened(f"sqlite:///{path}"), await opened(f"sqlite:///{path}")
     second.database.wait = 0.3
     async with first.database.write() as connection:
@@ -230,9 +230,7 @@ async def test_a_server_that_comes_back_is_used_again(proxied_store: SqlStore, p
     assert await names(proxied_store) == ["after", "before"]
 
 
-async def test_a_server_that_was_restarted_in_a_quiet_moment_is_not_noticed(
-    proxied_store: SqlStore, proxy: TcpProxy
-) -> None:
+async def test_idle_database_restart_is_transparent(proxied_store: SqlStore, proxy: TcpProxy) -> None:
     await proxied_store.keys.add(a_key("before"))
     proxy.cut()
     await anyio.wait_all_tasks_blocked()

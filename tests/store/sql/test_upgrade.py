@@ -104,15 +104,13 @@ def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     return request.getfixturevalue("fresh_database") if request.param == "postgres" else fresh
 
 
-async def test_a_database_at_the_first_revision_is_upgraded_with_its_data(url: str, opened: Opened) -> None:
+async def test_first_revision_is_upgraded_with_data(url: str, opened: Opened) -> None:
     async with an_old_database(url) as database:
         await fill(database)
     await check_all_is_there(await opened(url))
 
 
-async def test_a_database_from_before_there_were_apps_is_upgraded_with_its_data(
-    url: str, opened: Opened
-) -> None:
+async def test_database_without_apps_is_upgraded_with_data(url: str, opened: Opened) -> None:
     async with an_old_database(url, "0003") as database:
         await fill(database)
         await SqlDefinitions(database).put([a_definition("old:one")])
@@ -147,9 +145,7 @@ async def test_apps_from_before_givers_have_none(url: str, opened: Opened) -> No
 
 
 @pytest.mark.slow
-async def test_an_upgrade_that_is_killed_at_any_statement_is_done_by_the_next_start(
-    tmp_path: Path, opened: Opened
-) -> None:
+async def test_upgrade_killed_at_any_statement_completes_on_restart(tmp_path: Path, opened: Opened) -> None:
     old = tmp_path / "old.db"
     async with an_old_database(f"sqlite:///{old}") as database:
         await fill(database)
