@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.catalog.test_pins import NAME, Gateway
+from tests.catalog.test_pins import NAME, PinnedCatalog
 from toolcrib.catalog import seal
 from toolcrib.catalog.pins import Pins, seal_as_written
 from toolcrib.interfaces import StoredDefinition
@@ -82,12 +82,12 @@ schemas: st.SearchStrategy[Any] = st.recursive(
 @settings(max_examples=500, deadline=None)
 @given(schemas, schemas, st.randoms(use_true_random=False))
 def test_set_order_is_no_change(takes: Any, gives: Any, random: Random) -> None:
-    house = Gateway("strict")
+    pinned = PinnedCatalog("strict")
     definition = {"name": "read", "inputSchema": takes, "outputSchema": gives}
     for each in (definition, shuffled(definition, random), deepcopy(definition)):
-        house.offer(each)
-        assert house.visible()
-    assert (house.changes, sum(house.catalog.definition_changes.values())) == ([], 0)
+        pinned.offer(each)
+        assert pinned.visible()
+    assert (pinned.changes, sum(pinned.catalog.definition_changes.values())) == ([], 0)
 
 
 @pytest.mark.parametrize(
@@ -173,36 +173,36 @@ def reordered() -> JsonObject:
 
 def test_hashes_of_earlier_versions_stay_valid() -> None:
     assert seal(OLD) != seal_as_written(OLD) != seal_as_written(reordered())
-    house = Gateway("strict", {NAME: stored(OLD, OLD)})
-    house.offer(deepcopy(OLD))
-    assert (house.visible(), house.changes) == (True, [])
-    assert (house.stored[NAME].seal, house.stored[NAME].trusted) == (seal(OLD), seal(OLD))
-    house = Gateway("strict", {NAME: stored(OLD, OLD)})
-    house.offer(reordered())
-    assert (house.visible(), house.changes) == (True, [])
-    assert sum(house.catalog.definition_changes.values()) == 0
-    after = Gateway("strict", house.stored)
+    pinned = PinnedCatalog("strict", {NAME: stored(OLD, OLD)})
+    pinned.offer(deepcopy(OLD))
+    assert (pinned.visible(), pinned.changes) == (True, [])
+    assert (pinned.stored[NAME].seal, pinned.stored[NAME].trusted) == (seal(OLD), seal(OLD))
+    pinned = PinnedCatalog("strict", {NAME: stored(OLD, OLD)})
+    pinned.offer(reordered())
+    assert (pinned.visible(), pinned.changes) == (True, [])
+    assert sum(pinned.catalog.definition_changes.values()) == 0
+    after = PinnedCatalog("strict", pinned.stored)
     after.offer(OLD)
     assert after.visible()
 
 
 def test_change_before_an_upgrade_stays_a_change() -> None:
-    house = Gateway("strict", {NAME: stored(OLD, {"name": "read"})})
-    house.offer(reordered())
-    assert not house.visible()
-    house.offer({"name": "read"})
-    assert house.visible()
+    pinned = PinnedCatalog("strict", {NAME: stored(OLD, {"name": "read"})})
+    pinned.offer(reordered())
+    assert not pinned.visible()
+    pinned.offer({"name": "read"})
+    assert pinned.visible()
 
 
 @pytest.mark.parametrize("offered", [OLD, reordered()], ids=["as approved", "in another order"])
 def test_approvals_of_earlier_versions_stay_valid(offered: JsonObject) -> None:
     rows = {NAME: stored(OLD, {"name": "read"})}
     for _ in range(2):
-        house = Gateway("strict", rows)
-        house.catalog.pin({NAME: seal_as_written(OLD)}, {"files": "strict"})
-        house.offer(deepcopy(offered))
-        assert (house.visible(), house.changes) == (True, [])
-        rows = dict(house.stored)
+        pinned = PinnedCatalog("strict", rows)
+        pinned.catalog.pin({NAME: seal_as_written(OLD)}, {"files": "strict"})
+        pinned.offer(deepcopy(offered))
+        assert (pinned.visible(), pinned.changes) == (True, [])
+        rows = dict(pinned.stored)
 
 
 def test_removed_tool_matches_old_hash_only_as_written() -> None:

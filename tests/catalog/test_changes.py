@@ -13,7 +13,7 @@ from toolcrib.schemas import GuardedSchema, check
 from toolcrib.testing import a_tool
 
 
-class Watched:
+class WatchedCatalog:
     """A catalog, the snapshots it made, and the claims on safe names it told of."""
 
     def __init__(self, *sources: str, overrides: Overrides | None = None) -> None:
@@ -59,145 +59,145 @@ def checks(monkeypatch: pytest.MonkeyPatch) -> list[object]:
 
 
 def test_repeated_offer_is_no_change() -> None:
-    house = Watched("x")
-    house.offer("x", a_tool("x:a"), a_tool("x:b", input_schema={}))
-    first = house.catalog.snapshot
-    assert house.news() == 1
-    house.offer("x", a_tool("x:a"), a_tool("x:b", input_schema={}))
-    assert house.news() == 0
-    assert house.catalog.snapshot is first
-    house.offer("x", a_tool("x:b", input_schema={}), a_tool("x:a"))
-    assert house.news() == 1
-    assert house.names == ["x:b", "x:a"]
+    watched = WatchedCatalog("x")
+    watched.offer("x", a_tool("x:a"), a_tool("x:b", input_schema={}))
+    first = watched.catalog.snapshot
+    assert watched.news() == 1
+    watched.offer("x", a_tool("x:a"), a_tool("x:b", input_schema={}))
+    assert watched.news() == 0
+    assert watched.catalog.snapshot is first
+    watched.offer("x", a_tool("x:b", input_schema={}), a_tool("x:a"))
+    assert watched.news() == 1
+    assert watched.names == ["x:b", "x:a"]
 
 
 def test_values_equal_in_python_are_changes() -> None:
-    house = Watched("x")
+    watched = WatchedCatalog("x")
     for default in (1, True, 1.0):
-        house.offer("x", a_tool("x:a", input_schema={"type": "object", "default": default}))
-        served = house.catalog.snapshot.tools["x:a"].input_schema["default"]
+        watched.offer("x", a_tool("x:a", input_schema={"type": "object", "default": default}))
+        served = watched.catalog.snapshot.tools["x:a"].input_schema["default"]
         assert type(served) is type(default)
-    assert house.news() == 3
+    assert watched.news() == 3
 
 
 def test_unchanged_tools_are_not_checked_again(checks: list[object]) -> None:
-    house = Watched("x")
-    house.offer("x", a_tool("x:a"), a_tool("x:b", input_schema={"$ref": "http://127.0.0.1/"}))
+    watched = WatchedCatalog("x")
+    watched.offer("x", a_tool("x:a"), a_tool("x:b", input_schema={"$ref": "http://127.0.0.1/"}))
     assert len(checks) == 2
-    house.offer("x", a_tool("x:a"), a_tool("x:b", input_schema={"$ref": "http://127.0.0.1/"}))
-    house.catalog.override(Overrides({"x:*": ToolOverride(tags=("new",))}))
-    house.catalog.degrade("x", True)
+    watched.offer("x", a_tool("x:a"), a_tool("x:b", input_schema={"$ref": "http://127.0.0.1/"}))
+    watched.catalog.override(Overrides({"x:*": ToolOverride(tags=("new",))}))
+    watched.catalog.degrade("x", True)
     assert len(checks) == 2
-    assert house.catalog.snapshot.tools["x:a"].tags == ("new",)
-    assert [lost.name for lost in house.catalog.snapshot.withheld] == ["x:b"]
-    house.offer("x", a_tool("x:a", input_schema={"type": "object", "title": "T"}), a_tool("x:b"))
+    assert watched.catalog.snapshot.tools["x:a"].tags == ("new",)
+    assert [lost.name for lost in watched.catalog.snapshot.withheld] == ["x:b"]
+    watched.offer("x", a_tool("x:a", input_schema={"type": "object", "title": "T"}), a_tool("x:b"))
     assert len(checks) == 4
-    assert house.names == ["x:a", "x:b"]
+    assert watched.names == ["x:a", "x:b"]
 
 
 @pytest.mark.requirement("B6")
 def test_tools_of_a_source_that_is_down_are_degraded() -> None:
-    house = Watched("x", "y")
-    house.offer("x", a_tool("x:a"))
-    house.offer("y", a_tool("y:b"))
-    before = house.catalog.snapshot.tools["x:a"]
-    house.news()
-    house.catalog.degrade("x", True)
-    house.catalog.degrade("x", True)
-    assert house.news() == 1
-    tools = house.catalog.snapshot.tools
+    watched = WatchedCatalog("x", "y")
+    watched.offer("x", a_tool("x:a"))
+    watched.offer("y", a_tool("y:b"))
+    before = watched.catalog.snapshot.tools["x:a"]
+    watched.news()
+    watched.catalog.degrade("x", True)
+    watched.catalog.degrade("x", True)
+    assert watched.news() == 1
+    tools = watched.catalog.snapshot.tools
     assert [tool.degraded for tool in tools.values()] == [True, False]
     assert tools["x:a"].fingerprint == before.fingerprint
-    assert house.catalog.snapshot.find("a") == (tools["x:a"],)
-    house.catalog.degrade("x", False)
-    assert house.catalog.snapshot.tools["x:a"] == before
+    assert watched.catalog.snapshot.find("a") == (tools["x:a"],)
+    watched.catalog.degrade("x", False)
+    assert watched.catalog.snapshot.tools["x:a"] == before
 
 
 @pytest.mark.requirement("B6")
 def test_remembered_tools_are_replaced_in_one_swap() -> None:
-    house = Watched("x")
-    house.catalog.replace("x", Offer(tools=[a_tool("x:a")]), degraded=True)
-    assert house.catalog.snapshot.tools["x:a"].degraded
-    house.offer("x", a_tool("x:a"))
-    assert not house.catalog.snapshot.tools["x:a"].degraded
-    assert house.news() == 2
+    watched = WatchedCatalog("x")
+    watched.catalog.replace("x", Offer(tools=[a_tool("x:a")]), degraded=True)
+    assert watched.catalog.snapshot.tools["x:a"].degraded
+    watched.offer("x", a_tool("x:a"))
+    assert not watched.catalog.snapshot.tools["x:a"].degraded
+    assert watched.news() == 2
 
 
 def test_unknown_source_cannot_be_degraded_or_removed() -> None:
-    house = Watched("x")
-    house.catalog.degrade("x", True)
-    house.catalog.remove("x")
-    assert house.news() == 0
+    watched = WatchedCatalog("x")
+    watched.catalog.degrade("x", True)
+    watched.catalog.remove("x")
+    assert watched.news() == 0
 
 
 @pytest.mark.requirement("A4")
 def test_removed_source_keeps_its_names() -> None:
-    house = Watched("one", "two")
-    house.offer("one", a_tool("one:echo"))
-    house.offer("two", a_tool("two:echo"), a_tool("two:other"))
-    house.news()
-    house.catalog.remove("one")
-    assert house.news() == 1
-    assert house.names == ["two:other"]
-    assert house.claims == {"echo": "one:echo", "other": "two:other"}
+    watched = WatchedCatalog("one", "two")
+    watched.offer("one", a_tool("one:echo"))
+    watched.offer("two", a_tool("two:echo"), a_tool("two:other"))
+    watched.news()
+    watched.catalog.remove("one")
+    assert watched.news() == 1
+    assert watched.names == ["two:other"]
+    assert watched.claims == {"echo": "one:echo", "other": "two:other"}
 
 
 @pytest.mark.requirement("A4", "C5")
 def test_unconfigured_source_frees_its_names() -> None:
-    house = Watched("one", "two")
-    house.offer("one", a_tool("one:echo"))
-    house.offer("two", a_tool("two:echo"))
-    house.catalog.remove("one")
-    assert house.names == []
-    house.news()
-    house.catalog.arrange(["two"])
-    assert house.names == ["two:echo"]
-    assert house.claims == {"echo": "two:echo"}
-    assert house.news() == 1
-    house.catalog.arrange(["two"])
-    assert house.news() == 0
+    watched = WatchedCatalog("one", "two")
+    watched.offer("one", a_tool("one:echo"))
+    watched.offer("two", a_tool("two:echo"))
+    watched.catalog.remove("one")
+    assert watched.names == []
+    watched.news()
+    watched.catalog.arrange(["two"])
+    assert watched.names == ["two:echo"]
+    assert watched.claims == {"echo": "two:echo"}
+    assert watched.news() == 1
+    watched.catalog.arrange(["two"])
+    assert watched.news() == 0
 
 
 @pytest.mark.requirement("A4")
 def test_config_reorder_keeps_names() -> None:
-    house = Watched("one", "two")
-    house.offer("one", a_tool("one:echo"), a_tool("one:a"))
-    house.offer("two", a_tool("two:echo"), a_tool("two:b"))
-    assert house.names == ["one:echo", "one:a", "two:b"]
-    house.news()
-    house.catalog.arrange(["two", "one"])
-    assert house.news() == 1
-    assert house.names == ["two:b", "one:echo", "one:a"]
+    watched = WatchedCatalog("one", "two")
+    watched.offer("one", a_tool("one:echo"), a_tool("one:a"))
+    watched.offer("two", a_tool("two:echo"), a_tool("two:b"))
+    assert watched.names == ["one:echo", "one:a", "two:b"]
+    watched.news()
+    watched.catalog.arrange(["two", "one"])
+    assert watched.news() == 1
+    assert watched.names == ["two:b", "one:echo", "one:a"]
 
 
 @pytest.mark.requirement("I7")
 def test_changed_overrides_check_every_tool_again() -> None:
-    house = Watched("x", "y", overrides=Overrides({"x:a": ToolOverride(description="Old.")}))
-    house.offer("x", a_tool("x:a", description="Own."))
-    house.offer("y", a_tool("y:b", description="Own."))
-    house.news()
-    house.catalog.override(Overrides({"y:*": ToolOverride(description="New.", expose_as="bee")}))
-    assert house.news() == 1
-    told = {name: tool.description for name, tool in house.catalog.snapshot.tools.items()}
+    watched = WatchedCatalog("x", "y", overrides=Overrides({"x:a": ToolOverride(description="Old.")}))
+    watched.offer("x", a_tool("x:a", description="Own."))
+    watched.offer("y", a_tool("y:b", description="Own."))
+    watched.news()
+    watched.catalog.override(Overrides({"y:*": ToolOverride(description="New.", expose_as="bee")}))
+    assert watched.news() == 1
+    told = {name: tool.description for name, tool in watched.catalog.snapshot.tools.items()}
     assert told == {"x:a": "Own.", "y:b": "New."}
-    assert house.claims == {"a": "x:a", "bee": "y:b"}
-    house.catalog.override(Overrides({"y:b": ToolOverride(description="New.", expose_as="bee")}))
-    assert house.news() == 0
-    house.catalog.override(Overrides({"y:b": ToolOverride(expose_as="Not a name")}))
-    assert house.names == ["x:a"]
-    assert "cannot be exposed" in house.catalog.snapshot.withheld[0].reason
+    assert watched.claims == {"a": "x:a", "bee": "y:b"}
+    watched.catalog.override(Overrides({"y:b": ToolOverride(description="New.", expose_as="bee")}))
+    assert watched.news() == 0
+    watched.catalog.override(Overrides({"y:b": ToolOverride(expose_as="Not a name")}))
+    assert watched.names == ["x:a"]
+    assert "cannot be exposed" in watched.catalog.snapshot.withheld[0].reason
 
 
 def test_withheld_and_repaired_are_merged_with_the_source() -> None:
-    house = Watched("x")
-    house.offer(
+    watched = WatchedCatalog("x")
+    watched.offer(
         "x",
         a_tool("x:odd", input_schema={}),
         a_tool("x:bad", input_schema={"type": "array"}),
         withheld=[Withheld("x:worse", "x", "it has no name")],
         repaired={"x:odd": ("its title was left out",), "x:fine": ("cut",)},
     )
-    snapshot = house.catalog.snapshot
+    snapshot = watched.catalog.snapshot
     assert [lost.name for lost in snapshot.withheld] == ["x:worse", "x:bad"]
     assert snapshot.repaired == {
         "x:odd": ("its title was left out", "#/type was missing: 'object' was put in"),
@@ -207,21 +207,21 @@ def test_withheld_and_repaired_are_merged_with_the_source() -> None:
 
 @pytest.mark.parametrize("leave", ["replace", "remove"])
 def test_removed_source_leaves_nothing(leave: str) -> None:
-    house = Watched("x")
-    house.offer("x", a_tool("x:odd", input_schema={}), a_tool("x:bad", input_schema={"type": "array"}))
+    watched = WatchedCatalog("x")
+    watched.offer("x", a_tool("x:odd", input_schema={}), a_tool("x:bad", input_schema={"type": "array"}))
     if leave == "replace":
-        house.offer("x")
+        watched.offer("x")
     else:
-        house.catalog.remove("x")
-    snapshot = house.catalog.snapshot
+        watched.catalog.remove("x")
+    snapshot = watched.catalog.snapshot
     assert (snapshot.repaired, snapshot.withheld, snapshot.spellings) == ({}, (), {})
 
 
 def test_duplicate_name_serves_the_first_tool() -> None:
-    house = Watched("x")
-    house.offer("x", a_tool("x:a", description="First."), a_tool("x:a", description="Second."))
-    assert house.catalog.snapshot.tools["x:a"].description == "First."
-    assert [(lost.name, "twice" in lost.reason) for lost in house.catalog.snapshot.withheld] == [
+    watched = WatchedCatalog("x")
+    watched.offer("x", a_tool("x:a", description="First."), a_tool("x:a", description="Second."))
+    assert watched.catalog.snapshot.tools["x:a"].description == "First."
+    assert [(lost.name, "twice" in lost.reason) for lost in watched.catalog.snapshot.withheld] == [
         ("x:a", True)
     ]
 
@@ -229,10 +229,10 @@ def test_duplicate_name_serves_the_first_tool() -> None:
 @pytest.mark.requirement("A4")
 @pytest.mark.parametrize("rival", ["Echo", "e_cho", "ｅ-cho"])
 def test_equal_folded_names_in_an_offer_collide(rival: str) -> None:
-    house = Watched("x")
-    house.offer("x", a_tool("x:e-cho" if rival != "Echo" else "x:echo"), a_tool(f"x:{rival}"))
-    assert len(house.names) == 1
-    assert [lost.name for lost in house.catalog.snapshot.withheld] == [f"x:{rival}"]
+    watched = WatchedCatalog("x")
+    watched.offer("x", a_tool("x:e-cho" if rival != "Echo" else "x:echo"), a_tool(f"x:{rival}"))
+    assert len(watched.names) == 1
+    assert [lost.name for lost in watched.catalog.snapshot.withheld] == [f"x:{rival}"]
 
 
 def _endless() -> dict[str, Any]:
@@ -254,28 +254,28 @@ def _endless() -> dict[str, Any]:
     ids=["endless", "no JSON", "a set", "a number for a key"],
 )
 def test_unserializable_definition_is_withheld(fields: dict[str, Any]) -> None:
-    house = Watched("x")
+    watched = WatchedCatalog("x")
     for _ in range(2):
-        house.offer("x", a_tool("x:bad", **fields), a_tool("x:good"))
-        house.catalog.override(Overrides({}))
-    assert house.names == ["x:good"]
-    assert [lost.name for lost in house.catalog.snapshot.withheld] == ["x:bad"]
+        watched.offer("x", a_tool("x:bad", **fields), a_tool("x:good"))
+        watched.catalog.override(Overrides({}))
+    assert watched.names == ["x:good"]
+    assert [lost.name for lost in watched.catalog.snapshot.withheld] == ["x:bad"]
 
 
 def test_tools_over_the_cap_are_withheld(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(catalog, "MOST_TOOLS", 2)
-    house = Watched("x")
-    house.offer("x", *(a_tool(f"x:t{number}") for number in range(4)))
-    assert house.names == ["x:t0", "x:t1"]
-    assert [lost.name for lost in house.catalog.snapshot.withheld] == ["x:t2", "x:t3"]
+    watched = WatchedCatalog("x")
+    watched.offer("x", *(a_tool(f"x:t{number}") for number in range(4)))
+    assert watched.names == ["x:t0", "x:t1"]
+    assert [lost.name for lost in watched.catalog.snapshot.withheld] == ["x:t2", "x:t3"]
 
 
 def test_logged_faults_per_source_are_bounded(caplog: pytest.LogCaptureFixture) -> None:
-    house = Watched("x")
-    house.offer("x", *(a_tool(f"x:t{number}", input_schema={"type": "array"}) for number in range(100)))
+    watched = WatchedCatalog("x")
+    watched.offer("x", *(a_tool(f"x:t{number}", input_schema={"type": "array"}) for number in range(100)))
     assert len(caplog.messages) == catalog.MOST_LINES + 1
     assert caplog.messages[-1] == "80 more tools are withheld; the status names them"
-    house.offer("x", a_tool("x:t0", input_schema={"type": "array"}))
+    watched.offer("x", a_tool("x:t0", input_schema={"type": "array"}))
     assert len(caplog.messages) == catalog.MOST_LINES + 1
 
 
@@ -283,7 +283,7 @@ def test_prechecked_tools_are_not_checked_again(checks: list[object]) -> None:
     plain, other = a_tool("crm:find"), a_tool("crm:give", input_schema={"description": "no type"})
     tools = (plain, other)
     looked = {tool.name: examine(tool) for tool in tools}
-    ahead, afresh = Watched("crm"), Watched("crm")
+    ahead, afresh = WatchedCatalog("crm"), WatchedCatalog("crm")
     ahead.offer("crm", *tools, examined=looked)
     assert len(checks) == len(tools)
     afresh.offer("crm", *tools)
@@ -293,7 +293,7 @@ def test_prechecked_tools_are_not_checked_again(checks: list[object]) -> None:
 
 
 def test_precheck_counts_for_one_tool_object() -> None:
-    shown = Watched("crm")
+    shown = WatchedCatalog("crm")
     shown.offer(
         "crm", a_tool("crm:find", description="b"), examined={"crm:find": examine(a_tool("crm:find"))}
     )

@@ -23,7 +23,7 @@ SECOND: JsonObject = {"name": "read", "description": "Reads a file and mails it.
 POLICY = Policy([PinnedRule()])
 
 
-class Gateway:
+class PinnedCatalog:
     """A catalog that is pinned, and what would be in its store."""
 
     def __init__(self, mode: Mode = "strict", stored: Mapping[str, StoredDefinition] | None = None) -> None:
@@ -57,73 +57,73 @@ class Gateway:
 
 @pytest.mark.requirement("I5")
 def test_strict_change_is_hidden_until_approved() -> None:
-    house = Gateway("strict")
-    house.offer(FIRST)
-    assert house.visible()
-    assert house.stored[NAME].trusted == house.stored[NAME].seal == seal(FIRST)
-    house.offer(SECOND)
-    assert not house.visible()
-    assert house.changes == [PinChange(NAME, seal(FIRST), seal(SECOND), "strict")]
-    kept = house.stored[NAME]
+    pinned = PinnedCatalog("strict")
+    pinned.offer(FIRST)
+    assert pinned.visible()
+    assert pinned.stored[NAME].trusted == pinned.stored[NAME].seal == seal(FIRST)
+    pinned.offer(SECOND)
+    assert not pinned.visible()
+    assert pinned.changes == [PinChange(NAME, seal(FIRST), seal(SECOND), "strict")]
+    kept = pinned.stored[NAME]
     assert (kept.definition, kept.seal, kept.trusted) == (SECOND, seal(SECOND), seal(FIRST))
-    house.heard.clear()
-    house.catalog.pin({NAME: seal(SECOND)}, {"files": "strict"})
-    assert house.visible()
-    assert house.changes == []
-    assert len(house.heard) == 1
+    pinned.heard.clear()
+    pinned.catalog.pin({NAME: seal(SECOND)}, {"files": "strict"})
+    assert pinned.visible()
+    assert pinned.changes == []
+    assert len(pinned.heard) == 1
 
 
 @pytest.mark.requirement("I5")
 def test_approval_overrides_first_trust() -> None:
-    house = Gateway("strict")
-    house.offer(FIRST)
-    house.catalog.pin({NAME: seal(SECOND)}, {"files": "strict"})
-    assert house.changes == [PinChange(NAME, seal(SECOND), seal(FIRST), "strict")]
-    house.offer(SECOND)
-    assert house.visible()
+    pinned = PinnedCatalog("strict")
+    pinned.offer(FIRST)
+    pinned.catalog.pin({NAME: seal(SECOND)}, {"files": "strict"})
+    assert pinned.changes == [PinChange(NAME, seal(SECOND), seal(FIRST), "strict")]
+    pinned.offer(SECOND)
+    assert pinned.visible()
 
 
 @pytest.mark.requirement("I5")
 def test_notify_mode_serves_and_reports_once(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    house = Gateway("notify")
-    house.offer(FIRST)
+    pinned = PinnedCatalog("notify")
+    pinned.offer(FIRST)
     assert caplog.messages == []
     for _ in range(3):
-        house.offer(SECOND)
-        house.catalog.degrade("files", True)
-    assert house.visible()
-    assert house.catalog.snapshot.tools[NAME].changed == "notify"
+        pinned.offer(SECOND)
+        pinned.catalog.degrade("files", True)
+    assert pinned.visible()
+    assert pinned.catalog.snapshot.tools[NAME].changed == "notify"
     assert len(caplog.messages) == 1
     assert NAME in caplog.text
-    house.offer(FIRST)
-    assert house.changes == []
+    pinned.offer(FIRST)
+    assert pinned.changes == []
 
 
 def test_off_mode_stores_without_comparing() -> None:
-    house = Gateway("off")
-    house.offer(FIRST)
-    house.offer(SECOND)
-    assert (house.changes, house.catalog.snapshot.tools[NAME].changed) == ([], "")
-    assert house.stored[NAME].definition == SECOND
-    house.catalog.pin({}, {"files": "strict"})
-    assert not house.visible()
+    pinned = PinnedCatalog("off")
+    pinned.offer(FIRST)
+    pinned.offer(SECOND)
+    assert (pinned.changes, pinned.catalog.snapshot.tools[NAME].changed) == ([], "")
+    assert pinned.stored[NAME].definition == SECOND
+    pinned.catalog.pin({}, {"files": "strict"})
+    assert not pinned.visible()
 
 
 def test_default_pin_mode_is_notify() -> None:
-    house = Gateway()
-    house.offer(FIRST, source="other")
-    house.offer(SECOND, source="other")
-    assert [change.mode for change in house.changes] == ["notify"]
+    pinned = PinnedCatalog()
+    pinned.offer(FIRST, source="other")
+    pinned.offer(SECOND, source="other")
+    assert [change.mode for change in pinned.changes] == ["notify"]
 
 
 @pytest.mark.requirement("I5")
 def test_restart_does_not_trust_a_change() -> None:
-    before = Gateway("strict")
+    before = PinnedCatalog("strict")
     before.offer(FIRST)
     before.offer(SECOND)
-    after = Gateway("strict", before.stored)
+    after = PinnedCatalog("strict", before.stored)
     after.offer(deepcopy(SECOND))
     assert not after.visible()
     after.offer(FIRST)
@@ -132,22 +132,22 @@ def test_restart_does_not_trust_a_change() -> None:
 
 @pytest.mark.requirement("I5")
 def test_removed_tool_cannot_return_changed() -> None:
-    house = Gateway("strict")
-    house.offer(FIRST)
-    house.offer()
-    house.catalog.remove("files")
-    house.offer(SECOND)
-    assert not house.visible()
+    pinned = PinnedCatalog("strict")
+    pinned.offer(FIRST)
+    pinned.offer()
+    pinned.catalog.remove("files")
+    pinned.offer(SECOND)
+    assert not pinned.visible()
 
 
 def test_pins_of_unconfigured_sources_are_dropped() -> None:
-    house = Gateway("strict")
-    house.offer(FIRST)
-    house.offer(FIRST, source="other")
-    house.catalog.remove("files")
-    house.catalog.arrange(["other"])
-    assert list(house.stored) == ["other:read"]
-    later = Gateway("strict", house.stored)
+    pinned = PinnedCatalog("strict")
+    pinned.offer(FIRST)
+    pinned.offer(FIRST, source="other")
+    pinned.catalog.remove("files")
+    pinned.catalog.arrange(["other"])
+    assert list(pinned.stored) == ["other:read"]
+    later = PinnedCatalog("strict", pinned.stored)
     later.catalog.arrange(["files"])
     assert later.stored == {}
     later.offer(SECOND)
@@ -156,51 +156,51 @@ def test_pins_of_unconfigured_sources_are_dropped() -> None:
 
 def test_pins_of_unknown_sources_are_kept_up_to_a_bound() -> None:
     row = StoredDefinition(name="gone:x", definition={}, seal="s", trusted="s", seen=1.0)
-    assert list(Gateway("strict", {row.name: row}).stored) == ["gone:x"]
+    assert list(PinnedCatalog("strict", {row.name: row}).stored) == ["gone:x"]
     dropped = list[str]()
     Pins([row], ["files"], lambda _, gone: dropped.extend(gone), most=1)
     assert dropped == ["gone:x"]
 
 
 def test_unchanged_definition_is_not_written_again() -> None:
-    house = Gateway("strict")
-    house.offer(FIRST)
-    row = house.stored[NAME]
-    house.stored.clear()
-    house.offer(deepcopy(FIRST))
-    house.catalog.degrade("files", True)
-    house.catalog.override(Overrides({"files:*": ToolOverride(tags=("t",))}))
-    assert house.stored == {}
-    house.offer(SECOND)
-    assert house.stored[NAME].seen >= row.seen
+    pinned = PinnedCatalog("strict")
+    pinned.offer(FIRST)
+    row = pinned.stored[NAME]
+    pinned.stored.clear()
+    pinned.offer(deepcopy(FIRST))
+    pinned.catalog.degrade("files", True)
+    pinned.catalog.override(Overrides({"files:*": ToolOverride(tags=("t",))}))
+    assert pinned.stored == {}
+    pinned.offer(SECOND)
+    assert pinned.stored[NAME].seen >= row.seen
 
 
 def test_tools_without_definition_are_not_pinned() -> None:
-    house = Gateway("strict")
+    pinned = PinnedCatalog("strict")
     for description in ("One.", "Another."):
         tools = [a_tool(NAME, description=description)]
-        house.catalog.replace("files", Offer(tools=tools))
-    assert (house.stored, house.changes) == ({}, [])
-    assert house.visible()
+        pinned.catalog.replace("files", Offer(tools=tools))
+    assert (pinned.stored, pinned.changes) == ({}, [])
+    assert pinned.visible()
 
 
 def test_overrides_are_no_definition_change() -> None:
-    house = Gateway("strict")
-    house.offer(FIRST)
-    house.catalog.override(Overrides({NAME: ToolOverride(description="The operator's word.")}))
-    assert house.visible()
+    pinned = PinnedCatalog("strict")
+    pinned.offer(FIRST)
+    pinned.catalog.override(Overrides({NAME: ToolOverride(description="The operator's word.")}))
+    assert pinned.visible()
 
 
 def test_withheld_tool_is_not_trusted() -> None:
-    house = Gateway("strict")
+    pinned = PinnedCatalog("strict")
     broken = Offer(tools=[a_tool(NAME, input_schema={"type": "array"})], definitions={NAME: SECOND})
-    house.catalog.replace("files", broken)
-    assert house.stored == {}
-    house.offer(FIRST)
-    assert house.visible()
-    house.catalog.replace("files", broken)
-    house.offer(SECOND)
-    assert not house.visible()
+    pinned.catalog.replace("files", broken)
+    assert pinned.stored == {}
+    pinned.offer(FIRST)
+    assert pinned.visible()
+    pinned.catalog.replace("files", broken)
+    pinned.offer(SECOND)
+    assert not pinned.visible()
 
 
 @pytest.mark.parametrize("definition", [{"text": "x" * LARGEST}, {"set": {1}}], ids=["too large", "no JSON"])
@@ -315,14 +315,14 @@ def mutated(draw: st.DrawFn) -> tuple[JsonObject, JsonObject]:
 def test_any_single_change_hides_a_strictly_pinned_tool(pair: tuple[JsonObject, JsonObject]) -> None:
     definition, other = pair
     assert seal(definition) != seal(other)
-    house = Gateway("strict")
+    pinned = PinnedCatalog("strict")
     raw = Offer(tools=[a_tool(NAME)], definitions={NAME: definition})
-    house.catalog.replace("files", raw)
-    assert house.visible()
-    house.catalog.replace("files", Offer(tools=[a_tool(NAME)], definitions={NAME: other}))
-    assert not house.visible()
-    house.catalog.replace("files", raw)
-    assert house.visible()
+    pinned.catalog.replace("files", raw)
+    assert pinned.visible()
+    pinned.catalog.replace("files", Offer(tools=[a_tool(NAME)], definitions={NAME: other}))
+    assert not pinned.visible()
+    pinned.catalog.replace("files", raw)
+    assert pinned.visible()
 
 
 def _shuffled(value: Any, random: Random) -> Any:
@@ -342,31 +342,31 @@ def _shuffled(value: Any, random: Random) -> Any:
 @given(definitions, st.randoms(use_true_random=False))
 @pytest.mark.check(11)
 def test_key_order_is_no_change(definition: JsonObject, random: Random) -> None:
-    house = Gateway("strict")
+    pinned = PinnedCatalog("strict")
     for each in (definition, _shuffled(definition, random), json.loads(json.dumps(definition))):
-        house.catalog.replace("files", Offer(tools=[a_tool(NAME)], definitions={NAME: each}))
-        assert house.visible()
-    assert len(house.heard) == 1
+        pinned.catalog.replace("files", Offer(tools=[a_tool(NAME)], definitions={NAME: each}))
+        assert pinned.visible()
+    assert len(pinned.heard) == 1
 
 
 @pytest.mark.requirement("I5")
 def test_removed_tool_keeps_only_hashes() -> None:
-    house = Gateway("strict")
-    house.offer({"name": "ask"}, source="other")
-    house.offer(FIRST)
-    house.offer({"name": "write"})
-    kept = house.stored[NAME]
+    pinned = PinnedCatalog("strict")
+    pinned.offer({"name": "ask"}, source="other")
+    pinned.offer(FIRST)
+    pinned.offer({"name": "write"})
+    kept = pinned.stored[NAME]
     assert (kept.definition, kept.seal, kept.trusted) == ({}, seal(FIRST), seal(FIRST))
-    assert house.stored["files:write"].definition == {"name": "write"}
-    assert house.stored["other:ask"].definition == {"name": "ask"}
-    house.offer(SECOND)
-    assert house.changes == [PinChange(NAME, seal(FIRST), seal(SECOND), "strict")]
-    assert house.stored[NAME].definition == SECOND
+    assert pinned.stored["files:write"].definition == {"name": "write"}
+    assert pinned.stored["other:ask"].definition == {"name": "ask"}
+    pinned.offer(SECOND)
+    assert pinned.changes == [PinChange(NAME, seal(FIRST), seal(SECOND), "strict")]
+    assert pinned.stored[NAME].definition == SECOND
 
 
 def test_returned_tool_is_stored_whole_again() -> None:
-    house = Gateway("strict")
-    house.offer(FIRST)
-    house.offer({"name": "write"})
-    house.offer(FIRST)
-    assert (house.stored[NAME].definition, house.changes) == (FIRST, [])
+    pinned = PinnedCatalog("strict")
+    pinned.offer(FIRST)
+    pinned.offer({"name": "write"})
+    pinned.offer(FIRST)
+    assert (pinned.stored[NAME].definition, pinned.changes) == (FIRST, [])

@@ -1,6 +1,6 @@
 """What a source has besides tools enters the catalog behind doors, and every change of it is a change."""
 
-from tests.gateway.holdings import materials
+from tests.gateway.resource_host import materials
 from toolcrib.catalog import DOORS, Catalog, Overrides, Snapshot, ToolOverride
 from toolcrib.interfaces import Offer, SourceResources
 from toolcrib.model import RateLimit
@@ -20,7 +20,9 @@ def test_each_kind_has_pseudo_tools() -> None:
     assert list(catalog.snapshot.tools) == ["a:t"]
     assert not catalog.snapshot.find("a:resources/read")
     catalog.replace("a", offered(materials(["x://1"])))
-    assert {door.local.partition("/")[0] for door in catalog.snapshot.doors.values()} == {"resources"}
+    assert {pseudo_tool.local.partition("/")[0] for pseudo_tool in catalog.snapshot.doors.values()} == {
+        "resources"
+    }
     catalog.replace("a", offered(SourceResources()))
     assert (catalog.snapshot.doors, list(catalog.snapshot.holdings)) == ({}, ["a"])
     catalog.replace("a", offered(None))
@@ -44,9 +46,9 @@ def test_pseudo_tool_changes_are_catalog_changes() -> None:
 def test_pseudo_tools_of_a_source_that_is_down() -> None:
     catalog = Catalog(["a"])
     catalog.replace("a", offered(FULL), degraded=True)
-    assert all(door.degraded for door in catalog.snapshot.doors.values())
+    assert all(pseudo_tool.degraded for pseudo_tool in catalog.snapshot.doors.values())
     catalog.degrade("a", False)
-    assert not any(door.degraded for door in catalog.snapshot.doors.values())
+    assert not any(pseudo_tool.degraded for pseudo_tool in catalog.snapshot.doors.values())
 
 
 def test_overrides_apply_to_pseudo_tools() -> None:
@@ -56,13 +58,20 @@ def test_overrides_apply_to_pseudo_tools() -> None:
     }
     catalog = Catalog(["a"], overrides=Overrides(said))
     catalog.replace("a", offered(FULL))
-    doors = catalog.snapshot.doors
+    pseudo_tools = catalog.snapshot.doors
     for local in ("resources/read", "resources/complete", "resources/subscribe"):
-        door = doors[f"a:{local}"]
-        assert (door.permissions, door.rate_limit) == (frozenset({"docs:read"}), RateLimit(1, 1000))
-        assert (door.name, door.exposed, door.category) == (f"a:{local}", f"a:{local}", "query")
-        assert (door.cache_ttl, door.aliases, door.idempotent) == (None, (), True)
-    assert doors["a:prompts/get"].permissions == frozenset()
-    before = doors["a:resources/read"].fingerprint
+        pseudo_tool = pseudo_tools[f"a:{local}"]
+        assert (pseudo_tool.permissions, pseudo_tool.rate_limit) == (
+            frozenset({"docs:read"}),
+            RateLimit(1, 1000),
+        )
+        assert (pseudo_tool.name, pseudo_tool.exposed, pseudo_tool.category) == (
+            f"a:{local}",
+            f"a:{local}",
+            "query",
+        )
+        assert (pseudo_tool.cache_ttl, pseudo_tool.aliases, pseudo_tool.idempotent) == (None, (), True)
+    assert pseudo_tools["a:prompts/get"].permissions == frozenset()
+    before = pseudo_tools["a:resources/read"].fingerprint
     catalog.override(Overrides({}))
     assert catalog.snapshot.doors["a:resources/read"].fingerprint != before

@@ -22,7 +22,7 @@ SCHEMA: dict[str, Any] = {
 CONFIG = "limits: {per_user: null}"
 
 
-class Room:
+class ToolSources:
     """A gateway with a source of every kind behind it, whose tools are counted as they run."""
 
     def __init__(self, asker: Asker) -> None:
@@ -51,34 +51,34 @@ class Room:
 
 
 @pytest.fixture
-async def room() -> AsyncGenerator[Room]:
-    async with open_gateway(CONFIG) as crib:
-        made = Room(Asker(crib))
-        assert await crib.runtime.settled(10)
+async def served() -> AsyncGenerator[ToolSources]:
+    async with open_gateway(CONFIG) as gateway:
+        made = ToolSources(Asker(gateway))
+        assert await gateway.runtime.settled(10)
         yield made
 
 
 @pytest.mark.requirement("E1")
-async def test_missing_permission_prevents_the_call(room: Room) -> None:
-    none = await room.asker.crib.key("none")
-    other = await room.asker.crib.key("other", permissions=["decks:read", "cards:write"])
+async def test_missing_permission_prevents_the_call(served: ToolSources) -> None:
+    none = await served.asker.crib.key("none")
+    other = await served.asker.crib.key("other", permissions=["decks:read", "cards:write"])
     for family in FAMILIES:
         for face in SERVED:
             for key in (none, other):
-                answer = await room.asker.ask(face, f"{family}:{family}-guarded", {"count": 1}, key=key)
+                answer = await served.asker.ask(face, f"{family}:{family}-guarded", {"count": 1}, key=key)
                 assert answer.code == "PERMISSION_DENIED", (family, face)
                 assert answer.error is not None
                 assert "cards:read" in answer.error["message"]
-        assert room.ran(family) == []
+        assert served.ran(family) == []
 
 
-async def test_all_permissions_allow_the_call(room: Room) -> None:
-    reader = await room.asker.crib.key("reader", permissions=["cards:read", "decks:read"])
+async def test_all_permissions_allow_the_call(served: ToolSources) -> None:
+    reader = await served.asker.crib.key("reader", permissions=["cards:read", "decks:read"])
     for family in FAMILIES:
         for face in SERVED:
             name = f"{family}:{family}-guarded"
-            assert await room.code(face, name, {"count": 1}, reader) is None, (family, face)
-        assert room.ran(family) == [f"{family}-guarded"] * len(SERVED)
+            assert await served.code(face, name, {"count": 1}, reader) is None, (family, face)
+        assert served.ran(family) == [f"{family}-guarded"] * len(SERVED)
 
 
 UNFIT: tuple[tuple[Any, str], ...] = (
@@ -91,41 +91,41 @@ UNFIT: tuple[tuple[Any, str], ...] = (
 )
 
 
-async def test_invalid_arguments_prevent_the_call(room: Room) -> None:
+async def test_invalid_arguments_prevent_the_call(served: ToolSources) -> None:
     for number, family in enumerate(FAMILIES):
         for face in SERVED:
             arguments, path = UNFIT[(number + SERVED.index(face)) % len(UNFIT)]
-            answer = await room.asker.ask(face, f"{family}:{family}-open", arguments)
+            answer = await served.asker.ask(face, f"{family}:{family}-open", arguments)
             assert answer.error is not None
             assert (answer.code, answer.error["path"]) == ("INVALID_ARGUMENTS", path), (family, face)
             assert answer.error["class"] == "validation"
-        assert room.ran(family) == []
+        assert served.ran(family) == []
     for arguments, path in UNFIT:
-        answer = await room.asker.ask("rest", "mcp:mcp-open", arguments)
+        answer = await served.asker.ask("rest", "mcp:mcp-open", arguments)
         assert answer.error is not None
         assert answer.error["path"] == path
-    assert room.ran("mcp") == []
+    assert served.ran("mcp") == []
 
 
 @pytest.mark.requirement("E12")
-async def test_rate_limit_prevents_the_call_per_caller(room: Room) -> None:
-    other = await room.asker.crib.key("other")
+async def test_rate_limit_prevents_the_call_per_caller(served: ToolSources) -> None:
+    other = await served.asker.crib.key("other")
     for family in FAMILIES:
         for face in SERVED:
             name = f"{family}:{family}-limited-{face}"
-            assert await room.code(face, name, {"count": 1}) is None
-            over = await room.asker.ask(face, name, {"count": 1})
+            assert await served.code(face, name, {"count": 1}) is None
+            over = await served.asker.ask(face, name, {"count": 1})
             assert over.code == "RATE_LIMITED", (family, face)
             assert over.error is not None
             assert 0 < over.error["retryAfter"] <= 3600
-            assert await room.code(face, name, {"count": 1}, other) is None
-        assert len(room.ran(family)) == 2 * len(SERVED)
+            assert await served.code(face, name, {"count": 1}, other) is None
+        assert len(served.ran(family)) == 2 * len(SERVED)
 
 
-async def test_denied_caller_learns_nothing_of_the_arguments(room: Room) -> None:
-    none = await room.asker.crib.key("none")
+async def test_denied_caller_learns_nothing_of_the_arguments(served: ToolSources) -> None:
+    none = await served.asker.crib.key("none")
     for face in SERVED:
-        answer = await room.asker.ask(face, "function:function-guarded", {"count": "wrong"}, key=none)
+        answer = await served.asker.ask(face, "function:function-guarded", {"count": "wrong"}, key=none)
         assert answer.code == "PERMISSION_DENIED"
         assert answer.error is not None
         assert "path" not in answer.error

@@ -24,13 +24,13 @@ async def list_plainly(some: int) -> list[str]:
     return ROWS[:some]
 
 
-async def confidence(crib: InProcessGateway, name: str, some: int) -> float:
-    return (await crib.call(name, {"some": some})).json["agentHints"]["confidence"]
+async def confidence(gateway: InProcessGateway, name: str, some: int) -> float:
+    return (await gateway.call(name, {"some": some})).json["agentHints"]["confidence"]
 
 
 async def test_confidence_grows_with_completeness() -> None:
-    async with open_gateway(tools=[list_rows]) as crib:
-        told = [await confidence(crib, "list-rows", some) for some in range(1, 11)]
+    async with open_gateway(tools=[list_rows]) as gateway:
+        told = [await confidence(gateway, "list-rows", some) for some in range(1, 11)]
     assert told == sorted(told)
     assert len(set(told)) >= 8
     assert all(0 <= each <= 1 for each in told)
@@ -38,14 +38,14 @@ async def test_confidence_grows_with_completeness() -> None:
 
 @pytest.mark.requirement("E9")
 async def test_confidence_follows_failures_and_successes() -> None:
-    async with open_gateway(tools=[list_plainly]) as crib:
-        fresh = await confidence(crib, "list-plainly", 5)
+    async with open_gateway(tools=[list_plainly]) as gateway:
+        fresh = await confidence(gateway, "list-plainly", 5)
         falling: list[float] = []
         for _ in range(4):
-            failed = await confidence(crib, "list-plainly", 11)
-            falling.append(await confidence(crib, "list-plainly", 5))
+            failed = await confidence(gateway, "list-plainly", 11)
+            falling.append(await confidence(gateway, "list-plainly", 5))
             assert failed < falling[-1], "an answer is worth more than an error"
-        rising = [await confidence(crib, "list-plainly", 5) for _ in range(20)]
+        rising = [await confidence(gateway, "list-plainly", 5) for _ in range(20)]
     assert falling == sorted(falling, reverse=True)
     assert falling[0] < fresh
     assert rising == sorted(rising)
@@ -54,5 +54,5 @@ async def test_confidence_follows_failures_and_successes() -> None:
 
 
 async def test_empty_result_lowers_confidence() -> None:
-    async with open_gateway(tools=[list_plainly]) as crib:
-        assert await confidence(crib, "list-plainly", 0) < await confidence(crib, "list-plainly", 5)
+    async with open_gateway(tools=[list_plainly]) as gateway:
+        assert await confidence(gateway, "list-plainly", 0) < await confidence(gateway, "list-plainly", 5)

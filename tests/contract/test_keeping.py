@@ -29,14 +29,14 @@ def counting(name: str, category: Category, **options: Any) -> AnyTool:
     return create_tool(count, name=name, category=category, **options)
 
 
-async def run_of(crib: InProcessGateway, name: str, **more: Any) -> tuple[int, bool]:
+async def run_of(gateway: InProcessGateway, name: str, **more: Any) -> tuple[int, bool]:
     """Which run an answer is of, and whether it says that it was kept."""
-    told = (await crib.call(name, **more)).json
+    told = (await gateway.call(name, **more)).json
     return told["data"]["run"], told["metadata"]["cached"]
 
 
-async def metrics_of(crib: InProcessGateway, start: str) -> dict[str, float]:
-    lines = (await crib.request("GET", "/metrics")).body.decode().splitlines()
+async def metrics_of(gateway: InProcessGateway, start: str) -> dict[str, float]:
+    lines = (await gateway.request("GET", "/metrics")).body.decode().splitlines()
     return {
         line.rpartition(" ")[0]: float(line.rpartition(" ")[2]) for line in lines if line.startswith(start)
     }
@@ -57,28 +57,28 @@ async def test_cached_answer_is_marked_on_every_frontend() -> None:
 
 
 async def test_cached_query_runs_once_per_caller() -> None:
-    async with open_gateway(tools=[counting("look-up", "query", cache_ttl=3600)]) as crib:
-        one, two = await crib.key("one"), await crib.key("two")
-        assert [await run_of(crib, "look-up", key=one) for _ in range(2)] == [(1, False), (1, True)]
-        assert [await run_of(crib, "look-up", key=two) for _ in range(2)] == [(2, False), (2, True)]
+    async with open_gateway(tools=[counting("look-up", "query", cache_ttl=3600)]) as gateway:
+        one, two = await gateway.key("one"), await gateway.key("two")
+        assert [await run_of(gateway, "look-up", key=one) for _ in range(2)] == [(1, False), (1, True)]
+        assert [await run_of(gateway, "look-up", key=two) for _ in range(2)] == [(2, False), (2, True)]
         ann = {"x-user-id": "ann"}
-        await crib.begin("ann")
-        await crib.begin("bob")
-        assert await run_of(crib, "look-up", headers=ann) == (3, False)
-        assert await run_of(crib, "look-up", headers={"x-user-id": "bob"}) == (4, False)
-        assert await run_of(crib, "look-up", headers=ann) == (3, True)
+        await gateway.begin("ann")
+        await gateway.begin("bob")
+        assert await run_of(gateway, "look-up", headers=ann) == (3, False)
+        assert await run_of(gateway, "look-up", headers={"x-user-id": "bob"}) == (4, False)
+        assert await run_of(gateway, "look-up", headers=ann) == (3, True)
 
 
 @pytest.mark.parametrize("category", ["query", "analysis", "generation", "mutation"])
 async def test_uncached_tools_run_every_time(category: Category) -> None:
-    async with open_gateway(tools=[counting("do-it", category)]) as crib:
-        assert [await run_of(crib, "do-it") for _ in range(3)] == [(1, False), (2, False), (3, False)]
+    async with open_gateway(tools=[counting("do-it", category)]) as gateway:
+        assert [await run_of(gateway, "do-it") for _ in range(3)] == [(1, False), (2, False), (3, False)]
 
 
 @pytest.mark.parametrize("category", ["query", "analysis", "generation"])
 async def test_queries_and_generations_are_cacheable(category: Category) -> None:
-    async with open_gateway(tools=[counting("do-it", category, cache_ttl=3600)]) as crib:
-        assert [await run_of(crib, "do-it") for _ in range(2)] == [(1, False), (1, True)]
+    async with open_gateway(tools=[counting("do-it", category, cache_ttl=3600)]) as gateway:
+        assert [await run_of(gateway, "do-it") for _ in range(2)] == [(1, False), (1, True)]
 
 
 async def test_mutations_are_never_cached() -> None:
@@ -87,8 +87,8 @@ async def test_mutations_are_never_cached() -> None:
     said = {"tools:*": {"cache_ttl": 3600, "shared_cache": True, "idempotent": True}}
     async with open_gateway(
         json.dumps({"overrides": said}), tools=[counting("change-it", "mutation")]
-    ) as crib:
-        assert [await run_of(crib, "change-it") for _ in range(3)] == [(1, False), (2, False), (3, False)]
+    ) as gateway:
+        assert [await run_of(gateway, "change-it") for _ in range(3)] == [(1, False), (2, False), (3, False)]
 
 
 async def test_errors_of_cacheable_tools_are_not_cached() -> None:
@@ -103,9 +103,9 @@ async def test_errors_of_cacheable_tools_are_not_cached() -> None:
             raise ValueError
         return {"run": tries}
 
-    async with open_gateway(tools=[look_up]) as crib:
-        assert (await crib.call("look-up")).code == "HANDLER_ERROR"
-        assert await run_of(crib, "look-up") == (2, False)
+    async with open_gateway(tools=[look_up]) as gateway:
+        assert (await gateway.call("look-up")).code == "HANDLER_ERROR"
+        assert await run_of(gateway, "look-up") == (2, False)
 
 
 async def test_cache_entry_expires_after_ttl() -> None:
@@ -121,11 +121,11 @@ async def test_cache_entry_expires_after_ttl() -> None:
 @pytest.mark.requirement("E14")
 async def test_cache_hits_and_misses_are_counted() -> None:
     tools = [counting("look-up", "query", cache_ttl=3600), counting("change-it", "mutation")]
-    async with open_gateway(tools=tools) as crib:
+    async with open_gateway(tools=tools) as gateway:
         for _ in range(4):
-            await run_of(crib, "look-up")
-            await run_of(crib, "change-it")
-        assert await metrics_of(crib, "toolcrib_cache_total{") == {
+            await run_of(gateway, "look-up")
+            await run_of(gateway, "change-it")
+        assert await metrics_of(gateway, "toolcrib_cache_total{") == {
             'toolcrib_cache_total{tool="tools:look-up",outcome="hit"}': 3,
             'toolcrib_cache_total{tool="tools:look-up",outcome="miss"}': 1,
         }

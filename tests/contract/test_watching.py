@@ -74,10 +74,10 @@ async def watched(file: Path) -> AsyncGenerator[InProcessGateway]:
     redactor = Redactor(document.secret_texts)
     log = setup("info", file, redactor)
     try:
-        async with build(document, env=env, tools=TOOLS, journal_to=log, redactor=redactor) as house:
-            server = GatewayApp(house)
+        async with build(document, env=env, tools=TOOLS, journal_to=log, redactor=redactor) as runtime:
+            server = GatewayApp(runtime)
             async with server.running():
-                yield InProcessGateway(house, server)
+                yield InProcessGateway(runtime, server)
     finally:
         log.close()
 

@@ -243,10 +243,10 @@ async def test_failure_reaches_all_waiters_and_is_retried(shared: Shared) -> Non
 # --- signals ---
 
 
-async def heard(ear: list[ChangeSignal], count: int) -> None:
+async def heard(listener: list[ChangeSignal], count: int) -> None:
     """Let the signals arrive, wherever they travel."""
     with anyio.fail_after(5):
-        while len(ear) < count:
+        while len(listener) < count:
             await checkpoint()
 
 
@@ -280,11 +280,11 @@ async def test_failing_listener_does_not_stop_others(
     def deaf(change: ChangeSignal) -> None:
         raise RuntimeError(f"cannot hear {change.about}")
 
-    ear: list[ChangeSignal] = []
+    listener: list[ChangeSignal] = []
     shared.listen("keys", deaf)
-    shared.listen("keys", ear.append)
+    shared.listen("keys", listener.append)
     shared.publish(ChangeSignal("keys", "agent"))
-    await heard(ear, 1)
+    await heard(listener, 1)
     assert "a listener to 'keys' failed on 'agent'" in caplog.text
 
 

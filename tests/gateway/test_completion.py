@@ -240,8 +240,8 @@ def test_hints_of_a_tool_are_kept_and_get_its_record() -> None:
 def test_followers_are_suggested_if_visible() -> None:
     get, find = a_tool("cards:get"), a_tool("cards:find")
     known = Record(followers=(("cards:find", 0.6), ("cards:hidden", 0.4)))
-    house = RelatedTools(TagIndex({"cards:find": find}), lambda _: True)
-    made = Completion(known.of, known.followers).complete(Result(data=1), get, ORIGIN, 0.1, house)
+    related_tools = RelatedTools(TagIndex({"cards:find": find}), lambda _: True)
+    made = Completion(known.of, known.followers).complete(Result(data=1), get, ORIGIN, 0.1, related_tools)
     assert [each.action for each in hints_of(made).suggested_next_actions] == ["find"]
 
 
@@ -251,11 +251,11 @@ def test_own_hints_hide_an_invisible_replacement() -> None:
     new = a_tool("cards:new")
     own = Result(data=1, hints=Hints(confidence=1.0))
     tagged = TagIndex({"cards:new": new})
-    for house, fix in (
+    for related_tools, fix in (
         (RelatedTools(tagged, lambda _: True), "Call cards:new instead."),
         (RelatedTools(tagged, lambda _: False), None),
     ):
-        made = hints_of(Completion(Record().of).complete(own, old, ORIGIN, 0.1, house))
+        made = hints_of(Completion(Record().of).complete(own, old, ORIGIN, 0.1, related_tools))
         assert [each.suggested_fix for each in made.warnings] == [fix]
 
 

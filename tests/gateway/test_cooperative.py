@@ -8,7 +8,7 @@ from anyio.lowlevel import checkpoint
 
 from toolcrib.catalog import Catalog
 from toolcrib.gateway import Completion, Gateway, cooperative, map_cooperatively
-from toolcrib.gateway import gateway as door_module
+from toolcrib.gateway import gateway as gateway_module
 from toolcrib.interfaces import Offer, Reason
 from toolcrib.model import Caller, Tool
 from toolcrib.pipeline import compose
@@ -36,7 +36,7 @@ class Moody:
         return self.strict
 
 
-def gateway(rule: Moody) -> Gateway:
+def new_gateway(rule: Moody) -> Gateway:
     made = Gateway(
         Policy([rule]),
         lambda tool: compose((), tool, echo),
@@ -81,24 +81,24 @@ async def test_long_work_yields_to_the_event_loop() -> None:
 
 async def test_policy_runs_once_per_list() -> None:
     rule = Moody()
-    door = gateway(rule)
-    assert await door.seen(a_caller()) is door.tools(a_caller()) is door.search(a_caller(), " ")
-    assert door.prepared(a_caller(), "count", len) == len(TOOLS)
+    gateway = new_gateway(rule)
+    assert await gateway.seen(a_caller()) is gateway.tools(a_caller()) is gateway.search(a_caller(), " ")
+    assert gateway.prepared(a_caller(), "count", len) == len(TOOLS)
 
     async def names(tools: object) -> str:
-        assert tools is door.tools(a_caller())
+        assert tools is gateway.tools(a_caller())
         return "made"
 
-    assert await door.preparing(a_caller(), "names", names) == "made"
-    assert await door.preparing(a_caller(), "names", names) == "made"
-    assert door.search(a_caller(), "tool-3")[0].local == "tool-3"
+    assert await gateway.preparing(a_caller(), "names", names) == "made"
+    assert await gateway.preparing(a_caller(), "names", names) == "made"
+    assert gateway.search(a_caller(), "tool-3")[0].local == "tool-3"
     assert rule.asked == len(TOOLS)
 
 
 @pytest.mark.usefixtures("slow")
 async def test_audience_change_gives_no_mixed_list() -> None:
     rule = Moody()
-    door = gateway(rule)
+    gateway = new_gateway(rule)
 
     async def turn() -> None:
         while rule.asked < cooperative.BITE:
@@ -107,22 +107,22 @@ async def test_audience_change_gives_no_mixed_list() -> None:
 
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(turn)
-        assert await door.seen(a_caller()) == ()
+        assert await gateway.seen(a_caller()) == ()
     rule.strict = False
-    assert len(await door.seen(a_caller())) == len(door.tools(a_caller())) == len(TOOLS)
+    assert len(await gateway.seen(a_caller())) == len(gateway.tools(a_caller())) == len(TOOLS)
 
 
 def test_rendered_lists_are_cached_up_to_a_bound(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(door_module, "_MOST_BYTES", 250)
-    monkeypatch.setattr(door_module, "_SHARE", 50)
-    house, made = gateway(Moody()), list[str]()
+    monkeypatch.setattr(gateway_module, "_MOST_BYTES", 250)
+    monkeypatch.setattr(gateway_module, "_SHARE", 50)
+    gateway, made = new_gateway(Moody()), list[str]()
 
     def ask(spelling: str) -> None:
         def render(tools: object) -> bytes:
             made.append(spelling)
             return b"x" * 100
 
-        assert len(house.prepared(a_caller(), spelling, render)) == 100
+        assert len(gateway.prepared(a_caller(), spelling, render)) == 100
 
     for spelling in "aabbabcbca":
         ask(spelling)

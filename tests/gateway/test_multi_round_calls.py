@@ -7,7 +7,7 @@ import anyio
 import pytest
 from anyio.lowlevel import checkpoint
 
-from tests.gateway.asking import FORMS, booth, form, seat, state_of
+from tests.gateway.multi_round_client import FORMS, form, multi_round_client, seat, state_of
 from tests.waiting import until
 from toolcrib.model import Ask, Call, JsonObject, Progress, Result, Unanswered
 from toolcrib.testing import a_caller, echo
@@ -23,44 +23,44 @@ def code(result: Result) -> str | None:
 
 
 async def test_answered_question_resumes_the_call() -> None:
-    async with booth() as open_:
-        asked = await open_.say()
+    async with multi_round_client() as client:
+        asked = await client.say()
         assert asked.ask is not None
         assert asked.ask.questions == {"q1": {"method": "elicitation/create", "params": form()}}
-        assert (asked.message, open_.talks.parked, open_.running) == ("Which seat?", 1, 1)
+        assert (asked.message, client.talks.parked, client.running) == ("Which seat?", 1, 1)
         assert asked.hints is not None
         assert asked.hints.suggested_next_actions[0].action == "answer-questions"
-        done = await open_.say(asked.ask.state, {"q1": YES})
+        done = await client.say(asked.ask.state, {"q1": YES})
         assert (done.data, done.ask) == (YES, None)
         assert asked.metadata is not None
         assert done.metadata is not None
         assert asked.metadata.trace_id == done.metadata.trace_id
-        assert (len(open_.calls), open_.ends) == (1, ["success"])
+        assert (len(client.calls), client.ends) == (1, ["success"])
 
 
 async def test_elicitation_capabilities_reach_the_source() -> None:
-    async with booth(echo) as open_:
-        await open_.say(capabilities={"sampling": {}}, level="info")
-        channel = open_.calls[0].channel
+    async with multi_round_client(echo) as client:
+        await client.say(capabilities={"sampling": {}}, level="info")
+        channel = client.calls[0].channel
         assert channel is not None
         assert (channel.alone, channel.level, channel.capabilities) == (True, "info", {"sampling": {}})
-        await open_.say(caller=a_caller(context="other"))
-        other = open_.calls[1].channel
+        await client.say(caller=a_caller(context="other"))
+        other = client.calls[1].channel
         assert other is not None
         assert other.owner != channel.owner
 
 
 @pytest.mark.parametrize("capabilities", [{}, {"extensions": {}}])
 async def test_caller_without_elicitation_has_no_channel(capabilities: JsonObject) -> None:
-    async with booth(echo) as open_:
-        assert (await open_.say(capabilities=capabilities)).data == {"day": 1}
-        assert open_.calls[0].channel is None
+    async with multi_round_client(echo) as client:
+        assert (await client.say(capabilities=capabilities)).data == {"day": 1}
+        assert client.calls[0].channel is None
 
 
 async def test_functions_have_no_channel() -> None:
-    async with booth(echo, family="function") as open_:
-        await open_.say()
-        assert open_.calls[0].channel is None
+    async with multi_round_client(echo, family="function") as client:
+        await client.say()
+        assert client.calls[0].channel is None
 
 
 async def test_notify_only_channel() -> None:
@@ -76,16 +76,16 @@ async def test_notify_only_channel() -> None:
             await call.channel.ask("elicitation/create", form())
         return Result(data=unanswered.value.code)
 
-    async with booth(talk) as open_:
-        result = await open_.say(capabilities={}, log=hear, level="info")
+    async with multi_round_client(talk) as client:
+        result = await client.say(capabilities={}, log=hear, level="info")
         assert (result.data, told) == (-32601, [{"level": "info", "data": "here"}])
 
 
 async def test_refusal_is_returned_unchanged() -> None:
-    async with booth() as open_:
-        assert code(await open_.say(name="fake:nothing")) == "TOOL_NOT_FOUND"
-        assert open_.recordings.refusals == ["TOOL_NOT_FOUND"]
-    async with booth(permissions=frozenset({"x:y"})) as guarded:
+    async with multi_round_client() as client:
+        assert code(await client.say(name="fake:nothing")) == "TOOL_NOT_FOUND"
+        assert client.recordings.refusals == ["TOOL_NOT_FOUND"]
+    async with multi_round_client(permissions=frozenset({"x:y"})) as guarded:
         assert code(await guarded.say()) == "PERMISSION_DENIED"
         assert guarded.ends == ["PERMISSION_DENIED"]
 
@@ -94,23 +94,23 @@ async def test_refusal_is_returned_unchanged() -> None:
 
 
 async def test_missing_answer_repeats_the_question() -> None:
-    async with booth() as open_:
-        state = state_of(await open_.say())
+    async with multi_round_client() as client:
+        state = state_of(await client.say())
         for answers in (None, {}, {"q2": YES}, {"q1": None}):
-            again = await open_.say(state, answers)
+            again = await client.say(state, answers)
             assert again.ask is not None
             assert list(again.ask.questions) == ["q1"]
             state = again.ask.state
-        assert (await open_.say(state, {"q1": YES, "more": 1})).data == YES
+        assert (await client.say(state, {"q1": YES, "more": 1})).data == YES
 
 
 async def test_an_answer_must_be_an_object() -> None:
-    async with booth() as open_:
-        state = state_of(await open_.say())
-        bad = await open_.say(state, {"q1": "4A"})
+    async with multi_round_client() as client:
+        state = state_of(await client.say())
+        bad = await client.say(state, {"q1": "4A"})
         assert bad.problem is not None
         assert (bad.problem.code, bad.problem.path) == ("INVALID_REQUEST", "answers.q1")
-        assert (await open_.say(state, {"q1": YES})).data == YES
+        assert (await client.say(state, {"q1": YES})).data == YES
 
 
 async def test_state_can_be_used_once() -> None:
@@ -119,25 +119,25 @@ async def test_state_can_be_used_once() -> None:
         first = await call.channel.ask("elicitation/create", form("First?"))
         return Result(data=[first, await call.channel.ask("elicitation/create", form("Second?"))])
 
-    async with booth(twice) as open_:
-        first = state_of(await open_.say())
-        second = await open_.say(first, {"q1": YES})
+    async with multi_round_client(twice) as client:
+        first = state_of(await client.say())
+        second = await client.say(first, {"q1": YES})
         assert second.ask is not None
         assert list(second.ask.questions) == ["q2"]
-        assert code(await open_.say(first, {"q1": YES, "q2": YES})) == "INVALID_REQUEST"
-        assert (await open_.say(second.ask.state, {"q2": {"action": "decline"}})).data == [
+        assert code(await client.say(first, {"q1": YES, "q2": YES})) == "INVALID_REQUEST"
+        assert (await client.say(second.ask.state, {"q2": {"action": "decline"}})).data == [
             YES,
             {"action": "decline"},
         ]
-        assert code(await open_.say(second.ask.state, {"q2": YES})) == "INVALID_REQUEST"
+        assert code(await client.say(second.ask.state, {"q2": YES})) == "INVALID_REQUEST"
 
 
 async def test_one_of_two_concurrent_answers_wins() -> None:
-    async with booth() as open_:
-        state, ended = state_of(await open_.say()), list[Result]()
+    async with multi_round_client() as client:
+        state, ended = state_of(await client.say()), list[Result]()
 
         async def answer() -> None:
-            ended.append(await open_.say(state, {"q1": YES}))
+            ended.append(await client.say(state, {"q1": YES}))
 
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(answer)
@@ -146,22 +146,22 @@ async def test_one_of_two_concurrent_answers_wins() -> None:
 
 
 async def test_state_is_bound_to_caller_and_call() -> None:
-    async with booth() as open_:
-        state = state_of(await open_.say())
+    async with multi_round_client() as client:
+        state = state_of(await client.say())
         me = a_caller()
         said = [
-            (await open_.say(state, {"q1": YES}, caller=replace(me, id="key:other"))).problem,
-            (await open_.say(state, {"q1": YES}, caller=replace(me, user="u"))).problem,
-            (await open_.say(state, {"q1": YES}, caller=replace(me, context="other"))).problem,
-            (await open_.say(state, {"q1": YES}, name="fake:other")).problem,
-            (await open_.say(state, {"q1": YES}, arguments={"day": 2})).problem,
-            (await open_.say(state[:-1], {"q1": YES})).problem,
-            (await open_.say("nonsense", {"q1": YES})).problem,
+            (await client.say(state, {"q1": YES}, caller=replace(me, id="key:other"))).problem,
+            (await client.say(state, {"q1": YES}, caller=replace(me, user="u"))).problem,
+            (await client.say(state, {"q1": YES}, caller=replace(me, context="other"))).problem,
+            (await client.say(state, {"q1": YES}, name="fake:other")).problem,
+            (await client.say(state, {"q1": YES}, arguments={"day": 2})).problem,
+            (await client.say(state[:-1], {"q1": YES})).problem,
+            (await client.say("nonsense", {"q1": YES})).problem,
         ]
         (problem,) = {(each.code, each.path, each.message) for each in said if each}
         assert problem[:2] == ("INVALID_REQUEST", "state")
-        assert code(await open_.say(state, {"q1": YES}, name="fake:nothing")) == "TOOL_NOT_FOUND"
-        assert (await open_.say(state, {"q1": YES}, name="book")).data == YES
+        assert code(await client.say(state, {"q1": YES}, name="fake:nothing")) == "TOOL_NOT_FOUND"
+        assert (await client.say(state, {"q1": YES}, name="book")).data == YES
 
 
 async def test_pending_questions_are_sent_together() -> None:
@@ -179,15 +179,15 @@ async def test_pending_questions_are_sent_together() -> None:
             tasks.start_soon(ask, "column")
         return Result(data=said)
 
-    async with booth(both) as open_:
-        asked = await open_.say()
+    async with multi_round_client(both) as client:
+        asked = await client.say()
         assert asked.ask is not None
         assert list(asked.ask.questions) == ["q1", "q2"]
         assert asked.message == "I need to know something first."
-        partly = await open_.say(asked.ask.state, {"q1": {"row": 4}})
+        partly = await client.say(asked.ask.state, {"q1": {"row": 4}})
         assert partly.ask is not None
         assert list(partly.ask.questions) == ["q1", "q2"]
-        await open_.say(partly.ask.state, {"q1": {"row": 4}, "q2": {"column": "A"}})
+        await client.say(partly.ask.state, {"q1": {"row": 4}, "q2": {"column": "A"}})
         assert said == {"row": {"row": 4}, "column": {"column": "A"}}
 
 
@@ -207,14 +207,14 @@ async def test_later_question_waits_for_the_next_round() -> None:
             said.append(await channel.ask("elicitation/create", form("First?")))
         return Result(data=said)
 
-    async with booth(later) as open_:
-        first = state_of(await open_.say())
+    async with multi_round_client(later) as client:
+        first = state_of(await client.say())
         out.set()
         await checkpoint()
-        second = await open_.say(first, {"q1": {"n": 1}})
+        second = await client.say(first, {"q1": {"n": 1}})
         assert second.ask is not None
         assert list(second.ask.questions) == ["q2"]
-        assert (await open_.say(second.ask.state, {"q2": {"n": 2}})).data == [{"n": 1}, {"n": 2}]
+        assert (await client.say(second.ask.state, {"q2": {"n": 2}})).data == [{"n": 1}, {"n": 2}]
 
 
 async def test_withdrawn_question_needs_no_answer() -> None:
@@ -224,11 +224,11 @@ async def test_withdrawn_question_needs_no_answer() -> None:
             await call.channel.ask("elicitation/create", form())
         return Result(data="never mind")
 
-    async with booth(impatient) as open_:
-        state = state_of(await open_.say())
-        await until(lambda: not open_.running)
-        assert (await open_.say(state)).data == "never mind"
-        assert code(await open_.say(state)) == "INVALID_REQUEST"
+    async with multi_round_client(impatient) as client:
+        state = state_of(await client.say())
+        await until(lambda: not client.running)
+        assert (await client.say(state)).data == "never mind"
+        assert code(await client.say(state)) == "INVALID_REQUEST"
 
 
 # --- who may be asked what ---
@@ -259,8 +259,8 @@ async def test_caller_gets_only_supported_questions(
         except Unanswered as unanswered:
             return Result(data=unanswered.code)
 
-    async with booth(ask) as open_:
-        result = await open_.say(capabilities=capabilities)
+    async with multi_round_client(ask) as client:
+        result = await client.say(capabilities=capabilities)
         assert (result.ask is not None) is (code is None)
         assert result.data == code
 
@@ -280,7 +280,7 @@ async def test_progress_and_logs_go_to_the_waiting_request() -> None:
             await call.channel.ask("elicitation/create", form())
         return Result(data="done")
 
-    async with booth(talk) as open_:
+    async with multi_round_client(talk) as client:
 
         def listener(who: str) -> dict[str, Any]:
             async def report(progress: Progress) -> None:
@@ -291,21 +291,21 @@ async def test_progress_and_logs_go_to_the_waiting_request() -> None:
 
             return {"report": report, "log": hear}
 
-        state = state_of(await open_.say(**listener("one")))
-        state = state_of(await open_.say(state, {"q1": YES}, **listener("two")))
+        state = state_of(await client.say(**listener("one")))
+        state = state_of(await client.say(state, {"q1": YES}, **listener("two")))
         assert heard == [
             "one: first progress",
             "one: first message",
             "two: second progress",
             "two: second message",
         ]
-        parked = open_.calls[0]
+        parked = client.calls[0]
         assert parked.report is not None
         assert parked.channel is not None
         await parked.report(Progress(message="to nobody"))
         await parked.channel.log({"data": "to nobody"})
         assert len(heard) == 4
-        assert (await open_.say(state, {"q2": YES})).data == "done"
+        assert (await client.say(state, {"q2": YES})).data == "done"
 
 
 # --- questions of a source that remembers nothing ---
@@ -318,7 +318,7 @@ async def test_source_state_is_signed_and_returned(
     async def login(call: Call) -> Result:
         return Result(data=dict(call.answers)) if call.state else Result(ask=MODERN)
 
-    async with booth(login) as here, booth(login) as elsewhere:
+    async with multi_round_client(login) as here, multi_round_client(login) as elsewhere:
         asked = await here.say(capabilities=capabilities)
         assert asked.ask is not None
         assert asked.ask.questions == MODERN.questions
@@ -335,17 +335,17 @@ async def test_stateless_source_gets_the_answers() -> None:
         questions = MODERN.questions
         return Result(data=dict(call.answers)) if call.answers else Result(ask=Ask(questions=questions))
 
-    async with booth(ask) as open_:
-        assert state_of(await open_.say()) == ""
-        assert (await open_.say(answers={"login": YES})).data == {"login": YES}
+    async with multi_round_client(ask) as client:
+        assert state_of(await client.say()) == ""
+        assert (await client.say(answers={"login": YES})).data == {"login": YES}
 
 
 async def test_state_over_the_limit_is_refused() -> None:
     async def ask(_call: Call) -> Result:
         return Result(ask=Ask(questions=MODERN.questions, state="x" * 70_000))
 
-    async with booth(ask) as open_:
-        result = await open_.say()
+    async with multi_round_client(ask) as client:
+        result = await client.say()
         assert (code(result), result.ask) == ("RESULT_TOO_LARGE", None)
 
 
@@ -356,8 +356,8 @@ async def test_call_may_use_channel_and_result_questions() -> None:
         await seat(call)
         return Result(ask=MODERN)
 
-    async with booth(ask) as open_:
-        asked = await open_.say(state_of(await open_.say()), {"q1": YES})
+    async with multi_round_client(ask) as client:
+        asked = await client.say(state_of(await client.say()), {"q1": YES})
         assert asked.ask is not None
         assert list(asked.ask.questions) == ["login"]
-        assert (await open_.say(asked.ask.state, {"login": YES})).data == "in"
+        assert (await client.say(asked.ask.state, {"login": YES})).data == "in"

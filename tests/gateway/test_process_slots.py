@@ -6,8 +6,8 @@ from typing import cast
 import anyio
 import pytest
 
-from tests.gateway.asking import booth, seat, state_of
-from tests.gateway.holdings import materials
+from tests.gateway.multi_round_client import multi_round_client, seat, state_of
+from tests.gateway.resource_host import materials
 from tests.gateways import InProcessGateway, open_gateway
 from toolcrib.catalog import Catalog
 from toolcrib.gateway import Completion, Gateway, ProcessSlots
@@ -84,11 +84,11 @@ async def test_excess_is_refused_by_principal_and_operators_get_in() -> None:
 
 async def test_call_that_waits_for_an_answer_holds_no_slot() -> None:
     slots = ProcessSlots(4)
-    async with booth(slots=slots) as open_:
-        states = [state_of(await open_.say()) for _ in range(8)]
+    async with multi_round_client(slots=slots) as client:
+        states = [state_of(await client.say()) for _ in range(8)]
         assert slots.used == 0
         for state in states:
-            assert (await open_.say(state, {"q1": YES})).data == YES
+            assert (await client.say(state, {"q1": YES})).data == YES
         assert (slots.used, slots.by_principal) == (0, {})
 
 
@@ -129,7 +129,7 @@ async def test_one_principal_parks_no_more_than_its_share() -> None:
         except Unanswered:
             return Result(data="full")
 
-    async with booth(ask, places=SuspensionLimits(most=4, per_caller=16)) as open_:
-        mine = [await open_.say(caller=a_caller(id=f"user:{n}", key="a")) for n in range(5)]
+    async with multi_round_client(ask, places=SuspensionLimits(most=4, per_caller=16)) as client:
+        mine = [await client.say(caller=a_caller(id=f"user:{n}", key="a")) for n in range(5)]
         assert [each.ask is not None for each in mine] == [True, True, True, False, False]
-        assert (await open_.say(caller=a_caller(id="user:9", key="b"))).ask is not None
+        assert (await client.say(caller=a_caller(id="user:9", key="b"))).ask is not None

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.gateway.holdings import holding
+from tests.gateway.resource_host import holding
 from toolcrib.errors import Refused
 from toolcrib.gateway.prompt_index import PromptIndex
 

@@ -8,7 +8,7 @@ import anyio
 import pytest
 
 from tests.contracts.dialogues import DIALOGUES
-from tests.gateway.answers import Desk, read, said
+from tests.gateway.provider_client import ProviderClient, read, said
 from tests.waiting import until
 from toolcrib.errors import Failed, Refused
 from toolcrib.formats import PROVIDERS
@@ -53,12 +53,14 @@ class Gate:
         return Result(data=name)
 
 
-async def alongside(work: Callable[[], Awaitable[None]], desk: Desk, *calls: Any, **more: Any) -> list[Any]:
+async def alongside(
+    work: Callable[[], Awaitable[None]], client: ProviderClient, *calls: Any, **more: Any
+) -> list[Any]:
     """Answer a message while something else happens."""
     found: list[Any] = []
 
     async def answer() -> None:
-        found.extend(await desk.replies(*calls, **more))
+        found.extend(await client.replies(*calls, **more))
 
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(answer)
@@ -68,18 +70,18 @@ async def alongside(work: Callable[[], Awaitable[None]], desk: Desk, *calls: Any
 
 @pytest.mark.parametrize("format", NUMBERED)
 async def test_every_provider_gets_replies_in_its_format(format: str) -> None:
-    desk = Desk(a_tool("x:echo"), work=echo)
-    (reply,) = await desk.replies(said("call_1", city="Málaga ☂"), format=format)
+    client = ProviderClient(a_tool("x:echo"), work=echo)
+    (reply,) = await client.replies(said("call_1", city="Málaga ☂"), format=format)
     assert (reply.id, reply.failed) == ("call_1", False)
-    assert [each.arguments for each in desk.calls] == [{"city": "Málaga ☂"}]
-    assert desk.calls[0].origin.provider == format
+    assert [each.arguments for each in client.calls] == [{"city": "Málaga ☂"}]
+    assert client.calls[0].origin.provider == format
 
 
 @pytest.mark.parametrize("format", [name for name in NUMBERED if DIALOGUES[name].parallel])
 async def test_parallel_calls_are_answered_in_order(format: str) -> None:
-    desk = Desk(a_tool("x:echo", category="query"), work=echo)
+    client = ProviderClient(a_tool("x:echo", category="query"), work=echo)
     calls = [said(f"call_{place}", n=place) for place in range(20)]
-    replies = await desk.replies(*calls, format=format)
+    replies = await client.replies(*calls, format=format)
     assert [each.id for each in replies] == [each.id for each in calls]
     assert not any(each.failed for each in replies)
 
@@ -99,14 +101,14 @@ async def test_one_reply_per_call_for_every_outcome() -> None:
                 pass
         return Result(data="fine")
 
-    desk = Desk(
+    client = ProviderClient(
         a_tool("x:do", category="query", timeout=0.01),
         a_tool("x:secret", permissions=frozenset({"a:b"})),
         work=work,
     )
     ways = ("is fine", "raises", "fails", "hangs", "is cancelled")
     calls = [said(each, "do", n=each) for each in ways]
-    replies = await desk.replies(
+    replies = await client.replies(
         *calls, said("unknown", "du"), said("denied", "secret"), said("nameless", ":x")
     )
     assert {each.id: code(each) for each in replies} == {
@@ -120,33 +122,33 @@ async def test_one_reply_per_call_for_every_outcome() -> None:
         "nameless": "INVALID_TOOL_NAME",
     }
     assert all("hunter2" not in each.said for each in replies)
-    assert desk.connection.running == 0
+    assert client.connection.running == 0
 
 
 async def test_internal_error_affects_one_reply(monkeypatch: pytest.MonkeyPatch) -> None:
-    desk = Desk(a_tool("x:echo"), a_tool("x:odd"), work=echo)
-    asked = desk.gateway.call
+    client = ProviderClient(a_tool("x:echo"), a_tool("x:odd"), work=echo)
+    asked = client.gateway.call
 
     async def call(name: str, *others: Any, **more: Any) -> Result:
         if name == "odd":
             raise ZeroDivisionError
         return await asked(name, *others, **more)
 
-    monkeypatch.setattr(desk.gateway, "call", call)
-    first, second = await desk.replies(said("a"), said("b", "odd"))
+    monkeypatch.setattr(client.gateway, "call", call)
+    first, second = await client.replies(said("a"), said("b", "odd"))
     assert (code(first), code(second)) == (None, "EXECUTION_ERROR")
 
 
 async def test_unreadable_arguments_name_their_path() -> None:
-    desk = Desk(a_tool("x:echo"), work=echo)
+    client = ProviderClient(a_tool("x:echo"), work=echo)
     message = DIALOGUES["deepgram"].asks([said("a"), said("b")])
     message["functions"][0]["arguments"] = '{"city": '
-    messages = (await desk.connection.turn(message, "deepgram", a_caller())).messages
+    messages = (await client.connection.turn(message, "deepgram", a_caller())).messages
     first, second = read("deepgram", messages)
     assert (first.failed, second.failed) == (True, False)
     assert json.loads(first.said)["error"]["code"] == "INVALID_ARGUMENTS"
     assert "line 1 column" in first.said
-    assert len(desk.calls) == 1
+    assert len(client.calls) == 1
 
 
 @pytest.mark.parametrize(
@@ -158,35 +160,35 @@ async def test_unreadable_arguments_name_their_path() -> None:
     ],
 )
 async def test_arguments_are_bounded(arguments: dict[str, Any], expected: str) -> None:
-    desk = Desk(a_tool("x:echo"), work=echo)
-    (reply,) = await desk.replies(said("a", **arguments))
+    client = ProviderClient(a_tool("x:echo"), work=echo)
+    (reply,) = await client.replies(said("a", **arguments))
     assert code(reply) == expected
-    assert desk.calls == []
+    assert client.calls == []
 
 
 async def test_absent_arguments_are_empty() -> None:
-    desk = Desk(a_tool("x:echo"), work=echo)
+    client = ProviderClient(a_tool("x:echo"), work=echo)
     for place, given in enumerate(("", "{}", None)):
         message = DIALOGUES["deepgram"].asks([said(f"call_{place}")])
         message["functions"][0]["arguments"] = given
-        (reply,) = read("deepgram", (await desk.connection.turn(message, "deepgram", a_caller())).messages)
+        (reply,) = read("deepgram", (await client.connection.turn(message, "deepgram", a_caller())).messages)
         assert not reply.failed
-    assert [each.arguments for each in desk.calls] == [{}, {}, {}]
+    assert [each.arguments for each in client.calls] == [{}, {}, {}]
 
 
 async def test_message_without_calls_gets_no_reply() -> None:
-    desk = Desk(a_tool("x:echo"), work=echo)
-    turn = await desk.turn()
+    client = ProviderClient(a_tool("x:echo"), work=echo)
+    turn = await client.turn()
     assert (turn.messages, turn.silent, turn.follow_ups) == ([], False, ())
 
 
 async def test_invalid_provider_message_is_refused() -> None:
-    desk = Desk(a_tool("x:echo"), work=echo)
+    client = ProviderClient(a_tool("x:echo"), work=echo)
     for message, name, path in (({}, "morse", "format"), ({"content": 5}, "anthropic", "message.content")):
         with pytest.raises(Refused) as refused:
-            await desk.connection.turn(message, name, a_caller())
+            await client.connection.turn(message, name, a_caller())
         assert (refused.value.problem.code, refused.value.problem.path) == ("INVALID_REQUEST", path)
-    assert desk.connection.running == 0
+    assert client.connection.running == 0
 
 
 # --- in which order ---
@@ -194,7 +196,7 @@ async def test_invalid_provider_message_is_refused() -> None:
 
 async def test_queries_run_in_parallel_and_mutations_in_order() -> None:
     gate = Gate()
-    desk = Desk(READ, WRITE, a_tool("y:change"), work=gate)
+    client = ProviderClient(READ, WRITE, a_tool("y:change"), work=gate)
     calls = [
         *(said(n, "write", n=n) for n in ("first", "second")),
         *(said(n, "look", n=n) for n in ("one", "two")),
@@ -207,23 +209,23 @@ async def test_queries_run_in_parallel_and_mutations_in_order() -> None:
         assert gate.begun == ["first", "one", "two", "other"]
         gate.open("two", "other", "one", "second", "first")
 
-    replies = await alongside(work, desk, *calls)
+    replies = await alongside(work, client, *calls)
     assert [each.id for each in replies] == ["first", "second", "one", "two", "other"]
     assert gate.begun[-1] == "second"
 
 
 async def test_mutations_stay_in_order_across_messages() -> None:
     gate = Gate()
-    desk = Desk(WRITE, work=gate)
+    client = ProviderClient(WRITE, work=gate)
     deepgram = DIALOGUES["deepgram"]
     assert deepgram.cancels is not None
     async with anyio.create_task_group() as tasks:
         for n in ("a", "b", "c"):
             message = deepgram.asks([said(n, "write", n=n)])
-            tasks.start_soon(desk.connection.turn, message, "deepgram", a_caller())
-        await until(lambda: desk.connection.running == 3)
-        assert (await desk.connection.turn(deepgram.cancels(["b"]), "deepgram", a_caller())).messages == []
-        await until(lambda: desk.connection.running == 2)
+            tasks.start_soon(client.connection.turn, message, "deepgram", a_caller())
+        await until(lambda: client.connection.running == 3)
+        assert (await client.connection.turn(deepgram.cancels(["b"]), "deepgram", a_caller())).messages == []
+        await until(lambda: client.connection.running == 2)
         assert gate.begun == ["a"]
         gate.open("a", "c")
     assert (gate.begun, gate.ended, gate.cancelled) == (["a", "c"], ["a", "c"], [])
@@ -235,7 +237,7 @@ async def test_failed_mutation_does_not_block_the_next() -> None:
             raise Failed("TOOL_FAILED", "no")
         return Result(data="yes")
 
-    replies = await Desk(WRITE, work=work).replies(said("a", "write", n=1), said("b", "write", n=2))
+    replies = await ProviderClient(WRITE, work=work).replies(said("a", "write", n=1), said("b", "write", n=2))
     assert [code(each) for each in replies] == ["TOOL_FAILED", None]
 
 
@@ -245,14 +247,14 @@ async def test_failed_mutation_does_not_block_the_next() -> None:
 async def test_each_call_has_its_own_deadline() -> None:
     gate = Gate()
     gate.open("quick")
-    desk = Desk(READ, WRITE, work=gate)
+    client = ProviderClient(READ, WRITE, work=gate)
     calls = (
         said("quick", "look", n="quick"),
         said("slow", "look", n="slow"),
         said("change", "write", n="change"),
         said("behind it", "write", n="behind it"),
     )
-    replies = await desk.replies(*calls, deadline=anyio.current_time() + 0.2)
+    replies = await client.replies(*calls, deadline=anyio.current_time() + 0.2)
     assert {each.id: code(each) for each in replies} == {
         "quick": None,
         "slow": "TIMEOUT",
@@ -264,24 +266,24 @@ async def test_each_call_has_its_own_deadline() -> None:
 
 
 async def test_calls_per_message_are_bounded() -> None:
-    desk = Desk(READ, work=echo, most_calls=3)
-    replies = await desk.replies(*(said(str(n), "look") for n in range(5)))
+    client = ProviderClient(READ, work=echo, most_calls=3)
+    replies = await client.replies(*(said(str(n), "look") for n in range(5)))
     assert [code(each) for each in replies] == [None, None, None, "OVERLOADED", "OVERLOADED"]
     assert json.loads(replies[-1].said)["error"]["retryAfter"] == 1.0
-    assert code((await desk.replies(said("later", "look")))[0]) is None
+    assert code((await client.replies(said("later", "look")))[0]) is None
 
 
 async def test_disconnect_cancels_the_calls() -> None:
     gate = Gate()
-    desk = Desk(READ, WRITE, work=gate)
+    client = ProviderClient(READ, WRITE, work=gate)
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(
-            desk.turn, said("a", "look", n="a"), said("b", "write", n="b"), said("c", "write", n="c")
+            client.turn, said("a", "look", n="a"), said("b", "write", n="b"), said("c", "write", n="c")
         )
         await until(lambda: len(gate.begun) == 2)
         tasks.cancel_scope.cancel()
     assert sorted(gate.cancelled) == ["a", "b"]
-    assert desk.connection.running == 0
+    assert client.connection.running == 0
 
 
 # --- what is taken back ---
@@ -290,56 +292,56 @@ async def test_disconnect_cancels_the_calls() -> None:
 @pytest.mark.parametrize("format", [name for name in NUMBERED if DIALOGUES[name].cancels])
 async def test_cancelled_call_ends_without_reply(format: str) -> None:
     gate, dialogue = Gate(), DIALOGUES[format]
-    desk = Desk(READ, work=gate)
+    client = ProviderClient(READ, work=gate)
     names = ("a", "b") if dialogue.parallel else ("b",)
 
     async def work() -> None:
         await until(lambda: len(gate.begun) == len(names))
         assert dialogue.cancels is not None
-        assert (await desk.connection.turn(dialogue.cancels(["b"]), format, a_caller())).messages == []
+        assert (await client.connection.turn(dialogue.cancels(["b"]), format, a_caller())).messages == []
         gate.open("a")
 
-    replies = await alongside(work, desk, *(said(n, "look", n=n) for n in names), format=format)
+    replies = await alongside(work, client, *(said(n, "look", n=n) for n in names), format=format)
     assert [each.id for each in replies] == [n for n in names if n != "b"]
     assert gate.cancelled == ["b"]
 
 
 async def test_cancellation_after_the_end_and_before_the_call() -> None:
     gate = Gate()
-    desk = Desk(READ, work=gate)
+    client = ProviderClient(READ, work=gate)
 
     async def work() -> None:
         await until(lambda: len(gate.begun) == 2)
         gate.open("a")
-        await until(lambda: desk.connection.running == 1)
-        desk.connection.cancel(["a", "early", ""])
+        await until(lambda: client.connection.running == 1)
+        client.connection.cancel(["a", "early", ""])
         gate.open("b")
 
-    replies = await alongside(work, desk, said("a", "look", n="a"), said("b", "look", n="b"))
+    replies = await alongside(work, client, said("a", "look", n="a"), said("b", "look", n="b"))
     assert [each.id for each in replies] == ["b"]
-    assert await desk.replies(said("early", "look", n="early")) == []
+    assert await client.replies(said("early", "look", n="early")) == []
     assert "early" not in gate.begun
 
 
 async def test_repeated_call_id_runs_once() -> None:
-    desk = Desk(READ, work=echo)
-    assert len(await desk.replies(said("a", "look"), said("a", "look"))) == 2
-    assert await desk.replies(said("a", "look")) == []
-    assert len(await desk.replies(said("", "look"), format="gemini_live")) == 1
-    assert len((await desk.turn(said("", "look"), format="gemini_live")).messages) == 1
-    await desk.turn(*(said(str(n), "look") for n in range(2_000)))
-    assert len(await desk.replies(said("a", "look"))) == 1
+    client = ProviderClient(READ, work=echo)
+    assert len(await client.replies(said("a", "look"), said("a", "look"))) == 2
+    assert await client.replies(said("a", "look")) == []
+    assert len(await client.replies(said("", "look"), format="gemini_live")) == 1
+    assert len((await client.turn(said("", "look"), format="gemini_live")).messages) == 1
+    await client.turn(*(said(str(n), "look") for n in range(2_000)))
+    assert len(await client.replies(said("a", "look"))) == 1
 
 
 async def test_close_ends_running_calls() -> None:
     gate = Gate()
-    desk = Desk(READ, work=gate)
+    client = ProviderClient(READ, work=gate)
 
     async def work() -> None:
         await until(lambda: len(gate.begun) == 1)
-        await desk.connection.close()
+        await client.connection.close()
 
-    (reply,) = await alongside(work, desk, said("a", "look", n="a"))
+    (reply,) = await alongside(work, client, said("a", "look", n="a"))
     assert (code(reply), gate.cancelled) == ("CANCELLED", ["a"])
 
 
@@ -352,13 +354,13 @@ async def test_silent_tool_silences_the_turn() -> None:
         n = call.arguments["n"]
         return Result(data=n, voice=Voice(suppress=n == "b", follow_ups=("Again?", f"{n}?")))
 
-    desk = Desk(READ, work=work)
-    turn = await desk.turn(*(said(n, "look", n=n) for n in ("a", "b")))
+    client = ProviderClient(READ, work=work)
+    turn = await client.turn(*(said(n, "look", n=n) for n in ("a", "b")))
     assert turn.silent
     assert turn.follow_ups == ("Again?", "a?", "b?")
     replies = read("anthropic", turn.messages)
     assert all(json.loads(each.said)["suppress_voice_response"] for each in replies)
-    assert not (await desk.turn(said("c", "look", n="c"))).silent
+    assert not (await client.turn(said("c", "look", n="c"))).silent
 
 
 async def test_calls_of_a_message_share_trace_and_progress() -> None:
@@ -372,9 +374,9 @@ async def test_calls_of_a_message_share_trace_and_progress() -> None:
         await call.report(Progress(message=call.tool.name))
         return Result(data=1)
 
-    desk = Desk(READ, WRITE, work=work)
-    await desk.turn(said("a", "look"), said("b", "write"), origin=Origin(agent_id="me"), report=report)
+    client = ProviderClient(READ, WRITE, work=work)
+    await client.turn(said("a", "look"), said("b", "write"), origin=Origin(agent_id="me"), report=report)
     assert sorted(each.message or "" for each in heard) == ["x:look", "x:write"]
-    first, second = (each.origin for each in desk.calls)
+    first, second = (each.origin for each in client.calls)
     assert (first.trace_id, first.correlation_id) == (second.trace_id, second.correlation_id)
     assert (first.agent_id, first.provider) == ("me", "anthropic")

@@ -131,9 +131,9 @@ def test_candidates_per_tag_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None
 def test_at_most_four_with_followers_first() -> None:
     alike = [_tagged(f"cards:{number}", "cards") for number in range(6)]
     followed = [a_tool(f"mail:{number}") for number in range(6)]
-    house = _seeing_all(*alike, *followed)
+    visible = _seeing_all(*alike, *followed)
     for count in range(7):
-        near = house.of(GET, tuple((tool.name, 0.1) for tool in followed[:count]))
+        near = visible.of(GET, tuple((tool.name, 0.1) for tool in followed[:count]))
         assert len(near) == 4
         assert [each.tool for each in near if each.followed] == followed[: min(count, 4)]
         assert [each.tool for each in near if not each.followed] == alike[: 4 - min(count, 4)]

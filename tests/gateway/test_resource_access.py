@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from tests.gateway.holdings import House, materials
+from tests.gateway.resource_host import ResourceHost, materials
 from toolcrib.catalog import ToolOverride
 from toolcrib.errors import Failed, Refused
 from toolcrib.gateway import AnnouncedLists
@@ -21,16 +21,16 @@ NOTES = materials(["x://1", "x://2"], [], ["greet", "note"])
 NOTHING = AnnouncedLists(resources=False, tells=False, prompts=False, completes=False)
 
 
-def uris(house: House, **caller: Any) -> list[str]:
-    return [each["uri"] for each in house.library.resources(a_caller(**caller)).listed()]
+def uris(host: ResourceHost, **caller: Any) -> list[str]:
+    return [each["uri"] for each in host.library.resources(a_caller(**caller)).listed()]
 
 
-def names(house: House, **caller: Any) -> list[str]:
-    return [each["name"] for each in house.library.prompts(a_caller(**caller)).listed("safe")]
+def names(host: ResourceHost, **caller: Any) -> list[str]:
+    return [each["name"] for each in host.library.prompts(a_caller(**caller)).listed("safe")]
 
 
-async def read(house: House, uri: str, **caller: Any) -> Result:
-    return await house.library.read(uri, a_caller(**caller), {})
+async def read(host: ResourceHost, uri: str, **caller: Any) -> Result:
+    return await host.library.read(uri, a_caller(**caller), {})
 
 
 async def contents(call: Call) -> Result:
@@ -44,20 +44,20 @@ async def test_requests_use_the_names_of_the_source() -> None:
     async def say(call: Call) -> Result:
         return Result(data={"door": call.tool.name, **call.arguments})
 
-    house = House(docs=DOCS, notes=NOTES, answer=say)
+    host = ResourceHost(docs=DOCS, notes=NOTES, answer=say)
     asked = [
         ("x://1", "docs", "x://1"),
         ("toolcrib://notes/x://1", "notes", "x://1"),
         ("x://t/7", "docs", "x://t/7"),
     ]
     for uri, source, own in asked:
-        assert (await read(house, uri)).data == {"door": f"{source}:resources/read", "uri": own}
-    assert (await house.library.get("mcp_notes_greet", {"a": "b"}, ANYONE, {})).data == {
+        assert (await read(host, uri)).data == {"door": f"{source}:resources/read", "uri": own}
+    assert (await host.library.get("mcp_notes_greet", {"a": "b"}, ANYONE, {})).data == {
         "door": "notes:prompts/get",
         "name": "greet",
         "arguments": {"a": "b"},
     }
-    bare = await house.library.get("note", None, ANYONE, {})
+    bare = await host.library.get("note", None, ANYONE, {})
     assert bare.data == {"door": "notes:prompts/get", "name": "note"}
 
 
@@ -68,9 +68,9 @@ async def test_resource_request_has_the_context_of_a_call() -> None:
         seen.append(call)
         return Result(data={"messages": []})
 
-    house, origin = House(docs=DOCS, answer=look), Origin(agent_id="me")
+    host, origin = ResourceHost(docs=DOCS, answer=look), Origin(agent_id="me")
     way: Any = {"origin": origin, "answers": {"q": {}}, "state": "s", "meta": {"v/x": 1}}
-    result = await house.library.get("greet", None, ANYONE, way)
+    result = await host.library.get("greet", None, ANYONE, way)
     (call,) = seen
     assert (call.answers, call.state, call.meta, call.origin.agent_id) == ({"q": {}}, "s", {"v/x": 1}, "me")
     assert call.origin.trace_id
@@ -79,15 +79,15 @@ async def test_resource_request_has_the_context_of_a_call() -> None:
 
 
 async def test_uris_in_results_are_rewritten() -> None:
-    house = House(docs=DOCS, notes=NOTES, answer=contents)
-    found: Any = (await read(house, "toolcrib://notes/x://2")).data
+    host = ResourceHost(docs=DOCS, notes=NOTES, answer=contents)
+    found: Any = (await read(host, "toolcrib://notes/x://2")).data
     assert [each["uri"] for each in found["contents"][:3]] == [
         "toolcrib://notes/x://2",
         "toolcrib://notes/x://2/part",
         "toolcrib://notes/x://1",
     ]
     assert found["contents"][3:] == [{"uri": 7}, "odd"]
-    plain = await read(House(docs=DOCS, answer=contents), "x://1")
+    plain = await read(ResourceHost(docs=DOCS, answer=contents), "x://1")
     assert isinstance(plain.data, dict)
     assert plain.encoded
 
@@ -105,10 +105,10 @@ LINKS = [
 
 @pytest.mark.parametrize("source, uri, said", LINKS)
 async def test_links_in_resources_resolve_to_their_source(source: str, uri: str, said: str) -> None:
-    house = House(docs=DOCS, notes=NOTES, bare=SourceResources())
+    host = ResourceHost(docs=DOCS, notes=NOTES, bare=SourceResources())
     block = {"type": "resource_link", "uri": uri, "name": "one"}
-    assert house.library.links(source, ANYONE)(block) == {**block, "uri": said}
-    assert House(notes=NOTES).library.links("notes", ANYONE)(block) is block
+    assert host.library.links(source, ANYONE)(block) == {**block, "uri": said}
+    assert ResourceHost(notes=NOTES).library.links("notes", ANYONE)(block) is block
 
 
 async def test_links_in_prompts_resolve_to_their_source() -> None:
@@ -117,11 +117,11 @@ async def test_links_in_prompts_resolve_to_their_source() -> None:
     async def answer(_: Call) -> Result:
         return Result(data={"messages": [*said, "odd"]})
 
-    house = House(docs=DOCS, notes=NOTES, answer=answer)
-    (link, text, odd) = (await house.library.get("mcp_notes_greet", None, ANYONE, {})).data["messages"]
+    host = ResourceHost(docs=DOCS, notes=NOTES, answer=answer)
+    (link, text, odd) = (await host.library.get("mcp_notes_greet", None, ANYONE, {})).data["messages"]
     assert link["content"] == {"type": "resource_link", "uri": "toolcrib://notes/x://1"}
     assert (text, odd) == (said[1], "odd")
-    plain = (await house.library.get("mcp_docs_greet", None, ANYONE, {})).data
+    plain = (await host.library.get("mcp_docs_greet", None, ANYONE, {})).data
     assert plain == {"messages": [*said, "odd"]}
 
 
@@ -130,7 +130,7 @@ async def test_invalid_content_is_passed_through(data: Any) -> None:
     async def odd(_: Call) -> Result:
         return Result(data=data)
 
-    assert (await read(House(docs=DOCS, answer=odd), "x://1")).data == data
+    assert (await read(ResourceHost(docs=DOCS, answer=odd), "x://1")).data == data
 
 
 @pytest.mark.requirement("I5")
@@ -138,7 +138,7 @@ async def test_too_large_resource_is_refused() -> None:
     async def flood(_: Call) -> Result:
         return Result(data={"contents": [{"uri": "x://1", "text": "a" * 3_000}]})
 
-    result = await read(House(docs=DOCS, answer=flood), "x://1")
+    result = await read(ResourceHost(docs=DOCS, answer=flood), "x://1")
     assert result.problem is not None
     assert result.problem.code == "RESULT_TOO_LARGE"
 
@@ -147,7 +147,7 @@ async def test_an_error_of_the_server_comes_with_its_code() -> None:
     async def refuse(_: Call) -> Result:
         raise Failed("TOOL_FAILED", "no such thing", tool_code="-32002")
 
-    result = await read(House(docs=DOCS, answer=refuse), "x://1")
+    result = await read(ResourceHost(docs=DOCS, answer=refuse), "x://1")
     assert result.problem is not None
     assert result.problem.tool_code == "-32002"
 
@@ -164,10 +164,10 @@ def test_contexts_select_resources_by_pseudo_tool_name() -> None:
         "one": ("docs:tool",),
         "none": (),
     }
-    house = House(
+    host = ResourceHost(
         docs=DOCS, notes=NOTES, contexts={name: Context(tools=each) for name, each in tools.items()}
     )
-    seen = {name: (len(uris(house, context=name)), len(names(house, context=name))) for name in tools}
+    seen = {name: (len(uris(host, context=name)), len(names(host, context=name))) for name in tools}
     assert seen == {
         "all": (3, 3),
         "star": (3, 3),
@@ -176,57 +176,57 @@ def test_contexts_select_resources_by_pseudo_tool_name() -> None:
         "one": (0, 0),
         "none": (0, 0),
     }
-    assert (uris(house, context="nowhere"), names(house, context="nowhere")) == ([], [])
+    assert (uris(host, context="nowhere"), names(host, context="nowhere")) == ([], [])
 
 
 async def test_hidden_resources_are_not_found() -> None:
-    house = House(docs=DOCS, notes=NOTES, overrides={"docs:resources/*": ToolOverride(hidden=True)})
-    assert uris(house) == ["x://1", "x://2"]
-    assert names(house) == ["mcp_docs_greet", "mcp_notes_greet", "mcp_notes_note"]
-    assert (await read(house, "x://1")).data == {"uri": "x://1"}
-    assert house.composed == ["notes:resources/read"]
-    assert uris(house, disabled=frozenset({"notes"})) == []
+    host = ResourceHost(docs=DOCS, notes=NOTES, overrides={"docs:resources/*": ToolOverride(hidden=True)})
+    assert uris(host) == ["x://1", "x://2"]
+    assert names(host) == ["mcp_docs_greet", "mcp_notes_greet", "mcp_notes_note"]
+    assert (await read(host, "x://1")).data == {"uri": "x://1"}
+    assert host.composed == ["notes:resources/read"]
+    assert uris(host, disabled=frozenset({"notes"})) == []
     with pytest.raises(Refused, match="no resource x://1"):
-        await read(house, "x://1", disabled=frozenset({"notes"}))
+        await read(host, "x://1", disabled=frozenset({"notes"}))
 
 
 @pytest.mark.requirement("E1")
 async def test_missing_permission_is_named_and_recorded() -> None:
     secret = ToolOverride(permissions=frozenset({"docs:read"}))
-    house = House(docs=DOCS, notes=NOTES, overrides={"docs:*": secret})
-    assert uris(house) == ["x://1", "x://2"]
+    host = ResourceHost(docs=DOCS, notes=NOTES, overrides={"docs:*": secret})
+    assert uris(host) == ["x://1", "x://2"]
     ask = {"argument": {"name": "n", "value": ""}}
     refused = [
-        await read(house, "toolcrib://docs/x://1"),
-        await read(house, "x://t/3"),
-        await house.library.get("docs:greet", {}, ANYONE, {}),
-        await house.library.complete({"ref": {"uri": "x://t/{n}"}, **ask}, ANYONE, {}),
-        await house.library.complete({"ref": {"name": "docs:greet"}, **ask}, ANYONE, {}),
+        await read(host, "toolcrib://docs/x://1"),
+        await read(host, "x://t/3"),
+        await host.library.get("docs:greet", {}, ANYONE, {}),
+        await host.library.complete({"ref": {"uri": "x://t/{n}"}, **ask}, ANYONE, {}),
+        await host.library.complete({"ref": {"name": "docs:greet"}, **ask}, ANYONE, {}),
     ]
     for result in refused:
         assert result.problem is not None
         assert result.problem.code == "PERMISSION_DENIED"
         assert "docs:read" in result.problem.message
-    assert len(house.recordings.heard) == len(refused)
-    assert house.composed == []
+    assert len(host.recordings.heard) == len(refused)
+    assert host.composed == []
     holder = a_caller(permissions=frozenset({"docs:*"}))
-    assert (await house.library.read("x://t/3", holder, {})).problem is None
+    assert (await host.library.read("x://t/3", holder, {})).problem is None
 
 
 async def test_denied_resource_is_not_suggested() -> None:
     """With one source that may not be read, nothing is said of what it might have."""
-    house = House(docs=DOCS, overrides={"docs:*": ToolOverride(permissions=frozenset({"docs:read"}))})
+    host = ResourceHost(docs=DOCS, overrides={"docs:*": ToolOverride(permissions=frozenset({"docs:read"}))})
     with pytest.raises(Refused, match="there is no resource"):
-        await read(house, "y://unheard-of")
+        await read(host, "y://unheard-of")
 
 
 async def test_limits_apply_to_resources() -> None:
     slow = ToolOverride(rate_limit=RateLimit(1, 60_000), timeout=3.0, cache_ttl=60, expose_as="docs")
-    house = House(docs=DOCS, overrides={"docs:*": slow})
-    door = house.catalog.snapshot.doors["docs:resources/read"]
+    host = ResourceHost(docs=DOCS, overrides={"docs:*": slow})
+    door = host.catalog.snapshot.doors["docs:resources/read"]
     assert (door.timeout, door.cache_ttl, door.exposed) == (3.0, None, "docs:resources/read")
-    assert (await read(house, "x://1")).problem is None
-    second = await read(house, "x://1")
+    assert (await read(host, "x://1")).problem is None
+    second = await read(host, "x://1")
     assert second.problem is not None
     assert second.problem.code == "RATE_LIMITED"
 
@@ -235,79 +235,79 @@ async def test_limits_apply_to_resources() -> None:
 
 
 async def test_unknown_resource_is_refused() -> None:
-    house = House(docs=DOCS, notes=NOTES)
+    host = ResourceHost(docs=DOCS, notes=NOTES)
     endless = f"toolcrib://docs/{'x' * 10_000}"
     for uri in ("y://1", "toolcrib://nobody/x://1", "toolcrib://docs", "", endless):
         with pytest.raises(Refused) as caught:
-            await read(house, uri)
+            await read(host, uri)
         assert (caught.value.problem.code, caught.value.problem.path) == ("NOT_FOUND", "uri")
     with pytest.raises(Refused, match="did you mean notes:note"):
-        await house.library.get("notes:noot", None, ANYONE, {})
+        await host.library.get("notes:noot", None, ANYONE, {})
     with pytest.raises(Refused, match="no resource y://"):
-        await house.library.complete({"ref": {"uri": "y://{z}"}}, ANYONE, {})
+        await host.library.complete({"ref": {"uri": "y://{z}"}}, ANYONE, {})
 
 
 # --- completion ---
 
 
 async def test_argument_completion_uses_the_pseudo_tool() -> None:
-    house = House(docs=DOCS, notes=NOTES)
+    host = ResourceHost(docs=DOCS, notes=NOTES)
     argument = {"name": "n", "value": "1"}
     prompt = {"ref": {"type": "ref/prompt", "name": "mcp_docs_greet"}, "argument": argument}
-    result = await house.library.complete(prompt, ANYONE, {})
+    result = await host.library.complete(prompt, ANYONE, {})
     assert result.data == {"ref": {"type": "ref/prompt", "name": "greet"}, "argument": argument}
     template = {"ref": {"type": "ref/resource", "uri": "x://t/{n}"}, "argument": argument}
-    assert (await house.library.complete(template, ANYONE, {})).data == template
-    assert house.composed == ["docs:prompts/complete", "docs:resources/complete"]
+    assert (await host.library.complete(template, ANYONE, {})).data == template
+    assert host.composed == ["docs:prompts/complete", "docs:resources/complete"]
 
 
 async def test_argument_completion_without_support_is_empty() -> None:
-    house = House(docs=DOCS, notes=NOTES)
-    result = await house.library.complete({"ref": {"name": "note"}, "argument": {}}, ANYONE, {})
+    host = ResourceHost(docs=DOCS, notes=NOTES)
+    result = await host.library.complete({"ref": {"name": "note"}, "argument": {}}, ANYONE, {})
     assert result.data == {"completion": {"values": []}}
-    assert house.composed == []
+    assert host.composed == []
 
 
 # --- what is announced, what is kept ---
 
 
 def test_only_existing_capabilities_are_announced() -> None:
-    house = House(
+    host = ResourceHost(
         docs=DOCS, notes=NOTES, bare=SourceResources(), contexts={"notes": Context(tools=("notes:*",))}
     )
     everything = AnnouncedLists(resources=True, tells=True, prompts=True, completes=True)
-    assert house.library.announced(ANYONE) == everything
+    assert host.library.announced(ANYONE) == everything
     few = AnnouncedLists(resources=True, tells=False, prompts=True, completes=False)
-    assert house.library.announced(a_caller(context="notes")) == few
-    assert House(bare=SourceResources()).library.announced(ANYONE) == NOTHING
+    assert host.library.announced(a_caller(context="notes")) == few
+    assert ResourceHost(bare=SourceResources()).library.announced(ANYONE) == NOTHING
 
 
 def test_server_never_started_announces_all_capabilities() -> None:
-    house = House(servers=["late"])
+    host = ResourceHost(servers=["late"])
     hoped = AnnouncedLists(resources=True, tells=True, prompts=True, completes=True)
-    assert house.library.announced(ANYONE) == hoped
-    house.offer("late", SourceResources())
-    assert house.library.announced(ANYONE) == NOTHING
+    assert host.library.announced(ANYONE) == hoped
+    host.offer("late", SourceResources())
+    assert host.library.announced(ANYONE) == NOTHING
 
 
 async def test_lists_are_rendered_once_per_audience() -> None:
-    house = House(docs=DOCS, notes=NOTES, contexts={"docs": Context(tools=("docs:*",))})
-    first = house.library.resources(ANYONE)
-    assert house.library.resources(a_caller(permissions=frozenset({"a:b"}))) is first
-    assert house.library.resources(a_caller(context="docs")) is not first
-    house.catalog.replace("tools", Offer(tools=[a_tool("tools:x")]))
-    assert house.library.resources(ANYONE) is first
-    await read(house, "x://1")
-    house.offer("docs", materials(["x://1", "x://9"]))
-    assert uris(house) == ["x://1", "x://9", "toolcrib://notes/x://1", "x://2"]
-    assert names(house) == ["mcp_notes_greet", "mcp_notes_note"]
-    await read(house, "x://1")
-    assert house.composed == ["docs:resources/read"], "the chain of a door that is the same stays"
+    host = ResourceHost(docs=DOCS, notes=NOTES, contexts={"docs": Context(tools=("docs:*",))})
+    first = host.library.resources(ANYONE)
+    assert host.library.resources(a_caller(permissions=frozenset({"a:b"}))) is first
+    assert host.library.resources(a_caller(context="docs")) is not first
+    host.catalog.replace("tools", Offer(tools=[a_tool("tools:x")]))
+    assert host.library.resources(ANYONE) is first
+    await read(host, "x://1")
+    host.offer("docs", materials(["x://1", "x://9"]))
+    assert uris(host) == ["x://1", "x://9", "toolcrib://notes/x://1", "x://2"]
+    assert names(host) == ["mcp_notes_greet", "mcp_notes_note"]
+    await read(host, "x://1")
+    assert host.composed == ["docs:resources/read"], "the chain of a door that is the same stays"
 
 
 async def test_pseudo_tools_are_not_listed() -> None:
-    house = House(docs=DOCS)
-    assert house.gateway.tools(ANYONE) == ()
-    result = await house.gateway.call("docs:resources/read", {"uri": "x://1"}, ANYONE)
+    host = ResourceHost(docs=DOCS)
+    assert host.gateway.tools(ANYONE) == ()
+    result = await host.gateway.call("docs:resources/read", {"uri": "x://1"}, ANYONE)
     assert result.problem is not None
     assert result.problem.code == "TOOL_NOT_FOUND"

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.gateway.holdings import holding
+from tests.gateway.resource_host import holding
 from toolcrib.catalog import SourceExtras
 from toolcrib.gateway.resource_index import ResourceIndex
 from toolcrib.model import JsonObject

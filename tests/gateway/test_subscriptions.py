@@ -3,7 +3,7 @@
 import anyio
 import pytest
 
-from tests.gateway.holdings import House, materials
+from tests.gateway.resource_host import ResourceHost, materials
 from toolcrib.catalog import Overrides, ToolOverride
 from toolcrib.errors import Refused, Unavailable
 from toolcrib.gateway import subscriptions as module
@@ -19,8 +19,8 @@ CONTEXTS = {"notes": Context(tools=("notes:*",))}
 
 
 async def test_subscribers_get_only_their_updates() -> None:
-    house = House(docs=DOCS, notes=NOTES, contexts=CONTEXTS)
-    following = house.library.following
+    host = ResourceHost(docs=DOCS, notes=NOTES, contexts=CONTEXTS)
+    following = host.library.following
     heard: list[tuple[str, str]] = []
     first = following.follower(a_caller(), lambda uri: heard.append(("first", uri)))
     second = following.follower(a_caller(), lambda uri: heard.append(("second", uri)))
@@ -42,8 +42,8 @@ async def test_subscribers_get_only_their_updates() -> None:
 
 
 async def test_last_unsubscribe_reaches_the_source() -> None:
-    house, spared = House(docs=DOCS, notes=NOTES), list[str]()
-    following = house.library.following
+    host, spared = ResourceHost(docs=DOCS, notes=NOTES), list[str]()
+    following = host.library.following
     following.spare = spared.append
     one, other = (following.follower(a_caller(), print) for _ in range(2))
     await one.add("x://1")
@@ -75,11 +75,11 @@ async def test_last_unsubscribe_reaches_the_source() -> None:
     ],
 )
 async def test_update_of_a_part_updates_the_parent(uri: str, *, told: bool) -> None:
-    house, heard = House(docs=DOCS, notes=NOTES), list[str]()
-    follower = house.library.following.follower(a_caller(), heard.append)
+    host, heard = ResourceHost(docs=DOCS, notes=NOTES), list[str]()
+    follower = host.library.following.follower(a_caller(), heard.append)
     await follower.add("x://dir")
     await follower.add("toolcrib://docs/x://dir")
-    house.library.following.updated("docs", uri)
+    host.library.following.updated("docs", uri)
     assert heard == (["x://dir", "toolcrib://docs/x://dir"] if told else [])
 
 
@@ -90,8 +90,8 @@ async def test_source_is_subscribed_once() -> None:
         asked.append(call.arguments["uri"])
         return Result(data={})
 
-    house = House(docs=DOCS, answer=agree)
-    one, other = (house.library.following.follower(a_caller(), print) for _ in range(2))
+    host = ResourceHost(docs=DOCS, answer=agree)
+    one, other = (host.library.following.follower(a_caller(), print) for _ in range(2))
     await one.add("x://1")
     await other.add("toolcrib://docs/x://1")
     assert asked == ["x://1"]
@@ -107,14 +107,14 @@ async def test_refused_subscription_is_dropped() -> None:
             raise Unavailable("SOURCE_DOWN", "not now", retry_after=2.0)
         return Result(data={})
 
-    house = House(docs=DOCS, answer=refuse)
-    follower = house.library.following.follower(a_caller(), print)
+    host = ResourceHost(docs=DOCS, answer=refuse)
+    follower = host.library.following.follower(a_caller(), print)
     with pytest.raises(Refused) as caught:
         await follower.add("x://1")
     assert (caught.value.problem.code, caught.value.problem.retry_after) == ("SOURCE_DOWN", 2.0)
-    assert house.library.following.wanted("docs") == frozenset()
+    assert host.library.following.wanted("docs") == frozenset()
     await follower.add("x://dir")
-    assert house.library.following.wanted("docs") == {"x://dir"}
+    assert host.library.following.wanted("docs") == {"x://dir"}
 
 
 async def test_disconnect_during_subscribe_leaves_nothing() -> None:
@@ -125,20 +125,20 @@ async def test_disconnect_during_subscribe_leaves_nothing() -> None:
         await anyio.sleep_forever()
         raise AssertionError
 
-    house = House(docs=DOCS, answer=think)
-    follower = house.library.following.follower(a_caller(), print)
+    host = ResourceHost(docs=DOCS, answer=think)
+    follower = host.library.following.follower(a_caller(), print)
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(follower.add, "x://1")
         await asked.wait()
-        assert house.library.following.wanted("docs") == {"x://1"}
+        assert host.library.following.wanted("docs") == {"x://1"}
         tasks.cancel_scope.cancel()
-    assert house.library.following.wanted("docs") == frozenset()
+    assert host.library.following.wanted("docs") == frozenset()
 
 
 @pytest.mark.requirement("I5")
 async def test_subscriptions_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    house = House(docs=materials(["x://1"], ["x://t/{n}"], tells=True), quiet=materials(["y://1"]))
-    following = house.library.following
+    host = ResourceHost(docs=materials(["x://1"], ["x://t/{n}"], tells=True), quiet=materials(["y://1"]))
+    following = host.library.following
     follower = following.follower(a_caller(), print)
     for uri, said in (
         ("y://1", "does not tell"),
@@ -166,7 +166,7 @@ async def test_subscriptions_are_bounded(monkeypatch: pytest.MonkeyPatch) -> Non
 @pytest.mark.requirement("I10")
 async def test_subscriptions_per_key_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "MOST", 4)
-    following = House(docs=materials(["x://1"], ["x://t/{n}"], tells=True)).library.following
+    following = ResourceHost(docs=materials(["x://1"], ["x://t/{n}"], tells=True)).library.following
     mine = following.follower(a_caller(key="a"), print)
     for number in range(3):
         await mine.add(f"x://t/{number}")
@@ -176,9 +176,9 @@ async def test_subscriptions_per_key_are_bounded(monkeypatch: pytest.MonkeyPatch
 
 
 async def test_updates_stop_without_read_permission() -> None:
-    house, heard = House(docs=DOCS), list[str]()
-    follower = house.library.following.follower(a_caller(), heard.append)
+    host, heard = ResourceHost(docs=DOCS), list[str]()
+    follower = host.library.following.follower(a_caller(), heard.append)
     await follower.add("x://1")
-    house.catalog.override(Overrides({"docs:*": ToolOverride(hidden=True)}))
-    house.library.following.updated("docs", "x://1")
+    host.catalog.override(Overrides({"docs:*": ToolOverride(hidden=True)}))
+    host.library.following.updated("docs", "x://1")
     assert heard == []

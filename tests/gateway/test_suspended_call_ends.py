@@ -6,7 +6,7 @@ import anyio
 import pytest
 from anyio.lowlevel import checkpoint
 
-from tests.gateway.asking import Booth, booth, form, seat, state_of
+from tests.gateway.multi_round_client import MultiRoundClient, form, multi_round_client, seat, state_of
 from tests.waiting import until
 from toolcrib.gateway import SuspensionLimits
 from toolcrib.model import Call, JsonObject, Result, Unanswered
@@ -22,11 +22,11 @@ def code(result: Result) -> str | None:
 
 
 async def test_suspended_call_ends_after_its_timeout() -> None:
-    async with booth(wait=0.02) as open_:
-        state = state_of(await open_.say())
-        await until(lambda: not open_.running)
-        assert (open_.ends, open_.talks.parked) == (["CANCELLED"], 0)
-        assert code(await open_.say(state, {"q1": YES})) == "INVALID_REQUEST"
+    async with multi_round_client(wait=0.02) as client:
+        state = state_of(await client.say())
+        await until(lambda: not client.running)
+        assert (client.ends, client.talks.parked) == (["CANCELLED"], 0)
+        assert code(await client.say(state, {"q1": YES})) == "INVALID_REQUEST"
 
 
 async def test_unfetched_result_expires() -> None:
@@ -36,11 +36,11 @@ async def test_unfetched_result_expires() -> None:
             await call.channel.ask("elicitation/create", form())
         return Result(data="never mind")
 
-    async with booth(impatient, wait=0.1) as open_:
-        state_of(await open_.say())
-        await until(lambda: open_.ends == ["success"])
-        assert open_.talks.parked == 1
-        await until(lambda: not open_.talks.parked and not open_.places.taken)
+    async with multi_round_client(impatient, wait=0.1) as client:
+        state_of(await client.say())
+        await until(lambda: client.ends == ["success"])
+        assert client.talks.parked == 1
+        await until(lambda: not client.talks.parked and not client.places.taken)
 
 
 async def test_disconnect_cancels_a_running_call() -> None:
@@ -50,32 +50,32 @@ async def test_disconnect_cancels_a_running_call() -> None:
         await anyio.sleep_forever()
         raise AssertionError
 
-    async with booth(slow) as open_:
-        state = state_of(await open_.say())
+    async with multi_round_client(slow) as client:
+        state = state_of(await client.say())
         with anyio.move_on_after(0.02) as left:
-            await open_.say(state, {"q1": YES})
+            await client.say(state, {"q1": YES})
         assert left.cancelled_caught
-        await until(lambda: not open_.running)
-        assert open_.ends == ["CANCELLED"]
-        assert code(await open_.say(state, {"q1": YES})) == "INVALID_REQUEST"
+        await until(lambda: not client.running)
+        assert client.ends == ["CANCELLED"]
+        assert code(await client.say(state, {"q1": YES})) == "INVALID_REQUEST"
 
 
 async def test_disconnect_after_a_question_keeps_the_call_suspended() -> None:
-    async with booth() as open_:
+    async with multi_round_client() as client:
         states: list[str] = []
         with anyio.CancelScope() as left:
-            states.append(state_of(await open_.say()))
+            states.append(state_of(await client.say()))
             left.cancel()
             await checkpoint()
         assert left.cancelled_caught
-        assert (await open_.say(states[0], {"q1": YES})).data == YES
+        assert (await client.say(states[0], {"q1": YES})).data == YES
 
 
 async def test_deadline_holds_during_suspension() -> None:
-    async with booth(category="query") as open_:
-        state = state_of(await open_.say(deadline=anyio.current_time() + 0.05))
-        await until(lambda: not open_.running)
-        assert code(await open_.say(state)) == "TIMEOUT"
+    async with multi_round_client(category="query") as client:
+        state = state_of(await client.say(deadline=anyio.current_time() + 0.05))
+        await until(lambda: not client.running)
+        assert code(await client.say(state)) == "TIMEOUT"
 
 
 @pytest.mark.parametrize("category, said", [("query", "TIMEOUT"), ("mutation", "OUTCOME_UNKNOWN")])
@@ -85,12 +85,12 @@ async def test_deadline_of_the_answering_request_holds_afterwards(category: str,
         await anyio.sleep_forever()
         raise AssertionError
 
-    async with booth(then_hang, category=category) as open_:
-        state = state_of(await open_.say())
+    async with multi_round_client(then_hang, category=category) as client:
+        state = state_of(await client.say())
         with anyio.fail_after(5):
-            cut = await open_.say(state, {"q1": YES}, deadline=anyio.current_time() + 0.02)
+            cut = await client.say(state, {"q1": YES}, deadline=anyio.current_time() + 0.02)
         assert code(cut) == said
-        assert open_.recordings.refusals == []
+        assert client.recordings.refusals == []
 
 
 async def test_close_ends_suspended_and_running_calls() -> None:
@@ -102,14 +102,14 @@ async def test_close_ends_suspended_and_running_calls() -> None:
         await anyio.sleep_forever()
         raise AssertionError
 
-    async def attend(open_: Booth) -> None:
-        answered.append(await open_.say(arguments={"day": 2}))
-        assert open_.ends == ["CANCELLED", "CANCELLED"]
+    async def attend(client: MultiRoundClient) -> None:
+        answered.append(await client.say(arguments={"day": 2}))
+        assert client.ends == ["CANCELLED", "CANCELLED"]
 
-    async with anyio.create_task_group() as tasks, booth(hang) as open_:
-        state_of(await open_.say())
-        tasks.start_soon(attend, open_)
-        await until(lambda: open_.running == 2)
+    async with anyio.create_task_group() as tasks, multi_round_client(hang) as client:
+        state_of(await client.say())
+        tasks.start_soon(attend, client)
+        await until(lambda: client.running == 2)
     assert code(answered[0]) == "OUTCOME_UNKNOWN"
 
 
@@ -135,8 +135,8 @@ async def test_question_of_an_ended_call_gets_no_answer() -> None:
             await asked.wait()
             return Result(data="done")
 
-        async with booth(leave_behind) as open_:
-            assert (await open_.say()).data == "done"
+        async with multi_round_client(leave_behind) as client:
+            assert (await client.say()).data == "done"
             await until(lambda: len(late) == 2)
     assert "ended before" in late[0]
     assert "has ended" in late[1]
@@ -145,13 +145,13 @@ async def test_question_of_an_ended_call_gets_no_answer() -> None:
 async def test_internal_error_ends_only_its_call(
     caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async with booth() as open_:
-        states = [state_of(await open_.say()) for _ in range(2)]
+    async with multi_round_client() as client:
+        states = [state_of(await client.say()) for _ in range(2)]
         with monkeypatch.context() as broken:
-            broken.setattr(open_.recordings, "record", None)
-            assert code(await open_.say(states[0], {"q1": YES})) == "OUTCOME_UNKNOWN"
+            broken.setattr(client.recordings, "record", None)
+            assert code(await client.say(states[0], {"q1": YES})) == "OUTCOME_UNKNOWN"
         assert "failed unexpectedly" in caplog.text
-        assert (await open_.say(states[1], {"q1": YES})).data == YES
+        assert (await client.say(states[1], {"q1": YES})).data == YES
 
 
 # --- limits ---
@@ -164,14 +164,14 @@ async def test_suspended_calls_are_bounded_per_caller_and_in_total() -> None:
         except Unanswered as unanswered:
             return Result(data=str(unanswered))
 
-    async with booth(ask, places=SuspensionLimits(most=3, per_caller=2)) as open_:
-        first = [state_of(await open_.say()) for _ in range(2)]
-        assert "2 calls of this caller wait" in (await open_.say()).data
-        state_of(await open_.say(caller=a_caller(id="key:b")))
-        assert "too many calls wait" in (await open_.say(caller=a_caller(id="key:c"))).data
-        assert (await open_.say(first[0], {"q1": YES})).data == YES
-        await until(lambda: open_.places.taken == 2)
-        state_of(await open_.say(caller=a_caller(id="key:c")))
+    async with multi_round_client(ask, places=SuspensionLimits(most=3, per_caller=2)) as client:
+        first = [state_of(await client.say()) for _ in range(2)]
+        assert "2 calls of this caller wait" in (await client.say()).data
+        state_of(await client.say(caller=a_caller(id="key:b")))
+        assert "too many calls wait" in (await client.say(caller=a_caller(id="key:c"))).data
+        assert (await client.say(first[0], {"q1": YES})).data == YES
+        await until(lambda: client.places.taken == 2)
+        state_of(await client.say(caller=a_caller(id="key:c")))
 
 
 async def test_pending_questions_per_call_are_bounded() -> None:
@@ -191,28 +191,28 @@ async def test_pending_questions_per_call_are_bounded() -> None:
                 tasks.start_soon(ask)
         return Result(data=refused)
 
-    async with booth(flood) as open_:
-        asked = await open_.say()
+    async with multi_round_client(flood) as client:
+        asked = await client.say()
         assert asked.ask is not None
         assert len(asked.ask.questions) == 16
         answers = dict.fromkeys(asked.ask.questions, YES)
-        assert len((await open_.say(asked.ask.state, answers)).data) == 4
+        assert len((await client.say(asked.ask.state, answers)).data) == 4
 
 
 async def test_immediate_disconnect_leaves_nothing_behind() -> None:
-    async with booth() as open_:
+    async with multi_round_client() as client:
         with anyio.CancelScope() as left:
             left.cancel()
-            await open_.say()
+            await client.say()
         assert left.cancelled_caught
-        await until(lambda: not open_.places.talks)
+        await until(lambda: not client.places.talks)
 
 
 async def test_call_closed_before_its_start_ends() -> None:
-    async with booth() as open_:
-        request = asyncio.get_running_loop().create_task(open_.say())
+    async with multi_round_client() as client:
+        request = asyncio.get_running_loop().create_task(client.say())
         await checkpoint()
-        (talk,) = open_.places.talks
+        (talk,) = client.places.talks
         talk.drop()
         assert code(await request) == "OUTCOME_UNKNOWN"
-        assert open_.calls == []
+        assert client.calls == []

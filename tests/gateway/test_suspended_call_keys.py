@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.gateway.asking import FORMS, booth, state_of
+from tests.gateway.multi_round_client import FORMS, multi_round_client, state_of
 from toolcrib.model import Ask, Call, JsonObject, Result
 
 pytestmark = [pytest.mark.anyio, pytest.mark.requirement("E12")]
@@ -15,17 +15,17 @@ async def test_key_reaches_a_call_without_elicitation() -> None:
     async def answer(_call: Call) -> Result:
         return Result(data="done")
 
-    async with booth(answer) as open_:
-        await open_.say(capabilities={}, idempotency_key="k")
-        await open_.say(capabilities={})
-        assert [call.idempotency_key for call in open_.calls] == ["k", ""]
+    async with multi_round_client(answer) as client:
+        await client.say(capabilities={}, idempotency_key="k")
+        await client.say(capabilities={})
+        assert [call.idempotency_key for call in client.calls] == ["k", ""]
 
 
 async def test_key_reaches_a_call_that_suspends() -> None:
-    async with booth() as open_:
-        state = state_of(await open_.say(idempotency_key="k"))
-        assert (await open_.say(state, YES, idempotency_key="k")).data == YES["q1"]
-        assert [call.idempotency_key for call in open_.calls] == ["k"]
+    async with multi_round_client() as client:
+        state = state_of(await client.say(idempotency_key="k"))
+        assert (await client.say(state, YES, idempotency_key="k")).data == YES["q1"]
+        assert [call.idempotency_key for call in client.calls] == ["k"]
 
 
 async def test_key_reaches_every_round_of_a_call() -> None:
@@ -34,10 +34,10 @@ async def test_key_reaches_every_round_of_a_call() -> None:
             return Result(data="done")
         return Result(ask=Ask(questions={"q1": {"method": "elicitation/create"}}, state="s"))
 
-    async with booth(answer) as open_:
+    async with multi_round_client(answer) as client:
         for capabilities in (NOTHING, FORMS):
-            asked = await open_.say(capabilities=capabilities, idempotency_key="k")
+            asked = await client.say(capabilities=capabilities, idempotency_key="k")
             state = state_of(asked)
-            done = await open_.say(state, YES, capabilities=capabilities, idempotency_key="k")
+            done = await client.say(state, YES, capabilities=capabilities, idempotency_key="k")
             assert done.data == "done"
-        assert [call.idempotency_key for call in open_.calls] == ["k"] * 4
+        assert [call.idempotency_key for call in client.calls] == ["k"] * 4

@@ -11,7 +11,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from tests.gateway.asking import Booth, booth, form, state_of
+from tests.gateway.multi_round_client import MultiRoundClient, form, multi_round_client, state_of
 from toolcrib.gateway import SuspensionLimits
 from toolcrib.model import Call, Caller, Result, Unanswered
 from toolcrib.testing import a_caller
@@ -66,14 +66,14 @@ class Course(RuleBasedStateMachine):
         self.parked: list[Parked] = []
         self.gone: list[Parked] = []
         self.number = 0
-        opened: asyncio.Future[Booth] = self.loop.create_future()
+        opened: asyncio.Future[MultiRoundClient] = self.loop.create_future()
         self.runtime = self.loop.create_task(self._house(opened))
-        self.booth = self.run(_result(opened))
+        self.multi_round_client = self.run(_result(opened))
 
-    async def _house(self, opened: "asyncio.Future[Booth]") -> None:
+    async def _house(self, opened: "asyncio.Future[MultiRoundClient]") -> None:
         places = SuspensionLimits(MOST, PER_CALLER)
-        async with booth(several, wait=WAIT, places=places, timeout=LIMIT) as open_:
-            opened.set_result(open_)
+        async with multi_round_client(several, wait=WAIT, places=places, timeout=LIMIT) as client:
+            opened.set_result(client)
             await self.closing.wait()
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
@@ -97,7 +97,7 @@ class Course(RuleBasedStateMachine):
         caller: Caller | None = None,
         state: str | None = None,
     ) -> Result:
-        return await self.booth.say(
+        return await self.multi_round_client.say(
             state or call.state, answers, arguments=call.arguments, caller=caller or call.caller
         )
 
@@ -117,7 +117,7 @@ class Course(RuleBasedStateMachine):
         self.number += 1
         arguments = {"number": self.number, "questions": questions, "hangs": hangs and questions > 0}
         room = len(self.parked) < MOST and sum(each.caller is caller for each in self.parked) < PER_CALLER
-        result = self.run(self.booth.say(arguments=arguments, caller=caller))
+        result = self.run(self.multi_round_client.say(arguments=arguments, caller=caller))
         if not questions:
             assert result.data == "done"
         elif not room:
@@ -191,7 +191,11 @@ class Course(RuleBasedStateMachine):
     @invariant()
     def nothing_is_forgotten(self) -> None:
         self.run(_settled())
-        there = (self.booth.talks.parked, self.booth.places.taken, self.booth.running)
+        there = (
+            self.multi_round_client.talks.parked,
+            self.multi_round_client.places.taken,
+            self.multi_round_client.running,
+        )
         assert there == (len(self.parked),) * 3
 
     def teardown(self) -> None:
@@ -221,14 +225,14 @@ def test_time_limit_pauses_while_the_call_is_suspended() -> None:
 
     async def patience() -> None:
         arguments = {"questions": 2, "hangs": True}
-        async with booth(several, wait=10_000.0, timeout=LIMIT, category="query") as open_:
-            state = state_of(await open_.say(arguments=arguments))
+        async with multi_round_client(several, wait=10_000.0, timeout=LIMIT, category="query") as client:
+            state = state_of(await client.say(arguments=arguments))
             loop.ahead += 5000
-            state = state_of(await open_.say(state, {"q1": {}}, arguments=arguments))
+            state = state_of(await client.say(state, {"q1": {}}, arguments=arguments))
             loop.ahead += 5000
-            answered = loop.create_task(open_.say(state, {"q2": {}}, arguments=arguments))
+            answered = loop.create_task(client.say(state, {"q2": {}}, arguments=arguments))
             await _settled()
-            assert open_.running == 1
+            assert client.running == 1
             loop.ahead += LIMIT
             result = await answered
             assert result.problem is not None

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.gateway.answers import Desk, said
+from tests.gateway.provider_client import ProviderClient, said
 from toolcrib.errors import Refused
 from toolcrib.formats import FORMATS, PROVIDERS
 from toolcrib.gateway import Declarations, DeclaredTools, ToolSelection
@@ -18,35 +18,37 @@ MAIL = a_tool("x:mail", description="Sends a letter to somebody by electronic ma
 LAMP = a_tool("x:lamp", description="Switches the light of a room on or off.")
 
 
-def desk(*tools: Tool, used: dict[str, int] | None = None, **context: object) -> Desk:
-    return Desk(*tools, work=echo, contexts={"default": Context(**context)}, used=used)  # type: ignore[arg-type]
+def client_for(*tools: Tool, used: dict[str, int] | None = None, **context: object) -> ProviderClient:
+    return ProviderClient(*tools, work=echo, contexts={"default": Context(**context)}, used=used)  # type: ignore[arg-type]
 
 
-def kept(desk: Desk, format: str = "rest", text: str = "", *, query: str = "") -> list[str]:
+def kept(client: ProviderClient, format: str = "rest", text: str = "", *, query: str = "") -> list[str]:
     caller = a_caller()
-    found = desk.gateway.search(caller, query)
-    cut = ToolSelection(desk.gateway).cut(found, caller, format, text=text, ranked=bool(query))
+    found = client.gateway.search(caller, query)
+    cut = ToolSelection(client.gateway).cut(found, caller, format, text=text, ranked=bool(query))
     return [tool.local for tool in cut]
 
 
-def declared(desk: Desk, format: str, style: str | None = None) -> DeclaredTools:
-    declaring, caller = Declarations(desk.gateway), a_caller()
+def declared(client: ProviderClient, format: str, style: str | None = None) -> DeclaredTools:
+    declaring, caller = Declarations(client.gateway), a_caller()
     return declaring.declare(
-        desk.gateway.tools(caller), caller, format, declaring.style(caller, format, style)
+        client.gateway.tools(caller), caller, format, declaring.style(caller, format, style)
     )
 
 
 def test_list_within_the_limit_is_unchanged() -> None:
-    assert kept(desk(WEATHER, MAIL)) == kept(desk(WEATHER, MAIL, max_tools=2)) == ["weather", "mail"]
+    assert (
+        kept(client_for(WEATHER, MAIL)) == kept(client_for(WEATHER, MAIL, max_tools=2)) == ["weather", "mail"]
+    )
 
 
 def test_order_is_pinned_then_relevant_then_most_used() -> None:
     tools = (*MANY[:5], WEATHER, MAIL, LAMP)
     used = {"x:tool-003": 5, "x:tool-001": 2, "x:mail": 1}
-    assert kept(desk(*tools, max_tools=2, used=used)) == ["tool-001", "tool-003"]
+    assert kept(client_for(*tools, max_tools=2, used=used)) == ["tool-001", "tool-003"]
     rain = "will it rain today?"
-    assert kept(desk(*tools, max_tools=2, used=used), text=rain) == ["tool-003", "weather"]
-    pinned = desk(*tools, max_tools=3, used=used, pinned=("x:lamp", "x:tool-004"))
+    assert kept(client_for(*tools, max_tools=2, used=used), text=rain) == ["tool-003", "weather"]
+    pinned = client_for(*tools, max_tools=3, used=used, pinned=("x:lamp", "x:tool-004"))
     assert kept(pinned, text=rain) == ["tool-004", "weather", "lamp"]
     assert kept(pinned, text="  ") == ["tool-003", "tool-004", "lamp"]
 
@@ -59,13 +61,16 @@ def test_pins_match_names_globs_tags_and_categories() -> None:
         ("category:mutation", "tagged"),
         ("old", "other"),
     ):
-        assert kept(desk(*tools, max_tools=1, pinned=(entry,))) == [name]
-    assert kept(desk(*tools, max_tools=2, pinned=("*",))) == ["tool-000", "tool-001"]
+        assert kept(client_for(*tools, max_tools=1, pinned=(entry,))) == [name]
+    assert kept(client_for(*tools, max_tools=2, pinned=("*",))) == ["tool-000", "tool-001"]
 
 
 def test_search_result_is_truncated_at_the_limit() -> None:
-    crib = desk(LAMP, MAIL, WEATHER, max_tools=1, used={"x:lamp": 9})
-    assert kept(crib, query="weather lamp")[:1] == kept(desk(LAMP, MAIL, WEATHER), query="weather lamp")[:1]
+    client = client_for(LAMP, MAIL, WEATHER, max_tools=1, used={"x:lamp": 9})
+    assert (
+        kept(client, query="weather lamp")[:1]
+        == kept(client_for(LAMP, MAIL, WEATHER), query="weather lamp")[:1]
+    )
 
 
 @pytest.mark.parametrize("format", FORMATS)
@@ -73,7 +78,7 @@ def test_provider_tool_limit_holds(format: str) -> None:
     spoken = PROVIDERS.get(format)
     most = None if spoken is None else spoken.bounds.tools
     tools = tuple(a_tool(f"x:tool-{n}", category="query") for n in range(600))
-    found = declared(desk(*tools), format)
+    found = declared(client_for(*tools), format)
     assert found.total == 600
     assert found.cut == (0 if most is None else 600 - most)
     # Whatever wraps them, every tool that is kept is told of once.
@@ -82,23 +87,25 @@ def test_provider_tool_limit_holds(format: str) -> None:
 
 def test_smallest_limit_wins() -> None:
     caller = a_caller()
-    assert ToolSelection(desk(WEATHER).gateway).most(caller, "rest") is None
-    assert ToolSelection(desk(WEATHER).gateway).most(caller, "openai_chat") == 128
-    assert ToolSelection(desk(WEATHER, max_tools=5).gateway).most(caller, "openai_chat") == 5
-    assert ToolSelection(desk(WEATHER, max_tools=500).gateway).most(caller, "openai_chat") == 128
-    assert ToolSelection(desk(WEATHER, provider="openai_chat").gateway).most(caller, "rest") == 128
+    assert ToolSelection(client_for(WEATHER).gateway).most(caller, "rest") is None
+    assert ToolSelection(client_for(WEATHER).gateway).most(caller, "openai_chat") == 128
+    assert ToolSelection(client_for(WEATHER, max_tools=5).gateway).most(caller, "openai_chat") == 5
+    assert ToolSelection(client_for(WEATHER, max_tools=500).gateway).most(caller, "openai_chat") == 128
+    assert ToolSelection(client_for(WEATHER, provider="openai_chat").gateway).most(caller, "rest") == 128
     assert (
-        ToolSelection(desk(WEATHER, provider="openai_chat").gateway).most(a_caller(context="gone"), "rest")
+        ToolSelection(client_for(WEATHER, provider="openai_chat").gateway).most(
+            a_caller(context="gone"), "rest"
+        )
         is None
     )
 
 
 async def test_cut_tools_are_callable_and_explained() -> None:
-    crib = desk(WEATHER, MAIL, max_tools=1, pinned=("x:mail",))
-    assert kept(crib) == ["mail"]
-    (reply,) = await crib.replies(said("a", "weather"))
+    client = client_for(WEATHER, MAIL, max_tools=1, pinned=("x:mail",))
+    assert kept(client) == ["mail"]
+    (reply,) = await client.replies(said("a", "weather"))
     assert not reply.failed
-    cutting, caller = ToolSelection(crib.gateway), a_caller()
+    cutting, caller = ToolSelection(client.gateway), a_caller()
     assert cutting.why_cut(MAIL, caller) is None
     why = cutting.why_cut(WEATHER, caller) or ""
     assert why.startswith("is over the 1 tools that a list of default holds")
@@ -118,7 +125,7 @@ def test_omitted_tool_has_a_reason() -> None:
         },
     )
     may = a_tool("x:may", input_schema=schema)
-    found = declared(desk(needs, may, inside, WEATHER), "gemini")
+    found = declared(client_for(needs, may, inside, WEATHER), "gemini")
     reason = "needs a parameter with a name that gemini does not take: 'what for?'"
     assert found.as_json()["withheld"] == [
         {"name": name, "reason": reason} for name in ("x:needs", "x:inside")
@@ -127,22 +134,22 @@ def test_omitted_tool_has_a_reason() -> None:
     (tool,) = found.tools
     assert [each["name"] for each in tool["functionDeclarations"]] == ["may", "weather"]
     assert "what for?" not in str(tool)
-    assert set(declared(desk(needs, WEATHER), "openai_chat").as_json()) == {"tools", "total"}
+    assert set(declared(client_for(needs, WEATHER), "openai_chat").as_json()) == {"tools", "total"}
 
 
 def test_safe_names_replace_unsupported_ones() -> None:
-    crib = desk(a_tool("x:größe messen"), a_tool("x:plain-name"))
-    names = [each["name"] for each in declared(crib, "anthropic", "flat").tools]
+    client = client_for(a_tool("x:größe messen"), a_tool("x:plain-name"))
+    names = [each["name"] for each in declared(client, "anthropic", "flat").tools]
     assert names == ["gr_e_messen", "plain-name"]
-    assert [each["name"] for each in declared(crib, "rest", "flat").tools] == ["größe messen", "plain-name"]
+    assert [each["name"] for each in declared(client, "rest", "flat").tools] == ["größe messen", "plain-name"]
 
 
 def test_styles() -> None:
-    crib = desk(WEATHER, style="flat")
-    declaring, caller = Declarations(crib.gateway), a_caller()
+    client = client_for(WEATHER, style="flat")
+    declaring, caller = Declarations(client.gateway), a_caller()
     assert declaring.style(caller, "rest") == "flat"
     assert declaring.style(caller, "rest", "qualified") == "qualified"
-    assert Declarations(desk(WEATHER).gateway).style(caller, "gemini") == "safe"
+    assert Declarations(client_for(WEATHER).gateway).style(caller, "gemini") == "safe"
     with pytest.raises(Refused, match="which gemini does not allow; use safe or flat"):
         declaring.style(caller, "gemini", "qualified")
 
@@ -151,18 +158,18 @@ def test_styles() -> None:
 
 
 def test_excess_pinned_tools_are_ranked_by_relevance() -> None:
-    crib = desk(*MANY[:4], WEATHER, LAMP, max_tools=2, pinned=("*",), used={"x:tool-002": 3})
-    assert kept(crib, text="will it rain today?") == ["tool-002", "weather"]
-    assert kept(crib) == ["tool-000", "tool-002"]
+    client = client_for(*MANY[:4], WEATHER, LAMP, max_tools=2, pinned=("*",), used={"x:tool-002": 3})
+    assert kept(client, text="will it rain today?") == ["tool-002", "weather"]
+    assert kept(client) == ["tool-000", "tool-002"]
 
 
 def test_conversation_ranks_only_search_results() -> None:
     lamps = tuple(a_tool(f"x:lamp-{n}", description="A lamp, a lamp, a lamp.") for n in range(9))
     dim = a_tool("x:dim", description="Dims a light, if it is a lamp that can be dimmed.")
     others = (a_tool(f"y:dim-{n}", description="Dims the sun.") for n in range(3))
-    crib = desk(*lamps, *others, dim, max_tools=1)
-    assert kept(crib, query="dim sun") == ["dim-0"]
-    assert kept(crib, text="the lamp", query="dim sun") == ["dim"]
+    client = client_for(*lamps, *others, dim, max_tools=1)
+    assert kept(client, query="dim sun") == ["dim-0"]
+    assert kept(client, text="the lamp", query="dim sun") == ["dim"]
 
 
 def test_list_options_are_parsed_once(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -179,7 +186,7 @@ def test_list_options_are_parsed_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(Context, "pins", pinning)
     monkeypatch.setattr(Declarations, "_misfit", looking)
-    crib = desk(*MANY, max_tools=5, pinned=("x:tool-150",))
-    lists = [declared(crib, "gemini").tools for _ in range(3)]
+    client = client_for(*MANY, max_tools=5, pinned=("x:tool-150",))
+    lists = [declared(client, "gemini").tools for _ in range(3)]
     assert lists[0] == lists[1] == lists[2]
     assert len(pinned) == len(needed) == len(MANY)

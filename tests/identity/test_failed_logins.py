@@ -16,7 +16,7 @@ from toolcrib.observe import Audit, Redactor
 pytestmark = [pytest.mark.anyio, pytest.mark.requirement("I8")]
 
 
-class Bench:
+class LoginTracker:
     """Failed logins with a clock that is set by hand, and the delays they asked for."""
 
     def __init__(self, store: Store) -> None:
@@ -40,34 +40,34 @@ class Bench:
 
 
 @pytest.fixture
-async def bench() -> AsyncGenerator[Bench]:
+async def tracker() -> AsyncGenerator[LoginTracker]:
     async with opened("sqlite://") as store:
-        yield Bench(store)
+        yield LoginTracker(store)
 
 
-async def test_first_failure_is_recorded_at_once_others_by_the_minute(bench: Bench) -> None:
-    await bench.fail(count=7)
-    assert await bench.counts() == [("192.0.2.1", "", 1)]
-    bench.now = 59.0
-    await bench.logins.flush()
-    assert len(await bench.counts()) == 1
-    bench.now = 61.0
-    await bench.logins.flush()
-    await bench.fail(count=3)
-    bench.now = 122.0
-    await bench.logins.flush()
-    assert [count for _, _, count in await bench.counts()] == [1, 6, 3]
-    bench.now = 200.0
-    await bench.logins.flush()
-    await bench.fail()
-    assert [count for _, _, count in await bench.counts()] == [1, 6, 3, 1]
+async def test_first_failure_is_recorded_at_once_others_by_the_minute(tracker: LoginTracker) -> None:
+    await tracker.fail(count=7)
+    assert await tracker.counts() == [("192.0.2.1", "", 1)]
+    tracker.now = 59.0
+    await tracker.logins.flush()
+    assert len(await tracker.counts()) == 1
+    tracker.now = 61.0
+    await tracker.logins.flush()
+    await tracker.fail(count=3)
+    tracker.now = 122.0
+    await tracker.logins.flush()
+    assert [count for _, _, count in await tracker.counts()] == [1, 6, 3]
+    tracker.now = 200.0
+    await tracker.logins.flush()
+    await tracker.fail()
+    assert [count for _, _, count in await tracker.counts()] == [1, 6, 3, 1]
 
 
-async def test_failures_are_counted_by_address_and_key_name(bench: Bench) -> None:
+async def test_failures_are_counted_by_address_and_key_name(tracker: LoginTracker) -> None:
     for address, name in (("192.0.2.1", ""), ("192.0.2.1", "old"), ("192.0.2.2", "")):
-        await bench.fail(address, name, count=2)
-    await bench.logins.flush(everything=True)
-    assert sorted(await bench.counts()) == [
+        await tracker.fail(address, name, count=2)
+    await tracker.logins.flush(everything=True)
+    assert sorted(await tracker.counts()) == [
         ("192.0.2.1", "", 1),
         ("192.0.2.1", "", 1),
         ("192.0.2.1", "old", 1),
@@ -75,114 +75,116 @@ async def test_failures_are_counted_by_address_and_key_name(bench: Bench) -> Non
         ("192.0.2.2", "", 1),
         ("192.0.2.2", "", 1),
     ]
-    (newest, *_) = await bench.store.audit.recent(limit=1)
+    (newest, *_) = await tracker.store.audit.recent(limit=1)
     assert (newest.action, newest.actor_kind, newest.outcome) == ("auth.failed", "unknown", "UNAUTHENTICATED")
 
 
-async def test_delay_grows_and_is_capped_and_ends(bench: Bench) -> None:
-    await bench.fail(count=20)
-    assert bench.delays == [0.25, 0.5, 1.0, 2.0, *[3.0] * 6]
-    await bench.fail("192.0.2.2", count=10)
-    assert len(bench.delays) == 10, "another address starts anew"
-    bench.now = 61.0
-    await bench.fail(count=10)
-    assert len(bench.delays) == 10
+async def test_delay_grows_and_is_capped_and_ends(tracker: LoginTracker) -> None:
+    await tracker.fail(count=20)
+    assert tracker.delays == [0.25, 0.5, 1.0, 2.0, *[3.0] * 6]
+    await tracker.fail("192.0.2.2", count=10)
+    assert len(tracker.delays) == 10, "another address starts anew"
+    tracker.now = 61.0
+    await tracker.fail(count=10)
+    assert len(tracker.delays) == 10
 
 
-async def test_addresses_of_one_ipv6_network_count_as_one(bench: Bench) -> None:
+async def test_addresses_of_one_ipv6_network_count_as_one(tracker: LoginTracker) -> None:
     for number in range(12):
-        await bench.fail(f"2001:db8:1:2::{number:x}")
-    assert len(bench.delays) == 2
-    assert (await bench.counts())[0][0] == "2001:db8:1:2::/64"
-    await bench.fail("no address")
+        await tracker.fail(f"2001:db8:1:2::{number:x}")
+    assert len(tracker.delays) == 2
+    assert (await tracker.counts())[0][0] == "2001:db8:1:2::/64"
+    await tracker.fail("no address")
 
 
-async def test_too_many_held_back_are_refused_at_once(bench: Bench) -> None:
-    await bench.fail(count=10)
-    bench.held = anyio.Event()
+async def test_too_many_held_back_are_refused_at_once(tracker: LoginTracker) -> None:
+    await tracker.fail(count=10)
+    tracker.held = anyio.Event()
     async with anyio.create_task_group() as tasks:
         for _ in range(failed_logins.MAX_DELAYED_PER_ADDRESS):
-            tasks.start_soon(bench.fail)
+            tasks.start_soon(tracker.fail)
         await anyio.wait_all_tasks_blocked()
         with pytest.raises(Refused) as refused:
-            await bench.fail()
+            await tracker.fail()
         assert refused.value.problem.code == "RATE_LIMITED"
         assert refused.value.problem.retry_after == 3.0
-        bench.held.set()
-    await bench.logins.flush(everything=True)
-    assert sum(count for _, _, count in await bench.counts()) == 19
+        tracker.held.set()
+    await tracker.logins.flush(everything=True)
+    assert sum(count for _, _, count in await tracker.counts()) == 19
 
 
-async def test_a_new_key_is_not_tried_while_too_many_are_held_back(bench: Bench) -> None:
-    await bench.fail(count=10)
-    bench.logins.refuse_untried("192.0.2.1")
-    bench.held = anyio.Event()
+async def test_a_new_key_is_not_tried_while_too_many_are_held_back(tracker: LoginTracker) -> None:
+    await tracker.fail(count=10)
+    tracker.logins.refuse_untried("192.0.2.1")
+    tracker.held = anyio.Event()
     async with anyio.create_task_group() as tasks:
         for number in range(failed_logins.MAX_DELAYED_PER_ADDRESS):
-            assert len(bench.delays) == number
-            bench.logins.refuse_untried("192.0.2.1")
-            tasks.start_soon(bench.fail)
+            assert len(tracker.delays) == number
+            tracker.logins.refuse_untried("192.0.2.1")
+            tasks.start_soon(tracker.fail)
             await anyio.wait_all_tasks_blocked()
         with pytest.raises(Untried) as refused:
-            bench.logins.refuse_untried("192.0.2.1")
+            tracker.logins.refuse_untried("192.0.2.1")
         problem = refused.value.problem
         assert (problem.code, problem.retry_after) == ("RATE_LIMITED", 3.0)
-        bench.logins.refuse_untried("192.0.2.2")
-        bench.now = failed_logins.WINDOW_SECONDS + 1
-        bench.logins.refuse_untried("192.0.2.1")
-        bench.held.set()
+        tracker.logins.refuse_untried("192.0.2.2")
+        tracker.now = failed_logins.WINDOW_SECONDS + 1
+        tracker.logins.refuse_untried("192.0.2.1")
+        tracker.held.set()
 
 
 async def test_held_back_answers_are_bounded_over_all_addresses(
-    bench: Bench, monkeypatch: pytest.MonkeyPatch
+    tracker: LoginTracker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(failed_logins, "MAX_DELAYED", 2)
     for address in "abc":
-        await bench.fail(address, count=10)
-    bench.held = anyio.Event()
+        await tracker.fail(address, count=10)
+    tracker.held = anyio.Event()
     async with anyio.create_task_group() as tasks:
         for address in "ab":
-            tasks.start_soon(bench.fail, address)
+            tasks.start_soon(tracker.fail, address)
         await anyio.wait_all_tasks_blocked()
         with pytest.raises(Untried):
-            bench.logins.refuse_untried("c")
+            tracker.logins.refuse_untried("c")
         with pytest.raises(Refused):
-            await bench.fail("c")
-        bench.logins.refuse_untried("d")
-        bench.held.set()
+            await tracker.fail("c")
+        tracker.logins.refuse_untried("d")
+        tracker.held.set()
 
 
 async def test_number_of_addresses_is_bounded_and_none_is_lost(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(failed_logins, "MAX_ADDRESSES", 10)
     async with opened("sqlite://") as store:
-        bench = Bench(store)
+        tracker = LoginTracker(store)
         for number in range(40):
-            await bench.fail(f"192.0.2.{number}")
-        assert bench.logins.addresses == 10
-        await bench.logins.flush(everything=True)
-        found = await bench.counts()
+            await tracker.fail(f"192.0.2.{number}")
+        assert tracker.logins.addresses == 10
+        await tracker.logins.flush(everything=True)
+        found = await tracker.counts()
     assert len(found) == 11
     assert found[-1] == (OTHERS.address, "", 30)
 
 
-async def test_counts_survive_a_store_that_fails(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_counts_survive_a_store_that_fails(
+    tracker: LoginTracker, monkeypatch: pytest.MonkeyPatch
+) -> None:
     async def fails(_trail: object, entry: AuditEntry) -> AuditRecord:
         raise OSError(entry.action)
 
     with monkeypatch.context() as patched:
-        patched.setattr(type(bench.store.audit), "add", fails)
-        await bench.fail(count=3)
-        bench.now = 61.0
-        await bench.logins.flush()
-    bench.now = 130.0
-    await bench.logins.flush()
-    assert [count for _, _, count in await bench.counts()] == [3]
+        patched.setattr(type(tracker.store.audit), "add", fails)
+        await tracker.fail(count=3)
+        tracker.now = 61.0
+        await tracker.logins.flush()
+    tracker.now = 130.0
+    await tracker.logins.flush()
+    assert [count for _, _, count in await tracker.counts()] == [3]
 
 
-async def test_what_is_left_is_written_at_the_end(bench: Bench) -> None:
-    await bench.fail(count=5)
+async def test_what_is_left_is_written_at_the_end(tracker: LoginTracker) -> None:
+    await tracker.fail(count=5)
     async with anyio.create_task_group() as tasks:
-        tasks.start_soon(bench.logins.run)
+        tasks.start_soon(tracker.logins.run)
         await anyio.wait_all_tasks_blocked()
         tasks.cancel_scope.cancel()
-    assert [count for _, _, count in await bench.counts()] == [1, 4]
+    assert [count for _, _, count in await tracker.counts()] == [1, 4]

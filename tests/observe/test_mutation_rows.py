@@ -10,7 +10,7 @@ import anyio
 import pytest
 
 from tests.observe.samples import an_entry
-from tests.observe.test_recent_calls import Shelf
+from tests.observe.test_recent_calls import MemoryRows
 from toolcrib.model import Result
 from toolcrib.observe import (
     CallEntry,
@@ -39,44 +39,44 @@ def of(number: int, *, declared: bool = True) -> CallEntry:
 
 
 async def test_only_declared_mutations_get_rows_here() -> None:
-    shelf = Shelf()
-    sink, sample = MutationRows(shelf), RecentCalls(shelf)
+    rows_store = MemoryRows()
+    sink, sample = MutationRows(rows_store), RecentCalls(rows_store)
     for each in (sink, sample):
         each.take([of(1), of(2, declared=False)])
         await each.flush()
-    assert [(row.id, row.mutation) for row in shelf.rows] == [("1", True), ("2", False)]
+    assert [(row.id, row.mutation) for row in rows_store.rows] == [("1", True), ("2", False)]
 
 
 async def test_rows_a_failing_store_refused_are_kept(caplog: pytest.LogCaptureFixture) -> None:
-    shelf = Shelf()
-    sink = MutationRows(shelf)
+    rows_store = MemoryRows()
+    sink = MutationRows(rows_store)
     sink.take([of(number) for number in range(mutation_rows.ROWS_PER_WRITE + 1)])
-    shelf.failure = RuntimeError("the disk is full")
+    rows_store.failure = RuntimeError("the disk is full")
     await sink.flush()
     await sink.flush()
     assert len([each for each in caplog.records if each.levelno == logging.WARNING]) == 1
-    shelf.failure = None
+    rows_store.failure = None
     await sink.flush()
-    assert [row.id for row in shelf.rows] == [
+    assert [row.id for row in rows_store.rows] == [
         str(number) for number in range(mutation_rows.ROWS_PER_WRITE + 1)
     ]
     assert sink.dropped == 0
 
 
 async def test_rows_survive_a_cancelled_write() -> None:
-    shelf = Shelf()
-    sink = MutationRows(shelf)
+    rows_store = MemoryRows()
+    sink = MutationRows(rows_store)
     sink.take([of(1)])
-    shelf.failure = anyio.get_cancelled_exc_class()()
+    rows_store.failure = anyio.get_cancelled_exc_class()()
     with pytest.raises(anyio.get_cancelled_exc_class()):
         await sink.flush()
-    shelf.failure = None
+    rows_store.failure = None
     await sink.flush()
-    assert [row.id for row in shelf.rows] == ["1"]
+    assert [row.id for row in rows_store.rows] == ["1"]
 
 
 async def test_mutations_beyond_the_queue_are_counted_and_logged(caplog: pytest.LogCaptureFixture) -> None:
-    sink = MutationRows(Shelf(), limit=3)
+    sink = MutationRows(MemoryRows(), limit=3)
     sink.take([of(number) for number in range(5)])
     assert sink.dropped == 2
     assert [each.levelno for each in caplog.records] == [logging.ERROR]
@@ -84,12 +84,12 @@ async def test_mutations_beyond_the_queue_are_counted_and_logged(caplog: pytest.
 
 async def test_mutation_rows_are_pruned_periodically(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(mutation_rows, "_ROWS_PER_PRUNE", 2)
-    shelf = Shelf()
-    sink = MutationRows(shelf)
+    rows_store = MemoryRows()
+    sink = MutationRows(rows_store)
     for _ in range(3):
         sink.take([of(1)])
         await sink.flush()
-    assert len(shelf.pruned) == 1
+    assert len(rows_store.pruned) == 1
 
 
 async def test_full_queue_keeps_mutations_and_logs_the_gap(

@@ -16,7 +16,7 @@ from toolcrib.testing import a_call, a_caller, a_tool
 pytestmark = pytest.mark.anyio
 
 
-class Shelf:
+class MemoryRows:
     """A store of calls that fails when told to; the real ones cannot be told."""
 
     def __init__(self) -> None:
@@ -44,8 +44,8 @@ def numbered(number: int, **fields: Any) -> CallEntry:
 
 
 async def test_a_call_becomes_a_row_without_arguments_or_results() -> None:
-    shelf = Shelf()
-    calls = RecentCalls(shelf)
+    rows_store = MemoryRows()
+    calls = RecentCalls(rows_store)
     call = a_call(
         a_tool("a:b"),
         id="call-7",
@@ -65,7 +65,7 @@ async def test_a_call_becomes_a_row_without_arguments_or_results() -> None:
         "face": "mcp",
         "trace": "t1",
     }
-    assert shelf.rows == [
+    assert rows_store.rows == [
         CallRow(**plain, outcome="success", code=None, milliseconds=250.0, cached=False),
         CallRow(**plain, outcome="timeout", code="TIMEOUT", milliseconds=4.0, cached=True),
     ]
@@ -81,56 +81,56 @@ async def test_the_ring_holds_the_newest_first() -> None:
 
 
 async def test_under_load_errors_come_first_and_the_rest_is_a_sample() -> None:
-    shelf = Shelf()
-    calls = RecentCalls(shelf)
+    rows_store = MemoryRows()
+    calls = RecentCalls(rows_store)
     calls.take(
         [numbered(number, problem=a_problem() if number % 20 == 0 else None) for number in range(2_000)]
     )
     await calls.flush()
-    assert len(shelf.rows) == 200
-    assert sum(row.outcome == "error" for row in shelf.rows) == 100
-    ids = [int(row.id) for row in shelf.rows]
+    assert len(rows_store.rows) == 200
+    assert sum(row.outcome == "error" for row in rows_store.rows) == 100
+    ids = [int(row.id) for row in rows_store.rows]
     assert ids == sorted(ids)
     assert sum(number < 1_000 for number in ids) == 100
     assert calls.dropped == 1_800
 
 
 async def test_too_many_errors_keep_the_newest() -> None:
-    shelf = Shelf()
-    calls = RecentCalls(shelf)
+    rows_store = MemoryRows()
+    calls = RecentCalls(rows_store)
     calls.take([numbered(number, problem=a_problem()) for number in range(300)] + [numbered(300)])
     await calls.flush()
-    assert [int(row.id) for row in shelf.rows] == list(range(100, 300))
+    assert [int(row.id) for row in rows_store.rows] == list(range(100, 300))
     assert calls.dropped == 101
 
 
 @pytest.mark.slow
 async def test_pending_rows_are_bounded() -> None:
-    calls = RecentCalls(Shelf())
+    calls = RecentCalls(MemoryRows())
     calls.take([numbered(number) for number in range(12_000)])
     assert calls.dropped == 7_000
 
 
 async def test_the_store_is_pruned_now_and_then() -> None:
-    shelf = Shelf()
-    calls = RecentCalls(shelf, kept=1_000)
+    rows_store = MemoryRows()
+    calls = RecentCalls(rows_store, kept=1_000)
     for _ in range(11):
         calls.take([numbered(number) for number in range(20)])
         await calls.flush()
-    assert shelf.pruned == [(1_000, KEPT_MUTATIONS)] * 2
+    assert rows_store.pruned == [(1_000, KEPT_MUTATIONS)] * 2
 
 
 async def test_store_failure_is_counted_and_logged_once(caplog: pytest.LogCaptureFixture) -> None:
-    shelf = Shelf()
-    calls = RecentCalls(shelf)
+    rows_store = MemoryRows()
+    calls = RecentCalls(rows_store)
     with caplog.at_level(logging.WARNING):
         for failure in (OSError("no disk"), OSError("no disk"), None, OSError("again")):
-            shelf.failure = failure
+            rows_store.failure = failure
             calls.take([numbered(1)])
             await calls.flush()
             await calls.flush()
     assert calls.dropped == 3
-    assert len(shelf.rows) == 1
+    assert len(rows_store.rows) == 1
     assert [record.getMessage() for record in caplog.records] == [
         "Calls cannot be stored now; they are counted as dropped. Reason: no disk",
         "Calls cannot be stored now; they are counted as dropped. Reason: again",
@@ -138,9 +138,9 @@ async def test_store_failure_is_counted_and_logged_once(caplog: pytest.LogCaptur
 
 
 async def test_other_errors_are_raised() -> None:
-    shelf = Shelf()
-    shelf.failure = KeyboardInterrupt()
-    calls = RecentCalls(shelf)
+    rows_store = MemoryRows()
+    rows_store.failure = KeyboardInterrupt()
+    calls = RecentCalls(rows_store)
     calls.take([numbered(1)])
     with pytest.raises(KeyboardInterrupt):
         await calls.flush()

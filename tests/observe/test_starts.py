@@ -293,7 +293,7 @@ async def test_served_gateway_writes_start_lines_as_configured(
         text = json.dumps(
             {"store": f"sqlite:///{tmp_path}/crib.db", "log": {"file": str(file), "arguments": arguments}}
         )
-        async with running_gateway(parse(text, "crib.yaml", env={}), demo=False) as house:
-            await house.gateway.call("local:get-datetime", {"timezone": "UTC"}, a_caller())
+        async with running_gateway(parse(text, "crib.yaml", env={}), demo=False) as runtime:
+            await runtime.gateway.call("local:get-datetime", {"timezone": "UTC"}, a_caller())
         found = [json.loads(line) for line in file.read_text().splitlines()]
         assert [line["arguments"] for line in found if line["event"] == "call"] == [shown]

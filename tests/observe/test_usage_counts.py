@@ -17,7 +17,7 @@ from toolcrib.testing import a_call, a_caller, a_tool
 pytestmark = [pytest.mark.anyio, pytest.mark.requirement("F9")]
 
 
-class Shelf:
+class MemoryRows:
     """A store of usage that fails when told to; the real ones cannot be told."""
 
     def __init__(self) -> None:
@@ -50,15 +50,15 @@ def entry_of(tool: str = "a:b", caller: str = "u1", **fields: Any) -> CallEntry:
 
 
 async def test_calls_become_rows_by_day_tool_and_caller() -> None:
-    shelf = Shelf()
-    tally = UsageTally(shelf)
+    rows_store = MemoryRows()
+    tally = UsageTally(rows_store)
     tally.take([entry_of(seconds=0.004), entry_of(seconds=0.02, at=NOON + 5, problem=a_problem())])
     tally.take(
         [entry_of(seconds=60.0, cached=True, at=NOON + 1), entry_of(caller="u2"), entry_of(tool="a:c")]
     )
     tally.take([entry_of(at=NOON + 86_400)])
     await tally.flush()
-    found = {(row.day, row.tool, row.caller): row for row in shelf.rows}
+    found = {(row.day, row.tool, row.caller): row for row in rows_store.rows}
     assert found.keys() == {
         ("2026-05-28", "a:b", "u1"),
         ("2026-05-28", "a:b", "u2"),
@@ -73,26 +73,26 @@ async def test_calls_become_rows_by_day_tool_and_caller() -> None:
 
 
 async def test_counts_are_sent_once() -> None:
-    shelf = Shelf()
-    tally = UsageTally(shelf)
+    rows_store = MemoryRows()
+    tally = UsageTally(rows_store)
     tally.take([entry_of()])
     await tally.flush()
     await tally.flush()
-    assert shelf.batches == [1]
+    assert rows_store.batches == [1]
 
 
 async def test_many_rows_go_in_several_batches() -> None:
-    shelf = Shelf()
-    tally = UsageTally(shelf)
+    rows_store = MemoryRows()
+    tally = UsageTally(rows_store)
     tally.take([entry_of(caller=f"u{number}") for number in range(1_200)])
     await tally.flush()
-    assert shelf.batches == [500, 500, 200]
+    assert rows_store.batches == [500, 500, 200]
 
 
 async def test_a_store_that_fails_loses_nothing(caplog: pytest.LogCaptureFixture) -> None:
-    shelf = Shelf()
-    tally = UsageTally(shelf)
-    shelf.failure = OSError("disk on fire")
+    rows_store = MemoryRows()
+    tally = UsageTally(rows_store)
+    rows_store.failure = OSError("disk on fire")
     with caplog.at_level(logging.WARNING):
         for number in range(5):
             tally.take([entry_of(seconds=0.001 * number, at=NOON - number, problem=a_problem())])
@@ -100,10 +100,10 @@ async def test_a_store_that_fails_loses_nothing(caplog: pytest.LogCaptureFixture
     assert [record.getMessage() for record in caplog.records] == [
         "Usage counts cannot be stored now; they are kept and tried again. Reason: disk on fire"
     ]
-    shelf.failure = None
+    rows_store.failure = None
     tally.take([entry_of(cached=True)])
     await tally.flush()
-    (row,) = shelf.rows
+    (row,) = rows_store.rows
     assert (row.calls, row.errors, row.cached, row.last_used) == (6, 5, 1, NOON)
     assert sum(row.latencies) == 6
     assert row.milliseconds == pytest.approx(14.0)
@@ -111,52 +111,52 @@ async def test_a_store_that_fails_loses_nothing(caplog: pytest.LogCaptureFixture
 
 
 async def test_store_failure_is_logged_again_after_success(caplog: pytest.LogCaptureFixture) -> None:
-    shelf = Shelf()
-    tally = UsageTally(shelf)
+    rows_store = MemoryRows()
+    tally = UsageTally(rows_store)
     with caplog.at_level(logging.WARNING):
         for failure in (OSError("first"), None, OSError("second")):
-            shelf.failure = failure
+            rows_store.failure = failure
             tally.take([entry_of()])
             await tally.flush()
     assert len(caplog.records) == 2
 
 
 async def test_a_cancelled_write_is_kept() -> None:
-    shelf = Shelf()
-    tally = UsageTally(shelf)
-    shelf.blocked = anyio.Event()
+    rows_store = MemoryRows()
+    tally = UsageTally(rows_store)
+    rows_store.blocked = anyio.Event()
     tally.take([entry_of()])
     with anyio.move_on_after(0.01) as scope:
         await tally.flush()
     assert scope.cancelled_caught
-    shelf.blocked = None
+    rows_store.blocked = None
     await tally.flush()
-    assert [row.calls for row in shelf.rows] == [1]
+    assert [row.calls for row in rows_store.rows] == [1]
 
 
 async def test_rows_are_bounded_and_the_rest_is_counted() -> None:
-    shelf = Shelf()
-    shelf.failure = OSError("full")
-    tally = UsageTally(shelf, limit=10)
+    rows_store = MemoryRows()
+    rows_store.failure = OSError("full")
+    tally = UsageTally(rows_store, limit=10)
     tally.take([entry_of(caller=f"u{number}") for number in range(15)])
     tally.take([entry_of(caller="u0")] * 5)
     await tally.flush()
     assert tally.dropped == 5
-    shelf.failure = None
+    rows_store.failure = None
     await tally.flush()
-    assert sum(row.calls for row in shelf.rows) == 15
+    assert sum(row.calls for row in rows_store.rows) == 15
 
 
 async def test_conflicting_rows_are_counted() -> None:
-    shelf = Shelf()
-    tally = UsageTally(shelf, limit=2)
+    rows_store = MemoryRows()
+    tally = UsageTally(rows_store, limit=2)
     tally.take([entry_of(caller="u1"), entry_of(caller="u1"), entry_of(caller="u2")])
-    shelf.blocked, shelf.failure = anyio.Event(), OSError("late")
+    rows_store.blocked, rows_store.failure = anyio.Event(), OSError("late")
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(tally.flush)
         await anyio.wait_all_tasks_blocked()
         tally.take([entry_of(caller="u3"), entry_of(caller="u4")])
-        shelf.blocked.set()
+        rows_store.blocked.set()
     assert tally.dropped == 3
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import anyio
 import pytest
 
-from tests.steps.keyed import code, counter, keyed
+from tests.steps.replay_steps import code, keyed, replay_steps
 from toolcrib.errors import Refused
 from toolcrib.interfaces import Step, is_not_begun, note_not_begun
 from toolcrib.model import Call, Result
@@ -87,13 +87,13 @@ async def test_a_time_limit_before_a_thread_is_free_frees_the_key(
     source = Functions("fake", [hang, change])
     tools = {each.local: each for each in (hang.bind("fake"), change.bind("fake"))}
     steps: tuple[Step, ...] = (Bulkhead(),)
-    async with counter() as desk:
+    async with replay_steps() as replaying:
         attempt = Attempt(lambda _source: None)
 
         async def call(name: str) -> str | None:
             tool = tools[name]
             last = attempt.fit(tool)
-            chain = desk.chain(lambda each: last(each, source.call), tool, steps)
+            chain = replaying.chain(lambda each: last(each, source.call), tool, steps)
             deadline = None if limit == "the tool's" else anyio.current_time() + 0.05
             return code(await chain(keyed(name, tool, deadline=deadline)))
 
@@ -120,10 +120,10 @@ async def test_call_that_ends_before_it_began_frees_its_key() -> None:
             raise error
         return Result(data={})
 
-    async with counter() as desk:
+    async with replay_steps() as replaying:
         with pytest.raises(asyncio.CancelledError):
-            await desk.chain(wait)(keyed())
-        assert code(await desk.chain(wait)(keyed())) is None
+            await replaying.chain(wait)(keyed())
+        assert code(await replaying.chain(wait)(keyed())) is None
     assert len(calls) == 2
 
 

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from tests.search.shelf import SHELF
+from tests.search.example_tools import EXAMPLE_TOOLS
 from toolcrib.model import Tool, fingerprint
 from toolcrib.search import Corpus, Index
 from toolcrib.search import corpus as module
@@ -12,7 +12,7 @@ from toolcrib.testing import a_tool
 
 pytestmark = [pytest.mark.anyio, pytest.mark.requirement("F8")]
 
-TOOLS = tuple(replace(tool, fingerprint=fingerprint(tool)) for tool in SHELF)
+TOOLS = tuple(replace(tool, fingerprint=fingerprint(tool)) for tool in EXAMPLE_TOOLS)
 
 
 def test_definition_is_indexed_once(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,14 +7,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.search.shelf import SHELF
+from tests.search.example_tools import EXAMPLE_TOOLS
 from toolcrib.model import Tool
 from toolcrib.search import Corpus, Index
 from toolcrib.testing import a_tool
 
 pytestmark = pytest.mark.requirement("F8")
 
-INDEX = Index(SHELF)
+INDEX = Index(EXAMPLE_TOOLS)
 
 
 def found(query: str, index: Index = INDEX) -> list[str]:
@@ -58,7 +58,7 @@ def test_more_matching_words_rank_higher() -> None:
 
 def test_exact_name_comes_first_in_any_case() -> None:
     longer = a_tool("files:read_file_read_file", description="read file read file read file")
-    index = Index((longer, *SHELF))
+    index = Index((longer, *EXAMPLE_TOOLS))
     for query in ("read_file", "read-file", "READ_FILE", "files:read_file"):
         assert found(query, index)[0] == "files:read_file"
     assert index.rank("read_file")["files:read_file"] > 100
@@ -79,8 +79,8 @@ def test_typo_is_corrected_if_no_tool_has_the_word() -> None:
 
 @pytest.mark.parametrize("query", ["", "  ", "\n"])
 def test_empty_query_returns_all_in_order(query: str) -> None:
-    assert INDEX.find(query) == SHELF
-    assert INDEX.find(query, 2) == SHELF[:2]
+    assert INDEX.find(query) == EXAMPLE_TOOLS
+    assert INDEX.find(query, 2) == EXAMPLE_TOOLS[:2]
     assert INDEX.rank(query) == {}
 
 
@@ -118,7 +118,9 @@ def test_find_and_rank_agree(query: str) -> None:
         assert found(query) == list(ranked)
 
 
-@given(st.lists(st.sampled_from(SHELF), unique_by=lambda tool: tool.name), st.sampled_from(SHELF))
+@given(
+    st.lists(st.sampled_from(EXAMPLE_TOOLS), unique_by=lambda tool: tool.name), st.sampled_from(EXAMPLE_TOOLS)
+)
 def test_visible_tool_is_found_by_name(seen: list[Tool], tool: Tool) -> None:
     listed = [*(each for each in seen if each.name != tool.name), tool]
     assert found(tool.name, Index(listed))[0] == tool.name

@@ -6,7 +6,7 @@ from typing import Any
 import anyio
 import pytest
 
-from tests.sessions.stage import NOW, PACKAGE, USER, MemorySocket, Stage, stage
+from tests.sessions.app_host import NOW, PACKAGE, USER, AppHost, MemorySocket, app_host
 from tests.waiting import until
 from toolcrib.apps import messages
 from toolcrib.apps.layouts import text_wall
@@ -22,10 +22,10 @@ pytestmark = pytest.mark.anyio
 SESSION = f"{USER}-{PACKAGE}"
 
 
-async def running(here: Stage) -> MemorySocket:
+async def running(host: AppHost) -> MemorySocket:
     """Have the app run, and return its connection."""
-    await here.ready()
-    return here.sockets[-1]
+    await host.ready()
+    return host.sockets[-1]
 
 
 def speech(text: str = "Done.", *, request: str = "r1") -> dict[str, Any]:
@@ -35,11 +35,11 @@ def speech(text: str = "Done.", *, request: str = "r1") -> dict[str, Any]:
 
 @pytest.mark.requirement("D16")
 async def test_display_messages_reach_the_device() -> None:
-    async with stage() as here:
-        app = await running(here)
+    async with app_host() as host:
+        app = await running(host)
         app.says(messages.display_event("", PACKAGE, text_wall("Milk"), duration_ms=500, now=NOW))
         app.says(messages.display_event(SESSION, PACKAGE, text_wall("Eggs"), view="dashboard", now=NOW))
-        shown = await here.told("display")
+        shown = await host.told("display")
     assert shown == [
         {"packageName": PACKAGE, "view": "main", "layout": text_wall("Milk"), "durationMs": 500},
         {"packageName": PACKAGE, "view": "dashboard", "layout": text_wall("Eggs")},
@@ -48,18 +48,18 @@ async def test_display_messages_reach_the_device() -> None:
 
 @pytest.mark.requirement("D16")
 async def test_speech_reaches_the_device_and_is_confirmed() -> None:
-    async with stage() as here:
-        app = await running(here)
+    async with app_host() as host:
+        app = await running(host)
         app.says(speech("Added milk & eggs."))
-        spoken = await here.told("speak")
+        spoken = await host.told("speak")
         answer = app.last(messages.AUDIO_PLAY_RESPONSE)
     assert [each["text"] for each in spoken] == ["Added milk & eggs."]
     assert (answer["requestId"], answer["success"]) == ("r1", True)
 
 
 async def test_app_learns_that_no_device_listens() -> None:
-    async with stage(device=False) as here:
-        app = await running(here)
+    async with app_host(device=False) as host:
+        app = await running(host)
         app.says(speech())
         await until(lambda: messages.AUDIO_PLAY_RESPONSE in app.types())
         answer = app.last(messages.AUDIO_PLAY_RESPONSE)
@@ -67,19 +67,19 @@ async def test_app_learns_that_no_device_listens() -> None:
 
 
 async def test_non_speech_audio_is_refused() -> None:
-    async with stage() as here:
-        app = await running(here)
+    async with app_host() as host:
+        app = await running(host)
         url = "https://example.com/song.mp3"
         app.says(messages.audio_play_request(SESSION, PACKAGE, request="r2", url=url, now=NOW))
-        assert await here.told("speak") == []
+        assert await host.told("speak") == []
         assert app.last(messages.AUDIO_PLAY_RESPONSE)["success"] is False
 
 
 async def test_app_can_stop_speech() -> None:
-    async with stage() as here:
-        app = await running(here)
+    async with app_host() as host:
+        app = await running(host)
         app.says(messages.audio_stop_request(SESSION, PACKAGE, now=NOW))
-        assert await here.told("speak") == [{"packageName": PACKAGE, "text": "", "stop": True}]
+        assert await host.told("speak") == [{"packageName": PACKAGE, "text": "", "stop": True}]
 
 
 # --- progress ---
@@ -97,14 +97,14 @@ async def test_progress_reaches_caller_and_device() -> None:
     async def report(progress: Progress) -> None:
         heard.append(progress)
 
-    async with stage() as here:
-        app = await running(here)
-        with here.sessions.following(here.call().replace(report=report)):
+    async with app_host() as host:
+        app = await running(host)
+        with host.sessions.following(host.call().replace(report=report)):
             app.says(working("call-1"))
             app.says(working("another"))
             await anyio.sleep(0.1)
         app.says(working("call-1", done=3))
-        tool = await here.told("tool")
+        tool = await host.told("tool")
     assert heard == [Progress(done=1, total=3, message="Half way")]
     assert [each["state"] for each in tool] == ["started", "progress"]
     assert tool[1] == {
@@ -124,19 +124,19 @@ async def test_app_can_only_report_its_own_calls() -> None:
     async def report(progress: Progress) -> None:
         heard.append(progress.message or "")
 
-    async with stage() as here:
-        app = await running(here)
+    async with app_host() as host:
+        app = await running(host)
         other = "org.example.other"
-        here.add(other)
-        here.add(PACKAGE, user="eve@example.com")
+        host.add(other)
+        host.add(PACKAGE, user="eve@example.com")
         with (
-            here.sessions.following(here.call(other).replace(report=report)),
-            here.sessions.following(here.call(user="eve@example.com").replace(report=report)),
+            host.sessions.following(host.call(other).replace(report=report)),
+            host.sessions.following(host.call(user="eve@example.com").replace(report=report)),
         ):
             app.says(working("call-1"))
             await anyio.sleep(0.1)
     assert heard == []
-    assert here.sessions.ignored == 1
+    assert host.sessions.ignored == 1
 
 
 async def test_slow_caller_delays_progress_briefly() -> None:
@@ -150,17 +150,17 @@ async def test_slow_caller_delays_progress_briefly() -> None:
         tries.append(progress)
         raise RuntimeError("of the caller's own")
 
-    async with stage() as here:
-        app = await running(here)
+    async with app_host() as host:
+        app = await running(host)
         with (
-            here.sessions.following(here.call(id="a").replace(report=stuck)),
-            here.sessions.following(here.call(id="b").replace(report=broken)),
+            host.sessions.following(host.call(id="a").replace(report=stuck)),
+            host.sessions.following(host.call(id="b").replace(report=broken)),
         ):
             for call in ("a", "a", "b", "b"):
                 app.says(working(call))
             await anyio.sleep(1.5)
             assert len(tries) == 2
-        assert here.state() == "running"
+        assert host.state() == "running"
 
 
 async def test_calls_with_equal_ids_are_independent() -> None:
@@ -189,18 +189,18 @@ async def test_calls_with_equal_ids_are_independent() -> None:
     ],
 )
 async def test_unknown_messages_are_counted(message: Mapping[str, Any]) -> None:
-    async with stage() as here:
-        app = await running(here)
+    async with app_host() as host:
+        app = await running(host)
         for _ in range(50):
             app.says(message)
         await anyio.sleep(0.1)
-        assert here.sessions.ignored == 50
-        assert here.state() == "running"
+        assert host.sessions.ignored == 50
+        assert host.state() == "running"
 
 
 async def test_malformed_messages_are_bounded() -> None:
-    async with stage() as here:
-        app = await running(here)
+    async with app_host() as host:
+        app = await running(host)
         for _ in range(app_messages.MOST_GARBLED):
             app.says("{")
         await anyio.sleep(0.1)
@@ -211,8 +211,8 @@ async def test_malformed_messages_are_bounded() -> None:
 
 
 async def test_message_size_limit() -> None:
-    async with stage(frame_bytes=1_000) as here:
-        app = await running(here)
+    async with app_host(frame_bytes=1_000) as host:
+        app = await running(host)
         app.says('{"type": "x"}'.ljust(1_000))
         await anyio.sleep(0.1)
         assert app.closed is None
@@ -222,8 +222,8 @@ async def test_message_size_limit() -> None:
 
 
 async def test_message_rate_limit_closes_the_connection() -> None:
-    async with stage() as here:
-        app = await running(here)
+    async with app_host() as host:
+        app = await running(host)
         for _ in range(20):
             for _ in range(int(message_rate.RATE)):
                 app.says({"type": "x"})
@@ -236,8 +236,8 @@ async def test_message_rate_limit_closes_the_connection() -> None:
 
 
 async def test_large_messages_count_as_several() -> None:
-    async with stage() as here:
-        app = await running(here)
+    async with app_host() as host:
+        app = await running(host)
         for _ in range(3):
             app.says('{"type": "x"}'.ljust(1_000_000))
         await until(lambda: app.closed is not None)
@@ -245,12 +245,12 @@ async def test_large_messages_count_as_several() -> None:
 
 
 async def test_reconnect_does_not_reset_the_rate_limit() -> None:
-    async with stage() as here:
-        app = await running(here)
+    async with app_host() as host:
+        app = await running(host)
         for _ in range(int(message_rate.BURST) + 1):
             app.says({"type": "x"})
         await until(lambda: app.closed is not None)
-        again = await here.connect(SESSION)
+        again = await host.connect(SESSION)
         for _ in range(int(message_rate.BURST) // 2):
             again.says({"type": "x"})
         await until(lambda: again.closed is not None)

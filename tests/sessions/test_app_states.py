@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.sessions.stage import MemorySocket
+from tests.sessions.app_host import MemorySocket
 from toolcrib.errors import Unavailable
 from toolcrib.sessions.app_state import WAYS, AppStateMachine
 from toolcrib.sessions.app_states import AppStates
@@ -13,10 +13,10 @@ pytestmark = pytest.mark.anyio
 PROBLEM = refusal("webhook", "it was not there", retryable=True)
 
 
-def a_life(told: list[tuple[str, str | None]] | None = None) -> AppStateMachine:
+def new_app(told: list[tuple[str, str | None]] | None = None) -> AppStateMachine:
     """Make an app whose changes are kept."""
     heard = [] if told is None else told
-    return AppStateMachine("u", "p", lambda life, reason: heard.append((life.state, reason)), lambda: 7.0)
+    return AppStateMachine("u", "p", lambda app, reason: heard.append((app.state, reason)), lambda: 7.0)
 
 
 @pytest.mark.requirement("D9")
@@ -30,18 +30,18 @@ async def test_app_has_six_states() -> None:
 @pytest.mark.requirement("D9")
 async def test_full_state_sequence() -> None:
     told: list[tuple[str, str | None]] = []
-    life, first, second = a_life(told), MemorySocket(), MemorySocket()
-    attempt = life.begin(activated=True)
-    assert life.arrive(first) is None
+    app, first, second = new_app(told), MemorySocket(), MemorySocket()
+    attempt = app.begin(activated=True)
+    assert app.arrive(first) is None
     await attempt.wait()
-    away = life.drop(first)
+    away = app.drop(first)
     assert away is not None
     assert away.open
-    assert life.revive(away)
-    assert life.arrive(second) is None
+    assert app.revive(away)
+    assert app.arrive(second) is None
     await away.wait()
-    assert life.leave("user_disabled")
-    life.end("user_disabled")
+    assert app.leave("user_disabled")
+    app.end("user_disabled")
     assert [state for state, _ in told] == [
         "connecting",
         "running",
@@ -51,8 +51,8 @@ async def test_full_state_sequence() -> None:
         "stopping",
         "stopped",
     ]
-    assert life.over.is_set()
-    assert life.describe().as_json() == {
+    assert app.over.is_set()
+    assert app.describe().as_json() == {
         "state": "stopped",
         "since": 7.0,
         "foreground": False,
@@ -62,65 +62,65 @@ async def test_full_state_sequence() -> None:
 
 
 async def test_late_events_are_ignored() -> None:
-    life, socket = a_life(), MemorySocket()
-    attempt = life.begin(activated=False)
-    life.arrive(socket)
-    life.fail(attempt, PROBLEM)
-    assert life.state == "running"
-    assert life.drop(MemorySocket()) is None
-    assert not life.revive(attempt)
-    away = life.drop(socket)
+    app, socket = new_app(), MemorySocket()
+    attempt = app.begin(activated=False)
+    app.arrive(socket)
+    app.fail(attempt, PROBLEM)
+    assert app.state == "running"
+    assert app.drop(MemorySocket()) is None
+    assert not app.revive(attempt)
+    away = app.drop(socket)
     assert away is not None
-    assert life.drop(socket) is None
-    life.fail(away, PROBLEM)
-    assert not life.revive(attempt)
-    assert life.state == "grace_period"
-    life.release("late")
-    assert life.state == "grace_period"
-    assert life.leave("stop")
-    assert not life.leave("stop")
-    assert not life.revive(away)
+    assert app.drop(socket) is None
+    app.fail(away, PROBLEM)
+    assert not app.revive(attempt)
+    assert app.state == "grace_period"
+    app.release("late")
+    assert app.state == "grace_period"
+    assert app.leave("stop")
+    assert not app.leave("stop")
+    assert not app.revive(away)
     with pytest.raises(Unavailable, match="was stopped"):
         await away.wait()
 
 
 async def test_attempts_are_independent() -> None:
-    life, socket = a_life(), MemorySocket()
-    first = life.begin(activated=False)
-    life.arrive(socket)
-    second = life.drop(socket)
+    app, socket = new_app(), MemorySocket()
+    first = app.begin(activated=False)
+    app.arrive(socket)
+    second = app.drop(socket)
     assert second is not None
-    assert life.revive(second)
-    life.fail(first, PROBLEM)
-    assert life.state == "resurrecting"
-    life.fail(second, PROBLEM)
-    assert life.state == "stopped"
+    assert app.revive(second)
+    app.fail(first, PROBLEM)
+    assert app.state == "resurrecting"
+    app.fail(second, PROBLEM)
+    assert app.state == "stopped"
 
 
 async def test_failure_reaches_all_waiters() -> None:
-    life = a_life()
-    attempt = life.begin(activated=False)
-    life.fail(attempt, PROBLEM)
+    app = new_app()
+    attempt = app.begin(activated=False)
+    app.fail(attempt, PROBLEM)
     for _ in range(2):
         with pytest.raises(Unavailable, match="it was not there"):
             await attempt.wait()
-    assert life.describe().error == "it was not there"
-    assert not life.welcome
+    assert app.describe().error == "it was not there"
+    assert not app.welcome
 
 
 async def test_other_transitions_are_refused() -> None:
-    life = a_life()
+    app = new_app()
     with pytest.raises(AssertionError, match="cannot become running"):
-        life.arrive(MemorySocket())
+        app.arrive(MemorySocket())
 
 
 async def test_user_without_apps_is_dropped() -> None:
     lives = AppStates()
-    life = AppStateMachine("u", "p", lambda life, _: lives.changed(life), lambda: 0.0)
-    lives.add(life)
-    attempt = life.begin(activated=False)
-    assert (lives.users(), lives.of("u"), list(lives), lives.expected) == (1, (life,), [life], {life})
-    life.fail(attempt, PROBLEM)
+    app = AppStateMachine("u", "p", lambda app, _: lives.changed(app), lambda: 0.0)
+    lives.add(app)
+    attempt = app.begin(activated=False)
+    assert (lives.users(), lives.of("u"), list(lives), lives.expected) == (1, (app,), [app], {app})
+    app.fail(attempt, PROBLEM)
     assert (lives.users(), lives.of("u"), list(lives), lives.expected) == (0, (), [], set())
     assert lives.states("u")["p"].error == "it was not there"
     lives.forget("p")

@@ -5,7 +5,7 @@ from typing import Any
 import anyio
 import pytest
 
-from tests.sessions.stage import GLASSES, KEY, NOW, PACKAGE, USER, MemorySocket, stage
+from tests.sessions.app_host import GLASSES, KEY, NOW, PACKAGE, USER, MemorySocket, app_host
 from tests.waiting import until
 from toolcrib.apps import messages
 
@@ -21,9 +21,9 @@ def refusal(socket: MemorySocket) -> tuple[str, int]:
 
 
 async def test_connected_app_gets_settings_and_device() -> None:
-    async with stage() as here:
-        await here.ready()
-        ack = here.sockets[0].told[0]
+    async with app_host() as host:
+        await host.ready()
+        ack = host.sockets[0].told[0]
     assert ack["type"] == messages.CONNECTION_ACK
     assert ack["sessionId"] == SESSION
     assert ack["settings"] == [{"key": "size", "value": 3}]
@@ -32,10 +32,10 @@ async def test_connected_app_gets_settings_and_device() -> None:
 
 
 async def test_unrequested_app_is_refused() -> None:
-    async with stage() as here:
-        socket = await here.connect(SESSION)
+    async with app_host() as host:
+        socket = await host.connect(SESSION)
         assert refusal(socket) == ("APP_NOT_STARTED", 1008)
-        assert here.state() == "stopped"
+        assert host.state() == "stopped"
 
 
 @pytest.mark.parametrize(
@@ -53,28 +53,28 @@ async def test_unrequested_app_is_refused() -> None:
 async def test_wrong_key_is_refused_and_the_app_stays(
     session: str, package: str, key: str, code: str
 ) -> None:
-    async with stage() as here:
-        here.add("org.example.other")
-        await here.ready()
-        socket = here.open(session, package=package, key=key)
+    async with app_host() as host:
+        host.add("org.example.other")
+        await host.ready()
+        socket = host.open(session, package=package, key=key)
         await until(lambda: socket.closed is not None)
         assert refusal(socket) == (code, 1008)
-        assert here.state() == "running"
-        assert here.sockets[0].closed is None
+        assert host.state() == "running"
+        assert host.sockets[0].closed is None
     assert KEY not in str(socket.told)
 
 
 async def test_second_connection_replaces_the_first() -> None:
-    async with stage() as here:
-        await here.ready()
-        second = await here.connect(SESSION)
-        first = here.sockets[0]
+    async with app_host() as host:
+        await host.ready()
+        second = await host.connect(SESSION)
+        first = host.sockets[0]
         await until(lambda: first.closed is not None)
         assert first.closed == (1000, "replaced by a newer connection")
         await anyio.sleep(30)
         assert second.closed is None
-        assert await here.path() == ["connecting", "running"]
-        assert len(here.requests()) == 1
+        assert await host.path() == ["connecting", "running"]
+        assert len(host.requests()) == 1
 
 
 @pytest.mark.parametrize(
@@ -89,8 +89,8 @@ async def test_second_connection_replaces_the_first() -> None:
     ],
 )
 async def test_first_message_must_be_the_handshake(frame: str | bytes, code: int) -> None:
-    async with stage(frame_bytes=1_000) as here:
-        socket = here.silent()
+    async with app_host(frame_bytes=1_000) as host:
+        socket = host.silent()
         socket.says(frame)
         await until(lambda: socket.closed is not None)
         assert socket.closed is not None
@@ -99,62 +99,62 @@ async def test_first_message_must_be_the_handshake(frame: str | bytes, code: int
 
 
 async def test_silent_connection_times_out() -> None:
-    async with stage(first_frame=5.0) as here:
-        socket, begun = here.silent(), anyio.current_time()
+    async with app_host(first_frame=5.0) as host:
+        socket, begun = host.silent(), anyio.current_time()
         await until(lambda: socket.closed is not None)
         assert anyio.current_time() - begun == pytest.approx(5.0, abs=0.1)
         assert socket.closed == (1008, "no tpa_connection_init within 5 s")
 
 
 async def test_silent_connections_do_not_block_apps() -> None:
-    async with stage() as here:
-        waiting = [here.silent() for _ in range(1_200)]
+    async with app_host() as host:
+        waiting = [host.silent() for _ in range(1_200)]
         await anyio.sleep(0.1)
-        assert await here.ready()
+        assert await host.ready()
         assert not any(each.closed for each in waiting)
 
 
 async def test_app_connecting_while_stopping_is_refused() -> None:
-    async with stage() as here:
+    async with app_host() as host:
         gate = anyio.Event()
-        here.before_user = gate.wait
-        here.answer = here.stays_away
-        here.tasks.start_soon(here.try_ready)
-        await until(lambda: here.state() == "connecting")
-        socket = here.open(SESSION)
+        host.before_user = gate.wait
+        host.answer = host.stays_away
+        host.tasks.start_soon(host.try_ready)
+        await until(lambda: host.state() == "connecting")
+        socket = host.open(SESSION)
         await anyio.sleep(0.1)
-        await here.sessions.stop(USER, PACKAGE)
+        await host.sessions.stop(USER, PACKAGE)
         gate.set()
         await until(lambda: socket.closed is not None)
         assert refusal(socket) == ("APP_NOT_STARTED", 1008)
-        assert here.state() == "stopped"
+        assert host.state() == "stopped"
 
 
 async def test_a_user_who_is_not_stored_has_no_settings() -> None:
-    async with stage() as here:
+    async with app_host() as host:
 
         async def forgotten(request: dict[str, Any]) -> int:
-            here.users.clear()
-            return await here.connects(request)
+            host.users.clear()
+            return await host.connects(request)
 
-        here.answer = forgotten
-        await here.ready()
-        assert here.sockets[0].told[0]["settings"] == []
-        assert here.sockets[0].told[0]["capabilities"] is None
-        assert here.sockets[0].told[0]["timestamp"] == messages.stamp(NOW)
+        host.answer = forgotten
+        await host.ready()
+        assert host.sockets[0].told[0]["settings"] == []
+        assert host.sockets[0].told[0]["capabilities"] is None
+        assert host.sockets[0].told[0]["timestamp"] == messages.stamp(NOW)
 
 
 @pytest.mark.requirement("I10")
 async def test_connections_per_key_are_bounded() -> None:
-    async with stage(sockets=2) as here:
-        here.add("org.example.other")
-        await here.ready()
-        waiting = here.call("org.example.other")
+    async with app_host(sockets=2) as host:
+        host.add("org.example.other")
+        await host.ready()
+        waiting = host.call("org.example.other")
         async with anyio.create_task_group() as tasks:
-            tasks.start_soon(here.sessions.ready, waiting)
-            await until(lambda: any(each.closed is not None for each in here.sockets))
-            assert next(each.closed[0] for each in here.sockets if each.closed is not None) == 1013
+            tasks.start_soon(host.sessions.ready, waiting)
+            await until(lambda: any(each.closed is not None for each in host.sockets))
+            assert next(each.closed[0] for each in host.sockets if each.closed is not None) == 1013
             tasks.cancel_scope.cancel()
-        again = here.open(SESSION)
+        again = host.open(SESSION)
         await until(lambda: bool(again.told))
         assert again.told[0]["type"] == messages.CONNECTION_ACK

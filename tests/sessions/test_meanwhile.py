@@ -7,7 +7,7 @@ import anyio
 import pytest
 from anyio.lowlevel import checkpoint
 
-from tests.sessions.stage import PACKAGE, USER, stage
+from tests.sessions.app_host import PACKAGE, USER, app_host
 from tests.waiting import until
 from toolcrib.apps.hardware import device
 from toolcrib.errors import Unavailable
@@ -27,7 +27,7 @@ CHANGES: dict[str, Callable[[UserRecord], UserRecord]] = {
 async def test_removed_app_is_not_started_by_an_earlier_call(
     change: str,
 ) -> None:
-    async with stage() as one:
+    async with app_host() as one:
         call = one.call()
         one.users[USER] = CHANGES[change](one.users[USER])
         with pytest.raises(Unavailable) as refused:
@@ -39,7 +39,7 @@ async def test_removed_app_is_not_started_by_an_earlier_call(
 
 
 async def test_waiting_call_does_not_restart_a_removed_app() -> None:
-    async with stage() as one:
+    async with app_host() as one:
         await one.ready()
         one.users[USER] = CHANGES["uninstalled"](one.users[USER])
         async with anyio.create_task_group() as tasks:
@@ -51,7 +51,7 @@ async def test_waiting_call_does_not_restart_a_removed_app() -> None:
 
 
 async def test_current_device_decides_whether_an_app_starts() -> None:
-    async with stage() as one:
+    async with app_host() as one:
         one.apps[PACKAGE] = replace(one.apps[PACKAGE], hardware=(Requirement(type="CAMERA"),))
         with pytest.raises(Unavailable) as refused:
             await one.ready(worn=LIVE)
@@ -63,7 +63,7 @@ async def test_unavailable_store_is_retryable() -> None:
     async def fails() -> object:
         raise Unavailable("SOURCE_DOWN", "the store cannot be reached")
 
-    async with stage() as one:
+    async with app_host() as one:
         one.before_user = fails
         with pytest.raises(Unavailable) as refused:
             await one.ready()
@@ -71,7 +71,7 @@ async def test_unavailable_store_is_retryable() -> None:
 
 
 async def test_device_changed_during_connect_is_reported() -> None:
-    async with stage() as one:
+    async with app_host() as one:
         session = one.users[USER].session
         assert session
         live = device(LIVE)

@@ -13,7 +13,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_state_machine_as_test
 
-from tests.sessions.stage import NOW, USER, MemorySocket, Stage, stage
+from tests.sessions.app_host import NOW, USER, AppHost, MemorySocket, app_host
 from tests.supervisor.clockwork import Clockwork
 from toolcrib.apps import messages
 from toolcrib.egress.response import NoConnection
@@ -39,14 +39,14 @@ class Machine(RuleBasedStateMachine):
         self.calls: list[asyncio.Task[None]] = []
         self.caused = 0
         self.over = anyio.Event()
-        self.here: Stage
+        self.host: AppHost
         self.host = self.loop.create_task(self._live())
         self.drive(anyio.sleep(0.1))
 
     async def _live(self) -> None:
-        async with stage(grace=5.0, activation=10.0, idle=60.0) as self.here:
+        async with app_host(grace=5.0, activation=10.0, idle=60.0) as self.host:
             for package in PACKAGES:
-                self.here.add(package, app_type="standard")
+                self.host.add(package, app_type="standard")
             await self.over.wait()
 
     def drive(self, work: Coroutine[Any, Any, object]) -> None:
@@ -62,7 +62,7 @@ class Machine(RuleBasedStateMachine):
 
     def sockets(self, package: str) -> list[MemorySocket]:
         """Return the open connections of an app that were let in."""
-        mine = [each for each in self.here.sockets if each.closed is None and each.told]
+        mine = [each for each in self.host.sockets if each.closed is None and each.told]
         return [each for each in mine if each.told[0].get("sessionId") == f"{USER}-{package}"]
 
     # --- what may happen ---
@@ -77,33 +77,33 @@ class Machine(RuleBasedStateMachine):
             if manner == "late":
                 await anyio.sleep(7.0)
             if manner in ("connects", "late"):
-                await self.here.connect(request["sessionId"])
+                await self.host.connect(request["sessionId"])
             elif manner == "wrong key":
-                await self.here.connect(request["sessionId"], key="a guess")
+                await self.host.connect(request["sessionId"], key="a guess")
             elif manner == "shy":
-                self.here.silent().leave()
+                self.host.silent().leave()
             return 200
 
-        self.here.answer = answer
+        self.host.answer = answer
 
     @rule(package=packages)
     def call(self, package: str) -> None:
-        self.begin(lambda: self.here.ready(package))
+        self.begin(lambda: self.host.ready(package))
 
     @rule(package=packages)
     def start(self, package: str) -> None:
-        self.begin(lambda: self.here.sessions.start(USER, package))
+        self.begin(lambda: self.host.sessions.start(USER, package))
 
     @rule(package=packages)
     def stop(self, package: str) -> None:
-        self.begin(lambda: self._stopped(self.here.sessions.stop(USER, package)))
+        self.begin(lambda: self._stopped(self.host.sessions.stop(USER, package)))
 
     async def _stopped(self, stopping: Awaitable[bool]) -> None:
         await stopping
 
     @rule()
     def end(self) -> None:
-        self.begin(lambda: self.here.sessions.end(USER))
+        self.begin(lambda: self.host.sessions.end(USER))
 
     @rule(number=st.integers(0, 20))
     def cancel(self, number: int) -> None:
@@ -129,7 +129,7 @@ class Machine(RuleBasedStateMachine):
 
     @rule(package=packages)
     def come_unasked(self, package: str) -> None:
-        self.drive(self.here.connect(f"{USER}-{package}"))
+        self.drive(self.host.connect(f"{USER}-{package}"))
 
     @rule(seconds=st.sampled_from([0.0, 0.1, 1.0, 4.9, 10.0, 70.0]))
     def wait(self, seconds: float) -> None:
@@ -140,7 +140,7 @@ class Machine(RuleBasedStateMachine):
     def paths(self) -> dict[str, list[str]]:
         """Return the states each app has been through."""
         self.drive(anyio.sleep(0.001))
-        told = [event.data for event in self.here.events if event.kind == "app"]
+        told = [event.data for event in self.host.events if event.kind == "app"]
         moves = [each for each in told if (each["state"], each.get("reason")) != ("running", "foreground")]
         return {name: [each["state"] for each in moves if each["packageName"] == name] for name in PACKAGES}
 
@@ -153,18 +153,18 @@ class Machine(RuleBasedStateMachine):
     @invariant()
     def what_is_told_is_what_is(self) -> None:
         for package, path in self.paths().items():
-            assert self.here.state(package) == (path[-1] if path else "stopped")
+            assert self.host.state(package) == (path[-1] if path else "stopped")
 
     @invariant()
     def one_that_runs_has_one_connection_and_others_have_none(self) -> None:
         for package in PACKAGES:
-            runs = self.here.state(package) == "running"
+            runs = self.host.state(package) == "running"
             open_ones = [each for each in self.sockets(package) if not each.left]
             assert len(open_ones) == (1 if runs else 0)
 
     @invariant()
     def one_at_most_is_in_the_foreground(self) -> None:
-        states = self.here.sessions.states(USER).values()
+        states = self.host.sessions.states(USER).values()
         assert sum(state.foreground for state in states) <= 1
 
     @invariant()
@@ -172,7 +172,7 @@ class Machine(RuleBasedStateMachine):
         moves = [state for path in self.paths().values() for state in path]
         begun = moves.count("connecting")
         assert self.caused <= begun
-        assert len(self.here.requests()) <= 2 * begun + moves.count("resurrecting")
+        assert len(self.host.requests()) <= 2 * begun + moves.count("resurrecting")
 
     # --- how it ends ---
 
@@ -182,7 +182,7 @@ class Machine(RuleBasedStateMachine):
             assert [call for call in self.calls if not call.done()] == []
             self.over.set()
             self.loop.run_until_complete(self.host)
-            assert self.here.sessions.users() == 0
+            assert self.host.sessions.users() == 0
             assert [task for task in asyncio.all_tasks(self.loop) if not task.done()] == []
             assert self.upset == []
         finally:

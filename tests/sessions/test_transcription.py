@@ -3,7 +3,7 @@
 import anyio
 import pytest
 
-from tests.sessions.stage import PACKAGE, USER, stage
+from tests.sessions.app_host import PACKAGE, USER, app_host
 from toolcrib.apps import messages
 from toolcrib.sessions.stream_matching import matching
 
@@ -42,22 +42,22 @@ def test_best_matching_subscription(streams: list[str], language: str | None, ex
 
 
 async def test_transcription_reaches_each_subscriber_once() -> None:
-    async with stage() as here:
+    async with app_host() as host:
         wishes = {
             PACKAGE: ["transcription", "transcription:en-US"],
             "org.example.german": ["transcription:de-DE"],
             "org.example.deaf": [],
         }
         for package, streams in wishes.items():
-            here.add(package)
-            await here.ready(package)
+            host.add(package)
+            await host.ready(package)
             said = messages.subscription_update(f"{USER}-{package}", package, streams)
-            here.sockets[-1].says(said)
+            host.sockets[-1].says(said)
         await anyio.sleep(0.1)
-        assert await here.sessions.transcribe(USER, "Hello", final=True, language="en-US") == 1
-        assert await here.sessions.transcribe("nobody", "Hello", final=True, language="en-US") == 0
-        heard = [socket.types().count(messages.DATA_STREAM) for socket in here.sockets]
-        piece = here.sockets[0].last(messages.DATA_STREAM)
+        assert await host.sessions.transcribe(USER, "Hello", final=True, language="en-US") == 1
+        assert await host.sessions.transcribe("nobody", "Hello", final=True, language="en-US") == 0
+        heard = [socket.types().count(messages.DATA_STREAM) for socket in host.sockets]
+        piece = host.sockets[0].last(messages.DATA_STREAM)
     assert heard == [1, 0, 0]
     assert piece["streamType"] == "transcription:en-US"
     assert piece["sessionId"] == SESSION
@@ -67,9 +67,9 @@ async def test_transcription_reaches_each_subscriber_once() -> None:
 
 
 async def test_last_subscription_wins() -> None:
-    async with stage() as here:
-        await here.ready()
+    async with app_host() as host:
+        await host.ready()
         for streams in ([], ["transcription:en-US"], ["button_press"]):
-            here.sockets[0].says(messages.subscription_update(SESSION, PACKAGE, streams))
+            host.sockets[0].says(messages.subscription_update(SESSION, PACKAGE, streams))
         await anyio.sleep(0.1)
-        assert await here.sessions.transcribe(USER, "Hello", final=False, language="en-US") == 0
+        assert await host.sessions.transcribe(USER, "Hello", final=False, language="en-US") == 0

@@ -12,7 +12,7 @@ pytestmark = [pytest.mark.anyio, pytest.mark.requirement("G2")]
 SLOW = a_tool("tools:look", slow=Slow(threshold=0.01, message="One moment."))
 
 
-class _Ear:
+class _Listener:
     """Hears what is reported."""
 
     def __init__(self) -> None:
@@ -22,11 +22,13 @@ class _Ear:
         self.heard.append(progress)
 
 
-async def _run(ear: _Ear | None, *, step: Announce | None = None, call: Call | None = None) -> Result:
+async def _run(
+    listener: _Listener | None, *, step: Announce | None = None, call: Call | None = None
+) -> Result:
     stage = (step or Announce()).fit(SLOW)
     assert stage is not None
 
-    listening = ear or _Ear()
+    listening = listener or _Listener()
 
     passed: list[Call] = []
 
@@ -37,20 +39,20 @@ async def _run(ear: _Ear | None, *, step: Announce | None = None, call: Call | N
         return Result(data=1)
 
     plain = call or a_call(SLOW)
-    asked = plain if ear is None else plain.replace(report=ear.report)
+    asked = plain if listener is None else plain.replace(report=listener.report)
     result = await stage(asked, proceed)
     assert passed == [asked]
     return result
 
 
 async def test_slow_message_is_sent_once_after_its_delay() -> None:
-    ear = _Ear()
-    assert (await _run(ear)).data == 1
-    assert ear.heard == [Progress(message="One moment.", kind="waiting")]
+    listener = _Listener()
+    assert (await _run(listener)).data == 1
+    assert listener.heard == [Progress(message="One moment.", kind="waiting")]
 
 
 async def test_fast_answer_sends_no_slow_message() -> None:
-    ear = _Ear()
+    listener = _Listener()
     stage = Announce().fit(a_tool("tools:look", slow=Slow(threshold=60, message="One moment.")))
     assert stage is not None
 
@@ -58,8 +60,8 @@ async def test_fast_answer_sends_no_slow_message() -> None:
         del call
         return Result(data=1)
 
-    assert (await stage(a_call(SLOW).replace(report=ear.report), proceed)).data == 1
-    assert not ear.heard
+    assert (await stage(a_call(SLOW).replace(report=listener.report), proceed)).data == 1
+    assert not listener.heard
 
 
 async def test_slow_message_needs_a_channel() -> None:
@@ -67,12 +69,12 @@ async def test_slow_message_needs_a_channel() -> None:
 
 
 async def test_speaking_provider_gets_no_slow_message() -> None:
-    ear = _Ear()
+    listener = _Listener()
     step = Announce(lambda call: call.origin.provider == "openai_realtime")
-    await _run(ear, step=step, call=a_call(SLOW, origin=Origin(provider="openai_realtime")))
-    assert not ear.heard
-    await _run(ear, step=step, call=a_call(SLOW, origin=Origin(provider="openai_chat")))
-    assert len(ear.heard) == 1
+    await _run(listener, step=step, call=a_call(SLOW, origin=Origin(provider="openai_realtime")))
+    assert not listener.heard
+    await _run(listener, step=step, call=a_call(SLOW, origin=Origin(provider="openai_chat")))
+    assert len(listener.heard) == 1
 
 
 async def test_raising_listener_does_not_affect_the_call(caplog: pytest.LogCaptureFixture) -> None:

@@ -19,7 +19,7 @@ TOOL = a_tool("far:echo", family="mcp")
 DOWN = Unavailable("NETWORK_ERROR", "nobody answers")
 
 
-class Bench:
+class BreakerClient:
     """A breaker on a clock of its own, before a source that does as told."""
 
     def __init__(self, failures: int = 3) -> None:
@@ -53,19 +53,19 @@ class Bench:
     def state(self) -> str:
         return self.breaker.states()["far"]
 
-    async def opened(self) -> "Bench":
+    async def opened(self) -> "BreakerClient":
         while self.state == "closed":
             await self.call()
         return self
 
 
 async def test_app_start_failures_do_not_open_the_breaker() -> None:
-    bench = Bench()
-    bench.error = Unavailable("TIMEOUT", "it did not connect", stage="timeout")
+    client = BreakerClient()
+    client.error = Unavailable("TIMEOUT", "it did not connect", stage="timeout")
     for _ in range(10):
-        assert await bench.call() == "TIMEOUT"
-    bench.error = None
-    assert await bench.call() == "good"
+        assert await client.call() == "TIMEOUT"
+    client.error = None
+    assert await client.call() == "good"
 
 
 @pytest.mark.parametrize("family", ["function", "core"])
@@ -76,13 +76,13 @@ async def test_in_process_tools_have_no_breaker(family: str) -> None:
 @pytest.mark.requirement("I5")
 @pytest.mark.check(35)
 async def test_consecutive_failures_open_the_breaker() -> None:
-    bench = Bench(failures=10)
-    assert [await bench.call() for _ in range(10)] == ["NETWORK_ERROR"] * 10
-    assert (bench.state, bench.reached) == ("open", 10)
+    client = BreakerClient(failures=10)
+    assert [await client.call() for _ in range(10)] == ["NETWORK_ERROR"] * 10
+    assert (client.state, client.reached) == ("open", 10)
     with pytest.raises(Unavailable, match="nothing was done") as rest:
-        await bench.stage(a_call(TOOL), bench.source)
+        await client.stage(a_call(TOOL), client.source)
     assert (rest.value.problem.code, rest.value.problem.retry_after) == ("SOURCE_DOWN", 5.0)
-    assert bench.reached == 10
+    assert client.reached == 10
 
 
 @pytest.mark.parametrize(
@@ -97,11 +97,11 @@ async def test_consecutive_failures_open_the_breaker() -> None:
     ids=lambda error: f"{type(error).__name__} {error.problem.code}",
 )
 async def test_source_failures_are_counted(error: ToolcribError) -> None:
-    bench = Bench()
-    bench.error = error
+    client = BreakerClient()
+    client.error = error
     for _ in range(3):
-        await bench.call()
-    assert bench.state == "open"
+        await client.call()
+    assert client.state == "open"
 
 
 @pytest.mark.parametrize(
@@ -115,171 +115,171 @@ async def test_source_failures_are_counted(error: ToolcribError) -> None:
     ids=lambda error: f"{type(error).__name__} {error.problem.code}",
 )
 async def test_other_failures_are_not_counted(error: ToolcribError) -> None:
-    bench = Bench()
-    bench.error = error
+    client = BreakerClient()
+    client.error = error
     for _ in range(20):
-        await bench.call()
-    assert (bench.state, bench.reached) == ("closed", 20)
+        await client.call()
+    assert (client.state, client.reached) == ("closed", 20)
 
 
 @pytest.mark.parametrize("answer", [None, Failed("TOOL_FAILED", "no")])
 async def test_answer_resets_the_failure_count(answer: ToolcribError | None) -> None:
-    bench = Bench()
+    client = BreakerClient()
     for _ in range(5):
-        bench.error = DOWN
-        await bench.call()
-        await bench.call()
-        bench.error = answer
-        await bench.call()
-    assert bench.state == "closed"
+        client.error = DOWN
+        await client.call()
+        await client.call()
+        client.error = answer
+        await client.call()
+    assert client.state == "closed"
 
 
 async def test_neutral_errors_do_not_reset_the_failure_count() -> None:
-    bench = Bench()
+    client = BreakerClient()
     for error in (DOWN, Refused("OVERLOADED", "busy"), DOWN, Unavailable("SOURCE_DOWN", "no"), DOWN):
-        bench.error = error
-        await bench.call()
-    assert bench.state == "open"
+        client.error = error
+        await client.call()
+    assert client.state == "open"
 
 
 async def test_timeouts_of_short_deadlines_are_not_counted() -> None:
-    bench = Bench()
-    bench.error = Lost("TIMEOUT", "too late")
+    client = BreakerClient()
+    client.error = Lost("TIMEOUT", "too late")
     for _ in range(5):
-        await bench.call(deadline=bench.now + 0.5)
-    assert bench.state == "closed"
+        await client.call(deadline=client.now + 0.5)
+    assert client.state == "closed"
     for _ in range(3):
-        await bench.call(deadline=bench.now + 500)
-    assert bench.state == "open"
+        await client.call(deadline=client.now + 500)
+    assert client.state == "open"
 
 
 async def test_simultaneous_failures_count_once() -> None:
-    bench = Bench()
-    bench.error = Lost("SOURCE_DOWN", "it died")
+    client = BreakerClient()
+    client.error = Lost("SOURCE_DOWN", "it died")
 
     async def lost() -> None:
         with pytest.raises(Lost):
-            await bench.stage(a_call(TOOL), bench.source)
+            await client.stage(a_call(TOOL), client.source)
 
     for _ in range(2):
-        bench.now += 1
+        client.now += 1
         async with anyio.create_task_group() as tasks:
             for _ in range(32):
                 tasks.start_soon(lost)
-    assert bench.state == "closed"
-    await bench.call()
-    assert bench.state == "open"
+    assert client.state == "closed"
+    await client.call()
+    assert client.state == "open"
 
 
 @pytest.mark.check(35)
 async def test_successful_probe_closes_the_breaker() -> None:
-    bench = await Bench().opened()
-    reached = bench.reached
-    bench.now += 5
-    bench.error = None
+    client = await BreakerClient().opened()
+    reached = client.reached
+    client.now += 5
+    client.error = None
     ended: list[str] = []
 
     async def call() -> None:
-        ended.append(await bench.call())
+        ended.append(await client.call())
 
     async with anyio.create_task_group() as tasks:
         for _ in range(10):
             tasks.start_soon(call)
     assert sorted(ended) == ["SOURCE_DOWN"] * 9 + ["good"]
-    assert (bench.reached, bench.state) == (reached + 1, "closed")
-    assert await bench.call() == "good"
+    assert (client.reached, client.state) == (reached + 1, "closed")
+    assert await client.call() == "good"
 
 
 async def test_failed_probes_double_the_open_time() -> None:
-    bench = await Bench().opened()
+    client = await BreakerClient().opened()
     rests: list[float] = []
     for _ in range(6):
         with pytest.raises(Unavailable) as rest:
-            await bench.stage(a_call(TOOL), bench.source)
+            await client.stage(a_call(TOOL), client.source)
         rests.append(rest.value.problem.retry_after or 0)
-        bench.now += rests[-1]
-        assert await bench.call() == "NETWORK_ERROR"
+        client.now += rests[-1]
+        assert await client.call() == "NETWORK_ERROR"
     assert rests == [5, 10, 20, 40, 60, 60]
-    bench.now += 60
-    bench.error = None
-    assert await bench.call() == "good"
-    bench.error = DOWN
-    await bench.opened()
+    client.now += 60
+    client.error = None
+    assert await client.call() == "good"
+    client.error = DOWN
+    await client.opened()
     with pytest.raises(Unavailable) as rest:
-        await bench.stage(a_call(TOOL), bench.source)
+        await client.stage(a_call(TOOL), client.source)
     assert rest.value.problem.retry_after == 5
 
 
 async def test_inconclusive_probe_allows_another() -> None:
-    bench = await Bench().opened()
-    bench.now += 5
+    client = await BreakerClient().opened()
+    client.now += 5
     with anyio.move_on_after(0) as gone:
-        await bench.call()
+        await client.call()
     assert gone.cancelled_caught
-    assert bench.state == "half_open"
-    bench.error = Refused("OVERLOADED", "busy")
-    assert await bench.call() == "OVERLOADED"
-    assert bench.state == "half_open"
-    bench.error = None
-    assert await bench.call() == "good"
-    assert bench.state == "closed"
+    assert client.state == "half_open"
+    client.error = Refused("OVERLOADED", "busy")
+    assert await client.call() == "OVERLOADED"
+    assert client.state == "half_open"
+    client.error = None
+    assert await client.call() == "good"
+    assert client.state == "closed"
 
 
 async def test_calls_started_before_opening_are_not_counted() -> None:
-    bench, gate = Bench(), anyio.Event()
+    client, gate = BreakerClient(), anyio.Event()
 
     async def late(call: Call) -> Result:
         await gate.wait()
         return await echo(call)
 
     async with anyio.create_task_group() as tasks:
-        tasks.start_soon(bench.stage, a_call(TOOL), late)
+        tasks.start_soon(client.stage, a_call(TOOL), late)
         await anyio.wait_all_tasks_blocked()
-        await bench.opened()
+        await client.opened()
         gate.set()
-    assert bench.state == "open"
-    assert await bench.call() == "SOURCE_DOWN"
+    assert client.state == "open"
+    assert await client.call() == "SOURCE_DOWN"
 
 
 async def test_breakers_are_per_source() -> None:
-    bench = await Bench().opened()
-    bench.stage = bench.fit()
-    assert await bench.call() == "SOURCE_DOWN"
-    other = bench.breaker.fit(a_tool("near:echo", family="mcp"))
+    client = await BreakerClient().opened()
+    client.stage = client.fit()
+    assert await client.call() == "SOURCE_DOWN"
+    other = client.breaker.fit(a_tool("near:echo", family="mcp"))
     assert other is not None
     assert (await other(a_call(), echo)).data == {}
-    assert bench.breaker.states() == {"far": "open", "near": "closed"}
+    assert client.breaker.states() == {"far": "open", "near": "closed"}
 
 
 async def test_forgotten_source_starts_closed() -> None:
-    bench = await Bench().opened()
-    bench.error = None
-    bench.breaker.forget("far")
-    bench.breaker.forget("unknown")
-    assert (await bench.call(), bench.state) == ("good", "closed")
+    client = await BreakerClient().opened()
+    client.error = None
+    client.breaker.forget("far")
+    client.breaker.forget("unknown")
+    assert (await client.call(), client.state) == ("good", "closed")
 
 
 @pytest.mark.requirement("I10")
 async def test_failures_of_one_key_do_not_refuse_another() -> None:
-    bench = await Bench().opened()
-    assert await bench.call() == "SOURCE_DOWN"
-    bench.error = None
-    assert [await bench.call(key="b"), bench.state] == ["good", "closed"]
-    assert await bench.call() == "good"
+    client = await BreakerClient().opened()
+    assert await client.call() == "SOURCE_DOWN"
+    client.error = None
+    assert [await client.call(key="b"), client.state] == ["good", "closed"]
+    assert await client.call() == "good"
 
 
 @pytest.mark.requirement("I10")
 async def test_answer_with_an_error_closes_what_another_key_opened() -> None:
-    bench = await Bench().opened()
-    bench.error = Failed("HANDLER_ERROR", "no such card")
-    assert [await bench.call(key="b"), bench.state] == ["HANDLER_ERROR", "closed"]
+    client = await BreakerClient().opened()
+    client.error = Failed("HANDLER_ERROR", "no such card")
+    assert [await client.call(key="b"), client.state] == ["HANDLER_ERROR", "closed"]
 
 
 @pytest.mark.requirement("I10")
 async def test_failures_of_two_keys_refuse_everyone() -> None:
-    bench = await Bench().opened()
-    assert [await bench.call(key=key) for key in "bbca"] == ["NETWORK_ERROR"] + ["SOURCE_DOWN"] * 3
-    assert bench.state == "open"
+    client = await BreakerClient().opened()
+    assert [await client.call(key=key) for key in "bbca"] == ["NETWORK_ERROR"] + ["SOURCE_DOWN"] * 3
+    assert client.state == "open"
 
 
 # --- details of rests and probes ---

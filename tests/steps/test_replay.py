@@ -9,7 +9,7 @@ import anyio
 import pytest
 from anyio.lowlevel import checkpoint
 
-from tests.steps.keyed import CHANGE, Counter, Doer, code, counter, keyed
+from tests.steps.replay_steps import CHANGE, CountingHandler, ReplaySteps, code, keyed, replay_steps
 from toolcrib.errors import BusinessRuleError, Failed, Refused, Unavailable, problem
 from toolcrib.formats import stored_results
 from toolcrib.interfaces import ReplayRow, ReplayTotals
@@ -27,9 +27,9 @@ def of(result: Result) -> Problem:
 
 @pytest.mark.check(25)
 async def test_same_request_with_same_key_runs_once() -> None:
-    async with counter() as desk:
-        doer = Doer()
-        chain = desk.chain(doer)
+    async with replay_steps() as steps:
+        handler = CountingHandler()
+        chain = steps.chain(handler)
         first = await chain(keyed(arguments={"a": 1, "b": [2]}))
         again = await chain(keyed(arguments={"b": [2], "a": 1}))
         other = await chain(keyed("k2", arguments={"a": 1, "b": [2]}))
@@ -49,8 +49,8 @@ async def test_replay_returns_the_whole_result() -> None:
         voice=Voice(suppress=True, follow_ups=("Print it?",)),
         meta={"vendor/x": [1]},
     )
-    async with counter() as desk:
-        chain = desk.chain(Doer(said))
+    async with replay_steps() as steps:
+        chain = steps.chain(CountingHandler(said))
         await chain(keyed())
         again = await chain(keyed())
     assert again.replace(made=0.0) == said.replace(meta={"vendor/x": [1], REPLAYED: True})
@@ -58,8 +58,8 @@ async def test_replay_returns_the_whole_result() -> None:
 
 
 async def test_a_key_belongs_to_its_caller_and_user() -> None:
-    async with counter() as desk:
-        chain = desk.chain(Doer())
+    async with replay_steps() as steps:
+        chain = steps.chain(CountingHandler())
         told = [
             (await chain(keyed(caller=caller))).data["done"]
             for caller in (
@@ -76,22 +76,22 @@ async def test_a_key_belongs_to_its_caller_and_user() -> None:
     "tool, arguments", [(CHANGE, {"a": 2}), (CHANGE, {}), (replace(CHANGE, name="fake:other"), {"a": 1})]
 )
 async def test_key_reused_for_another_request_is_mismatch(tool: Tool, arguments: dict[str, int]) -> None:
-    async with counter() as desk:
-        doer = Doer()
-        await desk.chain(doer)(keyed(arguments={"a": 1}))
-        refused = await desk.chain(doer, tool)(keyed(tool=tool, arguments=arguments))
+    async with replay_steps() as steps:
+        handler = CountingHandler()
+        await steps.chain(handler)(keyed(arguments={"a": 1}))
+        refused = await steps.chain(handler, tool)(keyed(tool=tool, arguments=arguments))
     assert (of(refused).code, of(refused).path) == ("IDEMPOTENCY_MISMATCH", "idempotencyKey")
-    assert doer.done == 1
+    assert handler.done == 1
 
 
 async def test_read_only_tools_store_no_key() -> None:
-    async with counter() as desk:
+    async with replay_steps() as steps:
         for category in ("query", "analysis"):
             tool = a_tool("fake:ask", category=category)
-            assert desk.replay.fit(tool) is None
-            assert desk.replay.begin.fit(tool) is None
-        doer, query = Doer(), a_tool("fake:ask", category="query")
-        chain = desk.chain(doer, query)
+            assert steps.replay.fit(tool) is None
+            assert steps.replay.begin.fit(tool) is None
+        handler, query = CountingHandler(), a_tool("fake:ask", category="query")
+        chain = steps.chain(handler, query)
         assert [(await chain(keyed(tool=query))).data["done"] for _ in range(2)] == [1, 2]
 
 
@@ -114,8 +114,8 @@ async def test_concurrent_call_with_same_key_is_in_progress() -> None:
         await gate.wait()
         return Result(data="at last")
 
-    async with counter() as desk:
-        chain = desk.chain(slow)
+    async with replay_steps() as steps:
+        chain = steps.chain(slow)
 
         async def first() -> None:
             done.append(await chain(keyed()))
@@ -134,9 +134,9 @@ async def test_concurrent_call_with_same_key_is_in_progress() -> None:
 
 
 async def test_concurrent_calls_with_one_key_run_once() -> None:
-    async with counter() as desk:
-        doer, results = Doer(), list[Result]()
-        chain = desk.chain(doer)
+    async with replay_steps() as steps:
+        handler, results = CountingHandler(), list[Result]()
+        chain = steps.chain(handler)
 
         async def ask() -> None:
             results.append(await chain(keyed()))
@@ -144,7 +144,7 @@ async def test_concurrent_calls_with_one_key_run_once() -> None:
         async with anyio.create_task_group() as tasks:
             for _ in range(20):
                 tasks.start_soon(ask)
-    assert doer.done == 1
+    assert handler.done == 1
     assert {code(result) for result in results} <= {None, "IN_PROGRESS"}
     assert all(result.data == {"done": 1} for result in results if result.problem is None)
 
@@ -167,19 +167,19 @@ FREED = [
 
 @pytest.mark.parametrize("error", KEPT, ids=lambda error: error.problem.code)
 async def test_permanent_failure_is_replayed(error: Failed) -> None:
-    async with counter() as desk:
-        doer = Doer(error)
-        chain = desk.chain(doer)
+    async with replay_steps() as steps:
+        handler = CountingHandler(error)
+        chain = steps.chain(handler)
         first, again = await chain(keyed()), await chain(keyed())
     assert first.problem == again.problem == error.problem
-    assert (doer.done, again.meta) == (1, {REPLAYED: True})
+    assert (handler.done, again.meta) == (1, {REPLAYED: True})
 
 
 @pytest.mark.parametrize("error", FREED, ids=lambda error: error.problem.code)
 async def test_retryable_failure_frees_the_key(error: Failed) -> None:
-    async with counter() as desk:
-        doer = Doer(error)
-        chain = desk.chain(doer)
+    async with replay_steps() as steps:
+        handler = CountingHandler(error)
+        chain = steps.chain(handler)
         first, again = await chain(keyed()), await chain(keyed())
     assert first.problem == error.problem
     assert again.data == {"done": 2}
@@ -187,8 +187,8 @@ async def test_retryable_failure_frees_the_key(error: Failed) -> None:
 
 async def test_hints_of_a_failure_are_replayed() -> None:
     hints = Hints(confidence=0.5, reasoning="there is no room", context_needed=("how many will come",))
-    async with counter() as desk:
-        chain = desk.chain(Doer(BusinessRuleError("FULL", "there is no room", hints=hints)))
+    async with replay_steps() as steps:
+        chain = steps.chain(CountingHandler(BusinessRuleError("FULL", "there is no room", hints=hints)))
         await chain(keyed())
         again = await chain(keyed())
     assert again.hints is not None
@@ -199,17 +199,17 @@ async def test_hints_of_a_failure_are_replayed() -> None:
 async def test_failed_result_frees_the_key_if_retryable(retryable: bool, done: int) -> None:
     text = ({"type": "text", "text": "no such row"},)
     failure = Result(problem=problem("TOOL_FAILED", "no such row", retryable=retryable), content=text)
-    async with counter() as desk:
-        doer = Doer(failure, failure)
-        chain = desk.chain(doer)
+    async with replay_steps() as steps:
+        handler = CountingHandler(failure, failure)
+        chain = steps.chain(handler)
         first, again = await chain(keyed()), await chain(keyed())
-    assert (doer.done, again.problem, again.content) == (done, first.problem, text)
+    assert (handler.done, again.problem, again.content) == (done, first.problem, text)
 
 
 async def test_question_frees_the_key_for_the_answer() -> None:
     ask = Ask(questions={"q": {"method": "elicitation/create", "params": {"message": "Sure?"}}}, state="s")
-    async with counter() as desk:
-        chain = desk.chain(Doer(Result(ask=ask)))
+    async with replay_steps() as steps:
+        chain = steps.chain(CountingHandler(Result(ask=ask)))
         first = await chain(keyed())
         answered = await chain(keyed(answers={"q": {"action": "accept"}}, state="s"))
         again = await chain(keyed())
@@ -219,28 +219,28 @@ async def test_question_frees_the_key_for_the_answer() -> None:
 
 async def test_large_answer_is_replayed_as_result_too_large() -> None:
     large = Result(data="x" * LARGEST)
-    async with counter() as desk:
-        doer = Doer(large)
-        chain = desk.chain(doer)
+    async with replay_steps() as steps:
+        handler = CountingHandler(large)
+        chain = steps.chain(handler)
         first, again = await chain(keyed()), await chain(keyed())
     assert first.data == large.data
     assert of(again).code == "RESULT_TOO_LARGE"
     assert "was carried out" in of(again).message
-    assert doer.done == 1
+    assert handler.done == 1
 
 
 async def test_non_json_answer_is_replayed_as_violation() -> None:
     odd = Result(problem=problem("TOOL_FAILED", "no"), content=({"type": "text", "text": "\ud800"},))
-    async with counter() as desk:
-        doer = Doer(odd)
-        chain = desk.chain(doer)
+    async with replay_steps() as steps:
+        handler = CountingHandler(odd)
+        chain = steps.chain(handler)
         first, again = await chain(keyed()), await chain(keyed())
-    assert (code(first), code(again), doer.done) == ("TOOL_FAILED", "CONTRACT_VIOLATION", 1)
+    assert (code(first), code(again), handler.done) == ("TOOL_FAILED", "CONTRACT_VIOLATION", 1)
 
 
 async def test_non_json_arguments_are_compared() -> None:
-    async with counter() as desk:
-        chain = desk.chain(Doer())
+    async with replay_steps() as steps:
+        chain = steps.chain(CountingHandler())
         await chain(keyed(arguments={"n": 2**70, "when": frozenset({1}), "text": "\ud800"}))
         assert code(await chain(keyed(arguments={"n": 2**70 + 1}))) == "IDEMPOTENCY_MISMATCH"
 
@@ -298,10 +298,10 @@ class MemoryReplay:
 
     def __init__(self) -> None:
         self.keys = MemoryKeys()
-        self.counter = Counter(self.keys)
+        self.replay_steps = ReplaySteps(self.keys)
 
-    async def call(self, doer: Doer, **fields: Any) -> Result:
-        return await self.counter.chain(doer)(keyed(**fields))
+    async def call(self, handler: CountingHandler, **fields: Any) -> Result:
+        return await self.replay_steps.chain(handler)(keyed(**fields))
 
 
 async def hang(_call: Call) -> Result:
@@ -315,9 +315,9 @@ def said(result: Result) -> str:
 
 
 async def test_mismatch_message_says_what_to_do() -> None:
-    desk = MemoryReplay()
-    await desk.call(Doer(), arguments={"a": 1})
-    other = await desk.call(Doer(), arguments={"a": 2})
+    memory = MemoryReplay()
+    await memory.call(CountingHandler(), arguments={"a": 1})
+    other = await memory.call(CountingHandler(), arguments={"a": 2})
     assert code(other) == "IDEMPOTENCY_MISMATCH"
     assert said(other) == (
         "this idempotency key was used for another request; take a new key for a new request"
@@ -331,13 +331,13 @@ async def test_mismatch_message_says_what_to_do() -> None:
 async def test_call_of_another_process_is_in_progress_or_unknown(
     holder: str, until: float, ended: str
 ) -> None:
-    desk = MemoryReplay()
-    desk.counter.gone.add("gone")
-    await desk.call(Doer())
-    desk.keys.rows[desk.keys.row.key] = replace(
-        desk.keys.row, answer=None, holder=holder, until=desk.counter.replay.clock.now() + until
+    memory = MemoryReplay()
+    memory.replay_steps.gone.add("gone")
+    await memory.call(CountingHandler())
+    memory.keys.rows[memory.keys.row.key] = replace(
+        memory.keys.row, answer=None, holder=holder, until=memory.replay_steps.replay.clock.now() + until
     )
-    again = await desk.call(Doer())
+    again = await memory.call(CountingHandler())
     assert code(again) == ended
     if ended == "IN_PROGRESS":
         assert said(again) == "a call with this idempotency key is still running; ask again for its answer"
@@ -346,32 +346,32 @@ async def test_call_of_another_process_is_in_progress_or_unknown(
 
 
 async def test_cancelled_running_call_is_stored_as_unknown() -> None:
-    desk = MemoryReplay()
+    memory = MemoryReplay()
     with anyio.move_on_after(0.01):
-        await desk.counter.chain(hang)(keyed())
-    assert desk.keys.row.answer is not None
-    found = stored_results.read(desk.keys.row.answer)
+        await memory.replay_steps.chain(hang)(keyed())
+    assert memory.keys.row.answer is not None
+    found = stored_results.read(memory.keys.row.answer)
     assert (code(found), said(found)) == ("OUTCOME_UNKNOWN", f"fake:change was cut short; {CHECK}")
 
 
 async def test_cancelled_unsent_call_frees_its_key() -> None:
-    desk = MemoryReplay()
-    stage = desk.counter.replay.fit(CHANGE)
+    memory = MemoryReplay()
+    stage = memory.replay_steps.replay.fit(CHANGE)
     assert stage is not None
     with anyio.move_on_after(0.01):
         await stage(keyed(), hang)
-    assert desk.keys.rows == {}
-    assert (await desk.call(Doer())).data == {"done": 1}
+    assert memory.keys.rows == {}
+    assert (await memory.call(CountingHandler())).data == {"done": 1}
 
 
 async def test_failing_store_is_logged_and_the_answer_returned(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    desk = MemoryReplay()
-    desk.keys.down = True
+    memory = MemoryReplay()
+    memory.keys.down = True
     call = keyed()
     with caplog.at_level(logging.WARNING):
-        assert (await desk.counter.chain(Doer())(call)).data == {"done": 1}
+        assert (await memory.replay_steps.chain(CountingHandler())(call)).data == {"done": 1}
     (record,) = [each for each in caplog.records if each.levelno == logging.WARNING]
     assert record.__dict__["call_id"] == call.id
 
@@ -381,24 +381,24 @@ async def test_hanging_store_does_not_delay_the_answer(monkeypatch: pytest.Monke
         await anyio.sleep_forever()
         return False
 
-    desk = MemoryReplay()
-    monkeypatch.setattr(desk.keys, "finish", never)
+    memory = MemoryReplay()
+    monkeypatch.setattr(memory.keys, "finish", never)
     monkeypatch.setattr("toolcrib.steps.replay.MAX_INLINE_SECONDS", 0.01)
     with anyio.fail_after(5):
-        assert (await desk.call(Doer())).data == {"done": 1}
+        assert (await memory.call(CountingHandler())).data == {"done": 1}
 
 
 async def test_call_is_passed_on_unchanged() -> None:
-    desk, seen = MemoryReplay(), list[Call]()
+    memory, seen = MemoryReplay(), list[Call]()
 
     async def look(call: Call) -> Result:
         seen.append(call)
         return Result(data=1)
 
     call = keyed()
-    await desk.counter.chain(look)(call)
+    await memory.replay_steps.chain(look)(call)
     plain = replace(call, idempotency_key="")
-    await desk.counter.chain(look)(plain)
+    await memory.replay_steps.chain(look)(plain)
     assert [each.idempotency_key for each in seen] == [call.idempotency_key, ""]
 
 
@@ -424,10 +424,10 @@ def fitting(size: int) -> Result:
 async def test_unstorable_answer_is_stored_as_carried_out(
     result: Result, ended: str | None, told: str
 ) -> None:
-    desk = MemoryReplay()
-    await desk.call(Doer(result))
-    doer = Doer()
-    again = await desk.call(doer)
-    assert (code(again), doer.done) == (ended, 0)
+    memory = MemoryReplay()
+    await memory.call(CountingHandler(result))
+    handler = CountingHandler()
+    again = await memory.call(handler)
+    assert (code(again), handler.done) == (ended, 0)
     if ended is not None:
         assert said(again) == f"the call was carried out; its answer was not kept, as it {told}"

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from tests.clocks import DAY, Machine
-from tests.steps.keyed import Counter, Doer, code, keyed
+from tests.steps.replay_steps import CountingHandler, ReplaySteps, code, keyed
 from toolcrib.quotas import KEPT_SECONDS
 from toolcrib.store import open_store
 from toolcrib.store.sql.clock import save
@@ -24,51 +24,51 @@ def url_of(kind: str, request: pytest.FixtureRequest, folder: Path) -> str:
 async def test_keyed_mutation_is_not_repeated_after_a_clock_jump(
     jump: float, kind: str, request: pytest.FixtureRequest, tmp_path: Path
 ) -> None:
-    url, machine, doer = url_of(kind, request, tmp_path), Machine(), Doer()
+    url, machine, handler = url_of(kind, request, tmp_path), Machine(), CountingHandler()
     store = await open_store(url, machine.clock())
-    desk = Counter(store.replays, clock=store.clock)
+    steps = ReplaySteps(store.replays, clock=store.clock)
     await save(store.database, store.clock)
-    await desk.chain(doer)(keyed())
+    await steps.chain(handler)(keyed())
     machine.jumps(jump)
-    await desk.replay.bounded.tidy()
-    assert (await desk.chain(doer)(keyed())).data == {"done": 1}
+    await steps.replay.bounded.tidy()
+    assert (await steps.chain(handler)(keyed())).data == {"done": 1}
     await store.close()
     machine.jumps(jump)
     for boot in ("first", "second"):
         machine.boot = boot
         store = await open_store(url, machine.clock())
-        desk = Counter(store.replays, clock=store.clock)
-        await desk.replay.bounded.tidy()
-        assert (await desk.chain(doer)(keyed())).data == {"done": 1}
+        steps = ReplaySteps(store.replays, clock=store.clock)
+        await steps.replay.bounded.tidy()
+        assert (await steps.chain(handler)(keyed())).data == {"done": 1}
         await store.close()
-    assert doer.done == 1
+    assert handler.done == 1
 
 
 @pytest.mark.parametrize("jump", JUMPS)
 async def test_key_expires_after_a_day_of_real_time(jump: float) -> None:
-    machine, doer = Machine(), Doer()
+    machine, handler = Machine(), CountingHandler()
     store = await open_store("sqlite://", machine.clock())
-    desk = Counter(store.replays, clock=store.clock)
-    await desk.chain(doer)(keyed())
+    steps = ReplaySteps(store.replays, clock=store.clock)
+    await steps.chain(handler)(keyed())
     machine.jumps(jump)
     machine.passes(KEPT_SECONDS + 60)
-    assert await desk.replay.bounded.tidy() == 1
-    assert (await desk.chain(doer)(keyed())).data == {"done": 2}
+    assert await steps.replay.bounded.tidy() == 1
+    assert (await steps.chain(handler)(keyed())).data == {"done": 2}
     await store.close()
 
 
 async def test_call_of_another_process_survives_a_clock_jump(tmp_path: Path) -> None:
-    machine, doer = Machine(), Doer()
+    machine, handler = Machine(), CountingHandler()
     store = await open_store("sqlite://", machine.clock())
-    there = Counter(store.replays, "there", store.clock)
-    here = Counter(store.replays, "here", store.clock)
+    there = ReplaySteps(store.replays, "there", store.clock)
+    here = ReplaySteps(store.replays, "here", store.clock)
     inner: list[str | None] = []
 
     async def meanwhile(call: object) -> object:
         machine.jumps(25 * 3600.0)
-        inner.append(code(await here.chain(doer)(keyed())))
-        return await doer(call)  # pyright: ignore[reportArgumentType]
+        inner.append(code(await here.chain(handler)(keyed())))
+        return await handler(call)  # pyright: ignore[reportArgumentType]
 
     await there.chain(meanwhile)(keyed())  # pyright: ignore[reportArgumentType]
-    assert (inner, doer.done) == (["IN_PROGRESS"], 1)
+    assert (inner, handler.done) == (["IN_PROGRESS"], 1)
     await store.close()

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tests.steps.keyed import Counter, code, counter, keyed
+from tests.steps.replay_steps import ReplaySteps, code, keyed, replay_steps
 from toolcrib.errors import Failed, Lost, Refused
 from toolcrib.model import Ask, Call, Result
 
@@ -20,8 +20,8 @@ ASKED = st.lists(st.tuples(st.sampled_from("xy"), st.integers(0, 1), st.sampled_
 
 
 @pytest.fixture
-async def desk() -> AsyncGenerator[Counter]:
-    async with counter() as opened:
+async def steps() -> AsyncGenerator[ReplaySteps]:
+    async with replay_steps() as opened:
         yield opened
 
 
@@ -49,9 +49,9 @@ class Tool:
 @pytest.mark.requirement("E12")
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(asked=ASKED)
-async def test_keys_agree_with_the_model(desk: Counter, asked: list[tuple[str, int, str]]) -> None:
+async def test_keys_agree_with_the_model(steps: ReplaySteps, asked: list[tuple[str, int, str]]) -> None:
     tool, mine = Tool(), next(ROUNDS)
-    chain = desk.chain(tool)
+    chain = steps.chain(tool)
     kept: dict[str, tuple[int, Result]] = {}
     for key, body, tool.end in asked:
         before = tool.done

@@ -7,7 +7,7 @@ import anyio
 import pytest
 
 from tests.clocks import Machine
-from tests.steps.keyed import Counter, Doer, code, counter, keyed
+from tests.steps.replay_steps import CountingHandler, ReplaySteps, code, keyed, replay_steps
 from tests.waiting import until
 from toolcrib.errors import Lost
 from toolcrib.interfaces import StoredReplays
@@ -43,9 +43,9 @@ def size_of(folder: Path) -> int:
     return sum(each.stat().st_size for each in folder.iterdir())
 
 
-async def held(desk: Counter, owner: str) -> int:
+async def held(steps: ReplaySteps, owner: str) -> int:
     """How many bytes of answers the store itself has of a principal."""
-    totals = await desk.replay.replays.totals()
+    totals = await steps.replay.replays.totals()
     return totals[owner].bytes
 
 
@@ -54,55 +54,55 @@ async def test_large_answers_stay_within_the_bytes(
     kind: str, request: pytest.FixtureRequest, tmp_path: Path
 ) -> None:
     calls, quota = 48, ReplayQuota()
-    async with counter(url_of(kind, request, tmp_path), quota=quota) as desk:
-        large, small = Large(), Doer()
-        await desk.chain(small)(keyed("his", caller=BOB))
+    async with replay_steps(url_of(kind, request, tmp_path), quota=quota) as steps:
+        large, small = Large(), CountingHandler()
+        await steps.chain(small)(keyed("his", caller=BOB))
         for number in range(calls):
-            await desk.chain(large)(keyed(f"k{number}", caller=EVE))
+            await steps.chain(large)(keyed(f"k{number}", caller=EVE))
             if number % 8 == 0:
-                assert await held(desk, "eve") <= quota.bytes_per_principal
-        assert quota.bytes_per_principal // 2 < await held(desk, "eve") <= quota.bytes_per_principal
-        again = [await desk.chain(large)(keyed(f"k{number}", caller=EVE)) for number in (0, calls - 1)]
+                assert await held(steps, "eve") <= quota.bytes_per_principal
+        assert quota.bytes_per_principal // 2 < await held(steps, "eve") <= quota.bytes_per_principal
+        again = [await steps.chain(large)(keyed(f"k{number}", caller=EVE)) for number in (0, calls - 1)]
         assert [code(each) for each in again] == ["ANSWER_NOT_KEPT", None]
         assert (again[1].data, large.done) == (LARGE, calls)
-        assert (await desk.chain(small)(keyed("his", caller=BOB))).data == {"done": 1}
+        assert (await steps.chain(small)(keyed("his", caller=BOB))).data == {"done": 1}
     if kind == "sqlite":
         assert size_of(tmp_path) < 2 * quota.bytes_per_principal
 
 
 async def test_answers_stored_at_once_stay_within_the_bytes() -> None:
     quota = ReplayQuota(bytes_per_principal=32 << 10)
-    async with counter(quota=quota) as desk:
+    async with replay_steps(quota=quota) as steps:
         large = Large("x" * 8000)
         async with anyio.create_task_group() as tasks:
             for number in range(24):
-                tasks.start_soon(desk.chain(large), keyed(f"k{number}", caller=EVE))
-        assert await held(desk, "eve") <= quota.bytes_per_principal
+                tasks.start_soon(steps.chain(large), keyed(f"k{number}", caller=EVE))
+        assert await held(steps, "eve") <= quota.bytes_per_principal
         for number in range(24):
-            again = await desk.chain(large)(keyed(f"k{number}", caller=EVE))
+            again = await steps.chain(large)(keyed(f"k{number}", caller=EVE))
             assert code(again) in {None, "ANSWER_NOT_KEPT"}
         assert large.done == 24
 
 
 async def test_bytes_are_freed_from_the_largest_principal() -> None:
     quota = ReplayQuota(bytes=8 << 20, bytes_per_principal=8 << 20)
-    async with counter(quota=quota) as desk:
+    async with replay_steps(quota=quota) as steps:
         large = Large()
-        await desk.chain(large)(keyed("his", caller=BOB))
+        await steps.chain(large)(keyed("his", caller=BOB))
         for number in range(16):
-            await desk.chain(large)(keyed(f"k{number}", caller=EVE))
-        totals = await desk.replay.replays.totals()
+            await steps.chain(large)(keyed(f"k{number}", caller=EVE))
+        totals = await steps.replay.replays.totals()
         assert sum(each.bytes for each in totals.values()) <= quota.bytes
-        assert (await desk.chain(large)(keyed("his", caller=BOB))).data == LARGE
+        assert (await steps.chain(large)(keyed("his", caller=BOB))).data == LARGE
 
 
 async def test_answer_over_the_quota_is_returned_and_not_stored() -> None:
-    async with counter(quota=ReplayQuota(bytes_per_principal=1000)) as desk:
+    async with replay_steps(quota=ReplayQuota(bytes_per_principal=1000)) as steps:
         large = Large()
-        first = await desk.chain(large)(keyed(caller=EVE))
-        again = await desk.chain(large)(keyed(caller=EVE))
+        first = await steps.chain(large)(keyed(caller=EVE))
+        again = await steps.chain(large)(keyed(caller=EVE))
         assert (first.data, code(again), large.done) == (LARGE, "ANSWER_NOT_KEPT", 1)
-        assert await held(desk, "eve") == 0
+        assert await held(steps, "eve") == 0
 
 
 @pytest.mark.parametrize(
@@ -115,42 +115,42 @@ async def test_answer_over_the_quota_is_returned_and_not_stored() -> None:
 async def test_calls_beyond_the_key_quota_are_refused(
     quota: ReplayQuota, expected: str, other: str | None
 ) -> None:
-    machine, doer = Machine(), Doer()
-    async with counter(clock=machine.clock(), quota=quota) as desk:
-        chain = desk.chain(doer)
+    machine, handler = Machine(), CountingHandler()
+    async with replay_steps(clock=machine.clock(), quota=quota) as steps:
+        chain = steps.chain(handler)
         for number in range(3):
             await chain(keyed(f"k{number}", caller=EVE))
-        await desk.replay.bounded.reconcile()
+        await steps.replay.bounded.reconcile()
         machine.passes(600)
         refused = await chain(keyed("one-more", caller=EVE))
         assert refused.problem is not None
         assert (refused.problem.code, refused.problem.retryable) == (expected, True)
         assert refused.problem.retry_after == pytest.approx(KEPT_SECONDS - 600, abs=1)
-        assert doer.done == 3
+        assert handler.done == 3
         assert (await chain(keyed("k0", caller=EVE))).data == {"done": 1}
         assert code(await chain(keyed("his", caller=BOB))) == other
         machine.passes(KEPT_SECONDS)
-        await desk.replay.bounded.tidy()
-        assert (await chain(keyed("one-more", caller=EVE))).data == {"done": doer.done}
+        await steps.replay.bounded.tidy()
+        assert (await chain(keyed("one-more", caller=EVE))).data == {"done": handler.done}
 
 
 async def test_keys_claimed_at_once_are_counted() -> None:
-    async with counter(quota=ReplayQuota(keys_per_principal=5)) as desk:
-        doer, codes = Doer(), list[str | None]()
+    async with replay_steps(quota=ReplayQuota(keys_per_principal=5)) as steps:
+        handler, codes = CountingHandler(), list[str | None]()
 
         async def ask(number: int) -> None:
-            codes.append(code(await desk.chain(doer)(keyed(f"k{number}", caller=EVE))))
+            codes.append(code(await steps.chain(handler)(keyed(f"k{number}", caller=EVE))))
 
         async with anyio.create_task_group() as tasks:
             for number in range(20):
                 tasks.start_soon(ask, number)
-        assert (doer.done, codes.count("RATE_LIMITED")) == (5, 15)
+        assert (handler.done, codes.count("RATE_LIMITED")) == (5, 15)
 
 
 async def test_freed_key_leaves_the_quota() -> None:
-    async with counter(quota=ReplayQuota(keys_per_principal=1)) as desk:
+    async with replay_steps(quota=ReplayQuota(keys_per_principal=1)) as steps:
         later = Result(problem=_later())
-        chain = desk.chain(Doer(later, later, later))
+        chain = steps.chain(CountingHandler(later, later, later))
         for number in range(3):
             assert code(await chain(keyed(f"k{number}", caller=EVE))) == "TOOL_FAILED"
         assert (await chain(keyed("last", caller=EVE))).data == {"done": 4}
@@ -178,18 +178,18 @@ class Faulty:
 
 
 async def test_a_claim_that_failed_is_not_counted() -> None:
-    async with counter() as desk:
-        replays: Any = Faulty(desk.replay.replays, "claim", late=False)
-        chain = Counter(replays, quota=ReplayQuota(keys_per_principal=1)).chain(Doer())
+    async with replay_steps() as steps:
+        replays: Any = Faulty(steps.replay.replays, "claim", late=False)
+        chain = ReplaySteps(replays, quota=ReplayQuota(keys_per_principal=1)).chain(CountingHandler())
         assert code(await chain(keyed("failed", caller=EVE))) == "EXECUTION_ERROR"
         assert (await chain(keyed("next", caller=EVE))).data == {"done": 1}
 
 
 async def test_a_claim_released_by_a_failed_try_is_not_counted() -> None:
-    async with counter() as desk:
-        replays: Any = Faulty(desk.replay.replays, "release", late=True)
-        retried = Counter(replays, quota=ReplayQuota(keys_per_principal=1))
-        chain = retried.chain(Doer(Result(problem=_later())))
+    async with replay_steps() as steps:
+        replays: Any = Faulty(steps.replay.replays, "release", late=True)
+        retried = ReplaySteps(replays, quota=ReplayQuota(keys_per_principal=1))
+        chain = retried.chain(CountingHandler(Result(problem=_later())))
         assert code(await chain(keyed("declined", caller=EVE))) == "TOOL_FAILED"
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(retried.replay.endings.run)
@@ -207,9 +207,9 @@ def _later() -> Any:
 async def test_another_process_counts_what_is_stored(tmp_path: Path) -> None:
     url, quota = f"sqlite:///{tmp_path}/x.db", ReplayQuota(keys_per_principal=2)
     store = await open_store(url)
-    one, two = Counter(store.replays, "one", quota=quota), Counter(store.replays, "two", quota=quota)
+    one, two = ReplaySteps(store.replays, "one", quota=quota), ReplaySteps(store.replays, "two", quota=quota)
     for number in range(2):
-        await one.chain(Doer())(keyed(f"k{number}", caller=EVE))
+        await one.chain(CountingHandler())(keyed(f"k{number}", caller=EVE))
     await two.replay.bounded.reconcile()
-    assert code(await two.chain(Doer())(keyed("more", caller=EVE))) == "RATE_LIMITED"
+    assert code(await two.chain(CountingHandler())(keyed("more", caller=EVE))) == "RATE_LIMITED"
     await store.close()

@@ -17,7 +17,7 @@ TOOL = a_tool("f:a", family="mcp")
 READS = a_tool("f:a", family="mcp", category="query")
 
 
-class Noted:
+class RecordingSink:
     """A shelf that remembers everything that was done to it."""
 
     def __init__(self) -> None:

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from hypothesis.stateful import precondition, rule
 
 from tests.sources.mcp.census import Census, parent, wait_until
+from tests.supervisor.crashing_server import KINDS, RELEASE, TROUBLE, Kind
 from tests.supervisor.machine import Machine
-from tests.supervisor.prone import KINDS, RELEASE, TROUBLE, Kind
 from tests.supervisor.subjects import Subject, Trouble
 from toolcrib.model import Tool
 from toolcrib.sources.mcp.server_settings import McpSettings
@@ -35,7 +35,7 @@ class ServerSubject:
             "-E",
             "-S",
             "-m",
-            "tests.supervisor.prone",
+            "tests.supervisor.crashing_server",
             str(folder),
             kind,
             *(tool.local for tool in tools),

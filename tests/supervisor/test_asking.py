@@ -5,7 +5,7 @@ import pytest
 
 from tests.supervisor.running import (
     TOOL,
-    Noted,
+    RecordingSink,
     reaches,
     running,
     source,
@@ -20,7 +20,7 @@ pytestmark = pytest.mark.anyio
 @pytest.mark.requirement("C6")
 async def test_check_of_a_running_source() -> None:
     fake = source()
-    supervisor = Supervisor(Noted())
+    supervisor = Supervisor(RecordingSink())
     supervisor.add(fake)
     async with running(supervisor):
         await reaches(supervisor, "up")
@@ -36,7 +36,7 @@ async def test_check_of_a_running_source() -> None:
 
 async def test_check_has_a_timeout(monkeypatch: pytest.MonkeyPatch) -> None:
     fake = source()
-    supervisor = Supervisor(Noted())
+    supervisor = Supervisor(RecordingSink())
     supervisor.add(fake)
     async with running(supervisor):
         await reaches(supervisor, "up")
@@ -57,7 +57,7 @@ async def test_check_has_a_timeout(monkeypatch: pytest.MonkeyPatch) -> None:
 async def test_check_starts_a_source_that_is_down(upkeep: Upkeep, state: str) -> None:
     fake = source()
     fake.failing = "not yet"
-    supervisor = Supervisor(Noted())
+    supervisor = Supervisor(RecordingSink())
     supervisor.add(fake, upkeep)
     async with running(supervisor):
         await reaches(supervisor, state)
@@ -72,7 +72,7 @@ async def test_check_starts_a_source_that_is_down(upkeep: Upkeep, state: str) ->
 async def test_check_of_a_sleeping_source_reports_starting() -> None:
     fake = source()
     fake.starting = anyio.Event()
-    supervisor = Supervisor(Noted())
+    supervisor = Supervisor(RecordingSink())
     supervisor.add(fake, Upkeep(lazy=True), remembered=Offer(tools=[TOOL]))
     async with running(supervisor):
         assert (await supervisor.test("f", 1.0)).state == "starting"
@@ -83,7 +83,7 @@ async def test_check_of_a_sleeping_source_reports_starting() -> None:
 async def test_wake_follows_replacement_and_removal() -> None:
     hanging, fine = source(), source()
     hanging.starting = anyio.Event()
-    supervisor = Supervisor(Noted())
+    supervisor = Supervisor(RecordingSink())
     supervisor.add(hanging)
     async with running(supervisor) as tasks:
         tasks.start_soon(_soon, lambda: supervisor.replace(fine))

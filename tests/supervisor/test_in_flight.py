@@ -11,7 +11,7 @@ from tests.supervisor.running import (
     READS,
     TOOL,
     Calls,
-    Noted,
+    RecordingSink,
     reaches,
     running,
     state_of,
@@ -51,7 +51,7 @@ async def test_call_ignoring_cancellation_is_cancelled_again() -> None:
         raise AssertionError
 
     fake = FakeSource([TOOL], stubborn)
-    supervisor = Supervisor(Noted())
+    supervisor = Supervisor(RecordingSink())
     supervisor.add(fake, QUICK)
     async with running(supervisor) as tasks:
         calls = Calls(supervisor, tasks)
@@ -75,7 +75,7 @@ async def test_only_lost_calls_are_cancelled_again() -> None:
         raise AssertionError
 
     fake = FakeSource([TOOL], deaf_once)
-    supervisor = Supervisor(Noted())
+    supervisor = Supervisor(RecordingSink())
     supervisor.add(fake, QUICK)
     async with running(supervisor) as tasks:
         calls = Calls(supervisor, tasks)
@@ -100,7 +100,7 @@ async def test_answer_despite_cancellation_is_used() -> None:
         raise AssertionError
 
     fake = FakeSource([TOOL], late)
-    supervisor = Supervisor(Noted())
+    supervisor = Supervisor(RecordingSink())
     supervisor.add(fake, QUICK)
     async with running(supervisor) as tasks:
         await reaches(supervisor, "up")
@@ -118,7 +118,7 @@ async def test_call_that_detects_the_death_keeps_its_error() -> None:
         raise Broken("CONTRACT_VIOLATION", "what it found")
 
     fake = FakeSource([TOOL], finds_out)
-    supervisor = Supervisor(Noted())
+    supervisor = Supervisor(RecordingSink())
     supervisor.add(fake, QUICK)
     async with running(supervisor):
         await reaches(supervisor, "up")
@@ -132,7 +132,7 @@ async def test_call_aborted_by_its_source_gets_typed_error() -> None:
         raise asyncio.CancelledError
 
     fake = FakeSource([READS], give_up)
-    supervisor = Supervisor(Noted())
+    supervisor = Supervisor(RecordingSink())
     supervisor.add(fake, QUICK)
     async with running(supervisor) as tasks:
         calls = Calls(supervisor, tasks)
@@ -144,7 +144,7 @@ async def test_call_aborted_by_its_source_gets_typed_error() -> None:
 async def test_death_at_the_time_limit_is_one_typed_error() -> None:
     tool = a_tool("f:a", family="mcp", timeout=0.5)
     fake = FakeSource([tool], hang)
-    supervisor = Supervisor(Noted())
+    supervisor = Supervisor(RecordingSink())
     supervisor.add(fake, QUICK)
     stage = Attempt(supervisor.timeout).fit(tool)
     async with running(supervisor) as tasks:
@@ -171,7 +171,7 @@ async def test_death_at_the_time_limit_is_one_typed_error() -> None:
 
 async def test_calls_end_when_the_gateway_does() -> None:
     fake = FakeSource([READS], hang)
-    supervisor = Supervisor(Noted())
+    supervisor = Supervisor(RecordingSink())
     supervisor.add(fake, QUICK)
     async with anyio.create_task_group() as outer:
         calls = Calls(supervisor, outer)

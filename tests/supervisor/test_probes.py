@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 import anyio
 import pytest
 
-from tests.supervisor.running import Noted, reaches, running, state_of
+from tests.supervisor.running import RecordingSink, reaches, running, state_of
 from tests.supervisor.test_reconnect import HOUR, Remote
 from toolcrib.interfaces import Upkeep
 from toolcrib.supervisor import Supervisor
@@ -33,7 +33,7 @@ def _raises(error: BaseException) -> Callable[[], Awaitable[None]]:
 async def test_failing_probe_affects_one_server(error: BaseException, said: str) -> None:
     odd, sound = Remote("odd:a"), Remote("sound:a")
     odd.connecting, ended = _raises(error), True
-    supervisor = Supervisor(Noted())
+    supervisor = Supervisor(RecordingSink())
     supervisor.add(odd, Upkeep(most_restarts=2, backoff=0.1))
     supervisor.add(sound)
     async with running(supervisor):
@@ -62,7 +62,7 @@ async def _slowest_return(supervisor: Supervisor, fresh: Remote) -> float:
 @pytest.mark.requirement("C2")
 async def test_long_outages_do_not_delay_a_fresh_one() -> None:
     fresh, others = Remote(), [Remote(f"s{number}:a") for number in range(40)]
-    supervisor = Supervisor(Noted())
+    supervisor = Supervisor(RecordingSink())
     for other in others:
         other.away = "connection refused"
         supervisor.add(other)
@@ -76,7 +76,7 @@ async def test_long_outages_do_not_delay_a_fresh_one() -> None:
 @pytest.mark.parametrize("state", ["stopped", "crash_loop"])
 async def test_unprobed_servers_take_no_share(state: str) -> None:
     fresh, others = Remote(), [Remote(f"s{number}:a") for number in range(40)]
-    supervisor = Supervisor(Noted())
+    supervisor = Supervisor(RecordingSink())
     for other in others:
         other.failing = "HTTP 500"
         supervisor.add(other, Upkeep(restart=state != "stopped", most_restarts=0, backoff=0.1))

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 import anyio
 import pytest
 
-from tests.supervisor.running import TOOL, Noted, reaches, running, state_of, until
+from tests.supervisor.running import TOOL, RecordingSink, reaches, running, state_of, until
 from toolcrib.errors import Unavailable
 from toolcrib.interfaces import Offer, ServerUnreachable, SourceLink, Upkeep
 from toolcrib.supervisor import Supervisor
@@ -64,7 +64,7 @@ async def _restarts(supervisor: Supervisor, remote: Remote, outage: float) -> fl
 @pytest.mark.parametrize("calls", [True, False])
 async def test_every_short_outage_ends_within_a_second(calls: bool) -> None:
     remote = Remote()
-    supervisor = Supervisor(Noted())
+    supervisor = Supervisor(RecordingSink())
     supervisor.add(remote, Upkeep(most_restarts=0))
     async with running(supervisor):
         await reaches(supervisor, "up")
@@ -82,8 +82,8 @@ async def test_every_short_outage_ends_within_a_second(calls: bool) -> None:
 @pytest.mark.requirement("C2")
 async def test_an_outage_is_a_state_with_its_reason_and_the_next_try() -> None:
     remote = Remote()
-    shelf = Noted()
-    supervisor = Supervisor(shelf)
+    sink = RecordingSink()
+    supervisor = Supervisor(sink)
     supervisor.add(remote, Upkeep(most_restarts=0))
     async with running(supervisor):
         await reaches(supervisor, "up")
@@ -91,7 +91,7 @@ async def test_an_outage_is_a_state_with_its_reason_and_the_next_try() -> None:
         await anyio.sleep(60)
         state = state_of(supervisor)
         assert (state.state, state.last_error) == ("down", "killed by the test")
-        assert shelf.degraded == {"f"}
+        assert sink.degraded == {"f"}
         with pytest.raises(Unavailable) as refused:
             await supervisor.handler(TOOL)(a_call())
         assert refused.value.problem.code == "SOURCE_DOWN"
@@ -101,7 +101,7 @@ async def test_an_outage_is_a_state_with_its_reason_and_the_next_try() -> None:
 async def test_pauses_grow_with_the_outage_and_stay_bounded() -> None:
     remote = Remote()
     remote.away = "connection refused"
-    supervisor = Supervisor(Noted())
+    supervisor = Supervisor(RecordingSink())
     supervisor.add(remote)
     async with running(supervisor):
         await anyio.sleep(2 * HOUR)
@@ -119,7 +119,7 @@ async def test_pauses_grow_with_the_outage_and_stay_bounded() -> None:
 @pytest.mark.requirement("C2")
 async def test_probes_are_shared_between_servers() -> None:
     remotes = [Remote(f"s{number}:a") for number in range(100)]
-    supervisor = Supervisor(Noted())
+    supervisor = Supervisor(RecordingSink())
     for remote in remotes:
         remote.away = "connection refused"
         supervisor.add(remote)
@@ -134,7 +134,7 @@ async def test_probes_are_shared_between_servers() -> None:
 async def test_an_outage_is_logged_once_and_its_end_once(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO)
     remote = Remote()
-    supervisor = Supervisor(Noted())
+    supervisor = Supervisor(RecordingSink())
     supervisor.add(remote)
     async with running(supervisor):
         await reaches(supervisor, "up")
@@ -152,7 +152,7 @@ async def test_an_outage_is_logged_once_and_its_end_once(caplog: pytest.LogCaptu
 @pytest.mark.requirement("C4")
 async def test_a_call_reconnects_to_a_server_that_is_back() -> None:
     remote = Remote()
-    supervisor = Supervisor(Noted())
+    supervisor = Supervisor(RecordingSink())
     supervisor.add(remote)
     async with running(supervisor):
         await reaches(supervisor, "up")
@@ -173,7 +173,7 @@ async def test_a_call_reconnects_to_a_server_that_is_back() -> None:
 
 async def test_a_call_waits_a_second_for_a_probe_at_most() -> None:
     remote = Remote()
-    supervisor = Supervisor(Noted())
+    supervisor = Supervisor(RecordingSink())
     supervisor.add(remote)
     async with running(supervisor):
         await reaches(supervisor, "up")
@@ -192,7 +192,7 @@ async def test_a_call_waits_a_second_for_a_probe_at_most() -> None:
 @pytest.mark.requirement("C2")
 async def test_failed_handshakes_back_off_into_a_crash_loop() -> None:
     remote = Remote()
-    supervisor = Supervisor(Noted(), patience=60.0)
+    supervisor = Supervisor(RecordingSink(), patience=60.0)
     supervisor.add(remote, Upkeep(most_restarts=3, backoff=1.0))
     async with running(supervisor):
         await reaches(supervisor, "up")
@@ -212,7 +212,7 @@ async def test_failed_handshakes_back_off_into_a_crash_loop() -> None:
 async def test_proxy_error_is_no_crash() -> None:
     remote = Remote()
     remote.proxied = "HTTP 502"
-    supervisor = Supervisor(Noted())
+    supervisor = Supervisor(RecordingSink())
     supervisor.add(remote, Upkeep(most_restarts=0))
     async with running(supervisor):
         await anyio.sleep(30)
@@ -225,7 +225,7 @@ async def test_proxy_error_is_no_crash() -> None:
 
 async def test_connections_that_break_at_once_back_off() -> None:
     remote = Remote()
-    supervisor = Supervisor(Noted())
+    supervisor = Supervisor(RecordingSink())
     supervisor.add(remote, Upkeep(most_restarts=5, backoff=1.0))
     async with running(supervisor):
         for _ in range(4):
@@ -246,7 +246,7 @@ async def test_connections_that_break_at_once_back_off() -> None:
 @pytest.mark.requirement("C2")
 async def test_without_restarts_an_outage_lasts_until_a_test() -> None:
     remote = Remote()
-    supervisor = Supervisor(Noted())
+    supervisor = Supervisor(RecordingSink())
     supervisor.add(remote, Upkeep(restart=False))
     async with running(supervisor):
         await reaches(supervisor, "up")
@@ -264,7 +264,7 @@ async def test_without_restarts_an_outage_lasts_until_a_test() -> None:
 
 async def test_lazy_server_is_reconnected_by_calls() -> None:
     remote = Remote()
-    supervisor = Supervisor(Noted())
+    supervisor = Supervisor(RecordingSink())
     supervisor.add(remote, Upkeep(lazy=True), remembered=Offer(tools=[TOOL]))
     remote.away = "connection refused"
     async with running(supervisor):
@@ -278,24 +278,24 @@ async def test_lazy_server_is_reconnected_by_calls() -> None:
 
 
 async def test_tools_are_removed_after_the_grace_period() -> None:
-    remote, shelf = Remote(), Noted()
-    supervisor = Supervisor(shelf)
+    remote, sink = Remote(), RecordingSink()
+    supervisor = Supervisor(sink)
     supervisor.add(remote, Upkeep(grace=60.0))
     async with running(supervisor):
         await reaches(supervisor, "up")
         remote.fail()
         await anyio.sleep(50)
-        assert shelf.degraded == {"f"}
+        assert sink.degraded == {"f"}
         await anyio.sleep(20)
-        assert shelf.shown == {}
+        assert sink.shown == {}
         remote.away = None
         await reaches(supervisor, "up")
-        assert (shelf.shown, shelf.degraded) == ({"f": ("f:a",)}, set())
+        assert (sink.shown, sink.degraded) == ({"f": ("f:a",)}, set())
 
 
 async def test_reload_replaces_a_disconnected_server() -> None:
     old, new = Remote(), Remote()
-    supervisor = Supervisor(Noted())
+    supervisor = Supervisor(RecordingSink())
     supervisor.add(old)
     async with running(supervisor):
         await reaches(supervisor, "up")
@@ -311,7 +311,7 @@ async def test_reload_replaces_a_disconnected_server() -> None:
 async def test_reconnect_notifies_listeners() -> None:
     heard: list[str] = []
     remote = Remote()
-    supervisor = Supervisor(Noted(), reconnected=heard.append)
+    supervisor = Supervisor(RecordingSink(), reconnected=heard.append)
     supervisor.add(remote)
     async with running(supervisor):
         await reaches(supervisor, "up")

@@ -8,7 +8,7 @@ from tests.supervisor.running import (
     TOOL,
     Calls,
     Held,
-    Noted,
+    RecordingSink,
     reaches,
     running,
     source,
@@ -23,10 +23,10 @@ pytestmark = pytest.mark.anyio
 
 @pytest.mark.requirement("C5")
 async def test_replaced_source_serves_until_the_new_one_is_up() -> None:
-    held, shelf = Held(), Noted()
+    held, sink = Held(), RecordingSink()
     old, new = source("a", answer=held), source("a", "b")
     new.starting = anyio.Event()
-    supervisor = Supervisor(shelf)
+    supervisor = Supervisor(sink)
     supervisor.add(old)
     async with running(supervisor) as tasks:
         calls = Calls(supervisor, tasks)
@@ -42,7 +42,7 @@ async def test_replaced_source_serves_until_the_new_one_is_up() -> None:
 
         new.starting.set()
         assert await supervisor.settled(1.0)
-        assert shelf.shown["f"] == ("f:a", "f:b")
+        assert sink.shown["f"] == ("f:a", "f:b")
         assert supervisor.retiring() == {"f": ("one", "two")}
         assert state_of(supervisor).details["retiring"] == ("one", "two")
         assert supervisor.in_flight("f") == ()
@@ -54,33 +54,33 @@ async def test_replaced_source_serves_until_the_new_one_is_up() -> None:
         await until(lambda: old.running == 0)
         assert calls.ended == {"three": {}, "one": {"id": "one"}, "two": {"id": "two"}}
         assert supervisor.retiring() == {}
-        assert shelf.notes == ["f", "f"]
+        assert sink.notes == ["f", "f"]
         assert new.running == 1
 
 
 async def test_failed_replacement_still_replaces() -> None:
-    old, new, shelf = source(), source(), Noted()
+    old, new, sink = source(), source(), RecordingSink()
     new.failing = "no such file"
-    supervisor = Supervisor(shelf)
+    supervisor = Supervisor(sink)
     supervisor.add(old)
     async with running(supervisor):
         await reaches(supervisor, "up")
         supervisor.replace(new, QUICK, remembered=Offer(tools=()))
         assert await supervisor.settled(1.0)
         assert state_of(supervisor).last_error == "no such file"
-        assert shelf.degraded == {"f"}
+        assert sink.degraded == {"f"}
         assert state_of(supervisor).tools == 1, "the tools of the old one stay listed"
         await until(lambda: old.running == 0)
         new.failing = None
         await reaches(supervisor, "up")
-        assert shelf.degraded == set()
+        assert sink.degraded == set()
 
 
 @pytest.mark.parametrize("asleep", [True, False])
 async def test_source_that_is_not_up_is_replaced_at_once(asleep: bool) -> None:
     old, new = source(), source()
     old.failing, new.starting = "gone", anyio.Event()
-    supervisor = Supervisor(Noted())
+    supervisor = Supervisor(RecordingSink())
     supervisor.add(old, Upkeep(lazy=asleep), remembered=Offer(tools=[TOOL]) if asleep else None)
     async with running(supervisor):
         await reaches(supervisor, "asleep" if asleep else "down")
@@ -93,22 +93,22 @@ async def test_source_that_is_not_up_is_replaced_at_once(asleep: bool) -> None:
 
 
 async def test_old_grace_period_keeps_new_tools() -> None:
-    old, new, shelf = source(), source(), Noted()
+    old, new, sink = source(), source(), RecordingSink()
     old.failing = "gone"
-    supervisor = Supervisor(shelf)
+    supervisor = Supervisor(sink)
     supervisor.add(old, Upkeep(grace=5.0), remembered=Offer(tools=[TOOL]))
     async with running(supervisor):
         await reaches(supervisor, "down")
         supervisor.replace(new)
         await reaches(supervisor, "up")
         await anyio.sleep(10)
-        assert shelf.shown == {"f": ("f:a",)}
+        assert sink.shown == {"f": ("f:a",)}
 
 
 async def test_last_of_several_replacements_wins() -> None:
     old, middle, new = source(), source(), source()
     middle.starting = new.starting = anyio.Event()
-    supervisor = Supervisor(Noted())
+    supervisor = Supervisor(RecordingSink())
     supervisor.add(old)
     async with running(supervisor):
         await reaches(supervisor, "up")
@@ -124,7 +124,7 @@ async def test_last_of_several_replacements_wins() -> None:
 async def test_dead_predecessor_is_not_restarted() -> None:
     old, new = source(), source()
     new.starting = anyio.Event()
-    supervisor = Supervisor(Noted())
+    supervisor = Supervisor(RecordingSink())
     supervisor.add(old, QUICK)
     async with running(supervisor):
         await reaches(supervisor, "up")
@@ -138,12 +138,12 @@ async def test_dead_predecessor_is_not_restarted() -> None:
 
 
 async def test_remembered_lazy_replacement_is_not_started() -> None:
-    old, new, shelf = source(), source("b"), Noted()
-    supervisor = Supervisor(shelf)
+    old, new, sink = source(), source("b"), RecordingSink()
+    supervisor = Supervisor(sink)
     supervisor.add(old)
     async with running(supervisor):
         await reaches(supervisor, "up")
         supervisor.replace(new, Upkeep(lazy=True), remembered=Offer(tools=new.tools))
-        assert (state_of(supervisor).state, shelf.shown["f"], shelf.degraded) == ("asleep", ("f:b",), set())
+        assert (state_of(supervisor).state, sink.shown["f"], sink.degraded) == ("asleep", ("f:b",), set())
         await until(lambda: old.running == 0)
         assert new.runs == 0

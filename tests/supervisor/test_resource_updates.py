@@ -3,7 +3,7 @@
 import anyio
 import pytest
 
-from tests.supervisor.running import QUICK, TOOL, Noted, reaches, running, source, state_of, until
+from tests.supervisor.running import QUICK, TOOL, RecordingSink, reaches, running, source, state_of, until
 from toolcrib.errors import Refused, ToolcribError
 from toolcrib.interfaces import Offer, Upkeep
 from toolcrib.supervisor import Supervisor
@@ -45,7 +45,7 @@ class Reader:
 
 
 def told(reader: Reader, *sources: FakeSource, upkeep: Upkeep = QUICK) -> Supervisor:
-    supervisor = Supervisor(Noted())
+    supervisor = Supervisor(RecordingSink())
     supervisor.news.attend(reader.wanted, reader.updated)
     for each in sources:
         supervisor.add(each, upkeep)
@@ -136,7 +136,7 @@ async def test_subscribed_source_does_not_idle_stop() -> None:
 
 async def test_subscription_does_not_wake_a_source() -> None:
     reader, teller = Reader(), Teller()
-    supervisor = Supervisor(Noted())
+    supervisor = Supervisor(RecordingSink())
     supervisor.news.attend(reader.wanted, reader.updated)
     supervisor.add(teller, Upkeep(lazy=True), remembered=Offer(tools=[TOOL]))
     async with running(supervisor):

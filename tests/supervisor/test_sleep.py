@@ -9,7 +9,7 @@ from tests.supervisor.running import (
     TOOL,
     Calls,
     Held,
-    Noted,
+    RecordingSink,
     reaches,
     running,
     source,
@@ -30,13 +30,13 @@ async def _after(seconds: float, do: Callable[[], object]) -> None:
 
 
 async def test_lazy_source_starts_once_on_first_calls() -> None:
-    fake, shelf = source(), Noted()
-    supervisor = Supervisor(shelf)
+    fake, sink = source(), RecordingSink()
+    supervisor = Supervisor(sink)
     supervisor.add(fake, Upkeep(lazy=True), remembered=Offer(tools=[TOOL]))
     async with running(supervisor) as tasks:
         assert await supervisor.settled(0.0)
         await anyio.sleep(10)
-        assert (state_of(supervisor).state, fake.runs, shelf.degraded) == ("asleep", 0, set())
+        assert (state_of(supervisor).state, fake.runs, sink.degraded) == ("asleep", 0, set())
         with pytest.raises(Unavailable, match="not running yet"):
             await supervisor.handler(TOOL)(a_call())
         for _ in range(5):
@@ -49,13 +49,13 @@ async def test_lazy_source_starts_once_on_first_calls() -> None:
 
 @pytest.mark.parametrize("remembered", [None, Offer(tools=())])
 async def test_unknown_lazy_source_starts_once_to_list_tools(remembered: Offer | None) -> None:
-    fake, shelf = source(), Noted()
-    supervisor = Supervisor(shelf)
+    fake, sink = source(), RecordingSink()
+    supervisor = Supervisor(sink)
     supervisor.add(fake, Upkeep(lazy=True), remembered=remembered)
     async with running(supervisor):
         await reaches(supervisor, "asleep")
         await until(lambda: fake.running == 0)
-        assert (fake.runs, shelf.shown, shelf.degraded) == (1, {"f": ("f:a",)}, set())
+        assert (fake.runs, sink.shown, sink.degraded) == (1, {"f": ("f:a",)}, set())
         await supervisor.wake("f")
         await anyio.sleep(10)
         assert (supervisor.is_up("f"), fake.runs) == (True, 2)
@@ -64,7 +64,7 @@ async def test_unknown_lazy_source_starts_once_to_list_tools(remembered: Offer |
 async def test_source_listed_while_a_call_waits_stays_up() -> None:
     fake = source()
     fake.starting = anyio.Event()
-    supervisor = Supervisor(Noted())
+    supervisor = Supervisor(RecordingSink())
     supervisor.add(fake, Upkeep(lazy=True))
     async with running(supervisor) as tasks:
         tasks.start_soon(_after, 0.5, fake.starting.set)
@@ -76,7 +76,7 @@ async def test_source_listed_while_a_call_waits_stays_up() -> None:
 async def test_failed_start_reaches_all_waiters() -> None:
     fake, failed = source(), list[str]()
     fake.failing = "no such file"
-    supervisor = Supervisor(Noted())
+    supervisor = Supervisor(RecordingSink())
     supervisor.add(fake, Upkeep(lazy=True), remembered=Offer(tools=[TOOL]))
 
     async def call() -> None:
@@ -92,9 +92,9 @@ async def test_failed_start_reaches_all_waiters() -> None:
 
 
 async def test_idle_source_stops_but_not_during_a_call() -> None:
-    held, shelf = Held(), Noted()
+    held, sink = Held(), RecordingSink()
     fake = source(answer=held)
-    supervisor = Supervisor(shelf)
+    supervisor = Supervisor(sink)
     supervisor.add(fake, Upkeep(idle=10.0))
     async with running(supervisor) as tasks:
         calls = Calls(supervisor, tasks)
@@ -109,7 +109,7 @@ async def test_idle_source_stops_but_not_during_a_call() -> None:
         await reaches(supervisor, "asleep")
         assert anyio.current_time() - ended == pytest.approx(10, abs=0.1)
         await until(lambda: fake.running == 0)
-        assert (shelf.degraded, state_of(supervisor).last_error) == (set(), None)
+        assert (sink.degraded, state_of(supervisor).last_error) == (set(), None)
         await supervisor.wake("f")
         await reaches(supervisor, "asleep")
         assert (fake.runs, state_of(supervisor).restarts) == (2, 0)
@@ -117,7 +117,7 @@ async def test_idle_source_stops_but_not_during_a_call() -> None:
 
 async def test_sleeping_time_is_not_uptime() -> None:
     fake = source()
-    supervisor = Supervisor(Noted())
+    supervisor = Supervisor(RecordingSink())
     supervisor.add(fake, Upkeep(idle=0.5, backoff=0.01, most_restarts=1))
     async with running(supervisor):
         await reaches(supervisor, "up")
@@ -133,7 +133,7 @@ async def test_sleeping_time_is_not_uptime() -> None:
 
 async def test_calls_keep_the_source_running() -> None:
     fake = source()
-    supervisor = Supervisor(Noted())
+    supervisor = Supervisor(RecordingSink())
     supervisor.add(fake, Upkeep(idle=10.0))
     async with running(supervisor):
         await reaches(supervisor, "up")
@@ -147,7 +147,7 @@ async def test_calls_keep_the_source_running() -> None:
 
 async def test_call_during_stop_restarts_the_source() -> None:
     fake = source()
-    supervisor = Supervisor(Noted())
+    supervisor = Supervisor(RecordingSink())
     supervisor.add(fake, Upkeep(idle=10.0))
     async with running(supervisor) as tasks:
         fake.stopping = anyio.Event()
@@ -168,7 +168,7 @@ async def test_failure_during_idle_stop_still_sleeps(
                 message = "could not close"
                 raise OSError(message)
 
-    supervisor = Supervisor(Noted())
+    supervisor = Supervisor(RecordingSink())
     supervisor.add(Clumsy([TOOL]), Upkeep(idle=1.0))
     async with running(supervisor):
         await until(lambda: "could not close" in caplog.text)

@@ -11,7 +11,7 @@ from tests.supervisor.running import (
     READS,
     TOOL,
     Calls,
-    Noted,
+    RecordingSink,
     reaches,
     running,
     source,
@@ -53,7 +53,7 @@ async def hang(_call: Call) -> Result:
 async def test_restarts_back_off_with_jitter_to_crash_loop() -> None:
     fake = Timed()
     fake.failing = "no such file"
-    supervisor = Supervisor(Noted())
+    supervisor = Supervisor(RecordingSink())
     supervisor.add(fake, Upkeep(backoff=1.0, most_restarts=7))
     async with running(supervisor):
         await until(lambda: fake.runs == 8)
@@ -73,7 +73,7 @@ async def test_restarts_back_off_with_jitter_to_crash_loop() -> None:
 async def test_crash_loop_ends_when_the_source_is_up() -> None:
     fake = source()
     fake.failing = "no"
-    supervisor = Supervisor(Noted(), patience=5.0)
+    supervisor = Supervisor(RecordingSink(), patience=5.0)
     supervisor.add(fake, Upkeep(backoff=0.1, most_restarts=1))
     async with running(supervisor):
         await reaches(supervisor, "crash_loop")
@@ -94,7 +94,7 @@ async def test_crash_loop_ends_when_the_source_is_up() -> None:
 async def test_check_waits_for_a_running_crash_loop_attempt() -> None:
     fake = source()
     fake.failing = "no"
-    supervisor = Supervisor(Noted(), patience=5.0)
+    supervisor = Supervisor(RecordingSink(), patience=5.0)
     supervisor.add(fake, Upkeep(most_restarts=0))
     async with running(supervisor) as tasks:
         await reaches(supervisor, "crash_loop")
@@ -111,26 +111,26 @@ async def _after(seconds: float, do: Callable[[], object]) -> None:
 
 
 async def test_without_restart_the_source_stays_stopped() -> None:
-    fake, shelf = source(), Noted()
-    supervisor = Supervisor(shelf)
+    fake, sink = source(), RecordingSink()
+    supervisor = Supervisor(sink)
     supervisor.add(fake, Upkeep(restart=False, grace=5.0))
     async with running(supervisor):
         await reaches(supervisor, "up")
         fake.die()
         await reaches(supervisor, "stopped")
-        assert shelf.degraded == {"f"}
+        assert sink.degraded == {"f"}
         with pytest.raises(Unavailable, match="operator") as stopped:
             await supervisor.wake("f")
         assert stopped.value.problem.retry_after is None
         await anyio.sleep(100)
-        assert (fake.runs, shelf.shown) == (1, {})
+        assert (fake.runs, sink.shown) == (1, {})
         assert state_of(supervisor).tools == 0
 
 
 @pytest.mark.requirement("B6")
 async def test_tools_stay_degraded_for_one_grace_period() -> None:
-    fake, shelf = source(), Noted()
-    supervisor = Supervisor(shelf)
+    fake, sink = source(), RecordingSink()
+    supervisor = Supervisor(sink)
     supervisor.add(fake, Upkeep(backoff=0.5, grace=10.0))
     async with running(supervisor):
         await reaches(supervisor, "up")
@@ -140,32 +140,32 @@ async def test_tools_stay_degraded_for_one_grace_period() -> None:
         await anyio.sleep(5)
         fake.failing, went = "no", anyio.current_time()
         fake.die()
-        await until(lambda: shelf.degraded == {"f"})
-        await until(lambda: not shelf.shown)
+        await until(lambda: sink.degraded == {"f"})
+        await until(lambda: not sink.shown)
         assert anyio.current_time() - went == pytest.approx(10, abs=0.1)
         fake.failing = None
         await reaches(supervisor, "up")
-        assert (shelf.shown, shelf.degraded) == ({"f": ("f:a",)}, set())
+        assert (sink.shown, sink.degraded) == ({"f": ("f:a",)}, set())
         await anyio.sleep(100)
-        assert shelf.shown == {"f": ("f:a",)}
+        assert sink.shown == {"f": ("f:a",)}
 
 
 async def test_remembered_tools_are_degraded_until_up() -> None:
-    fake, shelf = source("a", "b"), Noted()
+    fake, sink = source("a", "b"), RecordingSink()
     fake.starting = anyio.Event()
-    supervisor = Supervisor(shelf)
+    supervisor = Supervisor(sink)
     supervisor.add(fake, remembered=Offer(tools=[TOOL]))
     async with running(supervisor):
-        assert (shelf.shown, shelf.degraded) == ({"f": ("f:a",)}, {"f"})
+        assert (sink.shown, sink.degraded) == ({"f": ("f:a",)}, {"f"})
         assert state_of(supervisor).tools == 1
         fake.starting.set()
         await supervisor.wake("f")
-        assert (shelf.shown, shelf.degraded) == ({"f": ("f:a", "f:b")}, set())
+        assert (sink.shown, sink.degraded) == ({"f": ("f:a", "f:b")}, set())
 
 
 async def test_start_at_the_end_of_grace_keeps_tools() -> None:
-    shelf, fake = Noted(), source()
-    supervisor = Supervisor(shelf)
+    sink, fake = RecordingSink(), source()
+    supervisor = Supervisor(sink)
     supervisor.add(fake, Upkeep(grace=5.0))
     async with running(supervisor):
         await reaches(supervisor, "up")
@@ -175,12 +175,12 @@ async def test_start_at_the_end_of_grace_keeps_tools() -> None:
         loop.call_at(loop.time() + 5.0 + 1e-10, fake.offer, fake.tools)
         await anyio.sleep(6)
         assert state_of(supervisor).state == "up"
-        assert shelf.shown == {"f": ("f:a",)}
+        assert sink.shown == {"f": ("f:a",)}
 
 
 async def test_source_may_reconnect_to_its_server() -> None:
-    fake, shelf = FakeSource([READS], hang), Noted()
-    supervisor = Supervisor(shelf)
+    fake, sink = FakeSource([READS], hang), RecordingSink()
+    supervisor = Supervisor(sink)
     supervisor.add(fake, QUICK)
     async with running(supervisor) as tasks:
         calls = Calls(supervisor, tasks)
@@ -191,18 +191,18 @@ async def test_source_may_reconnect_to_its_server() -> None:
         state = state_of(supervisor)
         assert (state.state, len(state.last_error or "")) == ("down", 500)
         assert (state.last_error or "").startswith("the stream broke")
-        assert shelf.degraded == {"f"}
+        assert sink.degraded == {"f"}
         await until(lambda: calls.ended == {"one": "SOURCE_DOWN"})
         with pytest.raises(Unavailable):
             await supervisor.wake("f")
         fake.offer([READS])
-        assert (supervisor.is_up("f"), shelf.degraded, fake.runs) == (True, set(), 1)
+        assert (supervisor.is_up("f"), sink.degraded, fake.runs) == (True, set(), 1)
         assert state_of(supervisor).last_error == state.last_error
 
 
 async def test_first_failure_reason_is_kept_and_counted_once() -> None:
     fake = source()
-    supervisor = Supervisor(Noted())
+    supervisor = Supervisor(RecordingSink())
     supervisor.add(fake, QUICK)
     async with running(supervisor):
         await reaches(supervisor, "up")
@@ -215,7 +215,7 @@ async def test_first_failure_reason_is_kept_and_counted_once() -> None:
 
 async def test_check_ends_a_run_that_lost_its_server() -> None:
     fake = source()
-    supervisor = Supervisor(Noted())
+    supervisor = Supervisor(RecordingSink())
     supervisor.add(fake, QUICK)
     async with running(supervisor):
         await reaches(supervisor, "up")
@@ -236,7 +236,7 @@ async def test_down_report_stays_in_the_crash_loop() -> None:
 
     fake = Doubtful([TOOL])
     fake.failing = "no"
-    supervisor = Supervisor(Noted(), patience=1.0)
+    supervisor = Supervisor(RecordingSink(), patience=1.0)
     supervisor.add(fake, Upkeep(most_restarts=0))
     async with running(supervisor):
         await reaches(supervisor, "crash_loop")
@@ -253,8 +253,8 @@ async def test_ended_run_cannot_change_the_state() -> None:
             self.link = self.link or link
             await super().run(link)
 
-    fake, shelf = Late([TOOL]), Noted()
-    supervisor = Supervisor(shelf)
+    fake, sink = Late([TOOL]), RecordingSink()
+    supervisor = Supervisor(sink)
     supervisor.add(fake, QUICK)
     async with running(supervisor):
         await reaches(supervisor, "up")
@@ -264,7 +264,7 @@ async def test_ended_run_cannot_change_the_state() -> None:
         assert fake.link is not None
         fake.link.down("long ago")
         fake.link.up(Offer(tools=()))
-        assert (state_of(supervisor).state, shelf.shown) == ("up", {"f": ("f:a",)})
+        assert (state_of(supervisor).state, sink.shown) == ("up", {"f": ("f:a",)})
 
 
 async def test_run_that_returns_or_raises_is_dead() -> None:
@@ -274,7 +274,7 @@ async def test_run_that_returns_or_raises_is_dead() -> None:
                 raise asyncio.CancelledError
             self.runs += 1
 
-    supervisor = Supervisor(Noted())
+    supervisor = Supervisor(RecordingSink())
     supervisor.add(Weak([TOOL]), QUICK)
     async with running(supervisor):
         await until(lambda: state_of(supervisor).last_error == "it stopped")

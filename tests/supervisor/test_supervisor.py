@@ -9,7 +9,7 @@ from tests.supervisor.running import (
     TOOL,
     Calls,
     Held,
-    Noted,
+    RecordingSink,
     reaches,
     running,
     source,
@@ -32,8 +32,8 @@ async def hang(_call: Call) -> Result:
 
 
 async def test_dead_source_is_restarted_and_republished() -> None:
-    fake, shelf = source(), Noted()
-    supervisor = Supervisor(shelf)
+    fake, sink = source(), RecordingSink()
+    supervisor = Supervisor(sink)
     supervisor.add(fake, QUICK)
     async with running(supervisor):
         await reaches(supervisor, "up")
@@ -41,7 +41,7 @@ async def test_dead_source_is_restarted_and_republished() -> None:
         await until(lambda: fake.runs == 2)
         await reaches(supervisor, "up")
         state = state_of(supervisor)
-        assert shelf.notes == ["f", "f"]
+        assert sink.notes == ["f", "f"]
         assert (state.restarts, state.tools, state.family) == (1, 1, "mcp")
         assert state.last_error == "killed by the test"
         assert state.details["last_error_at"] > 0
@@ -52,7 +52,7 @@ async def test_dead_source_is_restarted_and_republished() -> None:
 @pytest.mark.parametrize("tool, code", [(READS, "SOURCE_DOWN"), (TOOL, "OUTCOME_UNKNOWN")])
 async def test_a_running_call_ends_when_its_source_dies(tool: Tool, code: str) -> None:
     fake = FakeSource([tool], hang)
-    supervisor = Supervisor(Noted())
+    supervisor = Supervisor(RecordingSink())
     supervisor.add(fake, Upkeep(backoff=20))
     async with running(supervisor) as tasks:
         await reaches(supervisor, "up")
@@ -75,7 +75,7 @@ async def _kill_when_called(fake: FakeSource) -> None:
 
 async def test_in_process_source_is_called_directly() -> None:
     fake = FakeSource([a_tool("f:a")], mortal=False, timeout=7.0)
-    supervisor = Supervisor(Noted())
+    supervisor = Supervisor(RecordingSink())
     supervisor.add(fake)
     async with running(supervisor):
         assert supervisor.is_up("f"), "start waits for what runs here"
@@ -85,7 +85,7 @@ async def test_in_process_source_is_called_directly() -> None:
 
 
 async def test_a_cancelled_call_stays_cancelled() -> None:
-    supervisor = Supervisor(Noted())
+    supervisor = Supervisor(RecordingSink())
     supervisor.add(FakeSource([TOOL], hang))
     async with running(supervisor):
         await reaches(supervisor, "up")
@@ -99,7 +99,7 @@ async def test_a_cancelled_call_stays_cancelled() -> None:
 async def test_hanging_start_does_not_delay_others() -> None:
     slow, quick = source(), FakeSource([a_tool("g:a", family="mcp")])
     slow.starting = anyio.Event()
-    supervisor = Supervisor(Noted())
+    supervisor = Supervisor(RecordingSink())
     supervisor.add(slow)
     supervisor.add(quick)
     async with running(supervisor):
@@ -111,7 +111,7 @@ async def test_hanging_start_does_not_delay_others() -> None:
 
 
 async def test_source_can_be_added_late_but_not_twice() -> None:
-    supervisor = Supervisor(Noted())
+    supervisor = Supervisor(RecordingSink())
     async with running(supervisor):
         supervisor.add(source())
         await reaches(supervisor, "up")
@@ -120,9 +120,9 @@ async def test_source_can_be_added_late_but_not_twice() -> None:
 
 
 async def test_removed_source_stops_after_its_last_call() -> None:
-    held, shelf = Held(), Noted()
+    held, sink = Held(), RecordingSink()
     fake = source(answer=held)
-    supervisor = Supervisor(shelf)
+    supervisor = Supervisor(sink)
     supervisor.add(fake)
     async with running(supervisor) as tasks:
         calls = Calls(supervisor, tasks)
@@ -130,27 +130,27 @@ async def test_removed_source_stops_after_its_last_call() -> None:
         calls.make("one")
         await until(lambda: bool(fake.calls))
         assert supervisor.remove("f") == ("one",)
-        assert (shelf.shown, supervisor.states(), supervisor.is_up("f")) == ({}, (), False)
+        assert (sink.shown, supervisor.states(), supervisor.is_up("f")) == ({}, (), False)
         with pytest.raises(Unavailable, match="no longer"):
             await supervisor.handler(TOOL)(a_call())
         with pytest.raises(Unavailable, match="no longer"):
             await supervisor.wake("f")
         assert supervisor.retiring() == {"f": ("one",)}
         fake.offer([TOOL])
-        assert shelf.shown == {}, "what it offers now is of no interest"
+        assert sink.shown == {}, "what it offers now is of no interest"
 
         supervisor.add(source("new"))
         await reaches(supervisor, "up")
         held.release.set()
         await until(lambda: fake.running == 0)
         assert calls.ended == {"one": {"id": "one"}}
-        assert shelf.shown == {"f": ("f:new",)}
+        assert sink.shown == {"f": ("f:new",)}
         assert supervisor.remove("unknown") == ()
 
 
 async def test_removed_source_is_not_restarted() -> None:
     fake = FakeSource([TOOL], hang)
-    supervisor = Supervisor(Noted())
+    supervisor = Supervisor(RecordingSink())
     supervisor.add(fake, QUICK)
     async with running(supervisor) as tasks:
         calls = Calls(supervisor, tasks)
@@ -166,7 +166,7 @@ async def test_removed_source_is_not_restarted() -> None:
 
 async def test_sources_may_be_replaced_and_removed_before_the_start() -> None:
     first, second, third = source(), source(), FakeSource([a_tool("g:a")])
-    supervisor = Supervisor(Noted())
+    supervisor = Supervisor(RecordingSink())
     supervisor.add(first)
     supervisor.replace(second)
     supervisor.replace(third)
@@ -178,7 +178,7 @@ async def test_sources_may_be_replaced_and_removed_before_the_start() -> None:
 
 async def test_source_removed_before_its_start_never_runs() -> None:
     fake = source()
-    supervisor = Supervisor(Noted())
+    supervisor = Supervisor(RecordingSink())
     async with running(supervisor):
         supervisor.add(fake)
         supervisor.remove("f")

@@ -33,7 +33,7 @@ async def seat(call: Call) -> Result:
     return Result(data=await call.channel.ask("elicitation/create", form()))
 
 
-class Booth:
+class MultiRoundClient:
     """The conversations in front of the gateway, and what became of the calls behind it."""
 
     def __init__(
@@ -109,9 +109,9 @@ class Booth:
 
 
 @asynccontextmanager
-async def booth(answer: Answer = seat, **more: Any) -> AsyncGenerator[Booth]:
+async def multi_round_client(answer: Answer = seat, **more: Any) -> AsyncGenerator[MultiRoundClient]:
     """Open one; when the block ends, so does everything in it, and nothing may be left."""
-    opened = Booth(answer, **more)
+    opened = MultiRoundClient(answer, **more)
     try:
         yield opened
     finally:

@@ -28,7 +28,7 @@ Work = Callable[[Call], Awaitable[Result]]
 ANTHROPIC, LIVE = "anthropic", "gemini_live"
 
 
-class Desk:
+class ProviderClient:
     """Tools, all of which are carried out by one function, and one connection to a provider."""
 
     def __init__(

@@ -37,7 +37,7 @@ def holding(source: str, *lists: Sequence[str], **flags: Any) -> SourceExtras:
     return hold(source, materials(*lists, **flags), Overrides({}), degraded=False)
 
 
-class House:
+class ResourceHost:
     """A gateway over sources that have no tools, with the steps that could do harm."""
 
     def __init__(

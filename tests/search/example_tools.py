@@ -9,7 +9,7 @@ def _takes(**described: str) -> JsonObject:
     return {"type": "object", "properties": fields}
 
 
-SHELF: tuple[Tool, ...] = (
+EXAMPLE_TOOLS: tuple[Tool, ...] = (
     a_tool("calendar:create_event", description="Add an appointment to a calendar.", tags=("agenda",)),
     a_tool("calendar:list_events", description="List what is on a calendar between two dates."),
     a_tool("mail:sendMessage", description="Send an e-mail to one or more people.", title="Send mail"),

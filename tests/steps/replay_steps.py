@@ -19,7 +19,7 @@ CHANGE = a_tool("fake:change", category="mutation")
 NUMBERS = count(1)
 
 
-class Doer:
+class CountingHandler:
     """Counts how often it is asked, and answers with that, or as it is told."""
 
     def __init__(self, *outcomes: Result | Exception) -> None:
@@ -34,7 +34,7 @@ class Doer:
         return outcome
 
 
-class Counter:
+class ReplaySteps:
     """A gateway's part in keeping keys."""
 
     def __init__(
@@ -54,16 +54,16 @@ class Counter:
 
 
 @asynccontextmanager
-async def counter(
+async def replay_steps(
     url: str = "sqlite://",
     mark: str = "here",
     clock: Clock | None = None,
     quota: ReplayQuota | None = None,
-) -> AsyncGenerator[Counter]:
+) -> AsyncGenerator[ReplaySteps]:
     """Open a store for the time of a test."""
     store = await open_store(url, clock)
     try:
-        yield Counter(store.replays, mark, store.clock, quota)
+        yield ReplaySteps(store.replays, mark, store.clock, quota)
     finally:
         await store.close()
 

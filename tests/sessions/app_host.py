@@ -94,7 +94,7 @@ class Posted(NamedTuple):
     message: dict[str, Any]
 
 
-class Stage:
+class AppHost:
     """The sessions, and every app there is. An app connects when it is asked to, unless told otherwise."""
 
     def __init__(self, tasks: TaskGroup, settings: AppTimeouts) -> None:
@@ -233,10 +233,10 @@ class Stage:
 
 
 @asynccontextmanager
-async def stage(*, device: bool = True, **settings: Any) -> AsyncGenerator[Stage]:
+async def app_host(*, device: bool = True, **settings: Any) -> AsyncGenerator[AppHost]:
     """Run sessions, with a device that listens unless told otherwise."""
     async with anyio.create_task_group() as apps:
-        made = Stage(apps, AppTimeouts(**settings))
+        made = AppHost(apps, AppTimeouts(**settings))
         if device:
             apps.start_soon(made.listen)
             await until(lambda: made.sessions.hears(USER))

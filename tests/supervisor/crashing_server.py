@@ -1,6 +1,6 @@
 """A real MCP server that is prone to trouble: it fails, hangs and holds calls up as files in a folder say.
 
-    python -m tests.supervisor.prone FOLDER KIND TOOL...
+    python -m tests.supervisor.crashing_server FOLDER KIND TOOL...
 
 One of the kind `parent` has a child, one of the kind `stray` has one that leaves for a session of its own.
 Both, and their children, do not listen when they are asked to end.
