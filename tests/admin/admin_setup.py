@@ -8,7 +8,7 @@ import anyio
 import orjson
 from anyio.abc import TaskGroup
 
-from tests.sessions.stage import MemorySocket
+from tests.sessions.app_host import MemorySocket
 from toolcrib.admin import AppAdmin, UserAdmin
 from toolcrib.apps import messages
 from toolcrib.apps.definition import tool_of
