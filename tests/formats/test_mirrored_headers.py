@@ -92,7 +92,7 @@ def test_any_text_round_trips_through_a_header(text: str) -> None:
 
 
 @pytest.mark.parametrize("text", [" edge", "edge ", "a\r\nb", "=?base64?eA==?=", "漢"])
-def test_text_a_header_would_change_is_base64(text: str) -> None:
+def test_text_a_header_would_change_is_encoded(text: str) -> None:
     assert header_value(text).startswith("=?base64?")
     assert decode_header_value(header_value(text)) == text
 

@@ -1,4 +1,4 @@
-"""`make check`: the static checkers and the shape of the tree, a line each, and in full where one fails."""
+"""`make check`: runs the static checkers and the shape rules; prints the output of those that fail."""
 
 import sys
 
@@ -11,11 +11,11 @@ from tests.gates.tree import ROOT
 def main() -> int:
     failed = 0
     for name in CHECKS:
-        content, said = check(name)
-        print(f"{'ok  ' if content else 'FAIL'} {name}", flush=True)
-        if not content:
+        ok, output = check(name)
+        print(f"{'ok  ' if ok else 'FAIL'} {name}", flush=True)
+        if not ok:
             failed += 1
-            print(said, flush=True)
+            print(output, flush=True)
     gate = ROOT / "tests/gates/test_shape.py"
     return 1 if pytest.main(["-q", "--no-header", str(gate)]) or failed else 0
 

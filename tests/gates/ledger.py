@@ -1,4 +1,4 @@
-"""Reading the requirement marks out of the tests without running them, and the list of what is still open."""
+"""Reads requirement marks from test files without running them, and the list of open requirements."""
 
 import ast
 from collections.abc import Iterable
@@ -12,7 +12,7 @@ OPEN_FILE = "tests/open_requirements.txt"
 
 
 def marks(text: str) -> set[str]:
-    """Ids in `pytest.mark.requirement(…)`, wherever in a file it stands."""
+    """Ids in `pytest.mark.requirement(…)` anywhere in a file."""
     calls = [node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Call)]
     named = [
         call for call in calls if isinstance(call.func, ast.Attribute) and call.func.attr == "requirement"
@@ -29,14 +29,14 @@ def open_ids(text: str) -> list[str]:
 
 
 def ledger_ids(text: str) -> set[str]:
-    """Ids of a ledger that may be an old one: its text is read, not run."""
+    """Ids of a (possibly old) ledger: its text is parsed, not executed."""
     tables = [node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Dict)]
     keys = [key.value for table in tables for key in table.keys if isinstance(key, ast.Constant)]
     return {key for key in keys if isinstance(key, str)}
 
 
 def marked(files: Iterable[Path]) -> dict[str, set[str]]:
-    """Which files prove which id."""
+    """Test files by requirement id."""
     proofs: dict[str, set[str]] = {}
     for path in files:
         for one in marks(path.read_text()):
@@ -45,7 +45,7 @@ def marked(files: Iterable[Path]) -> dict[str, set[str]]:
 
 
 def faults(ledger: AbstractSet[str], still_open: list[str], proved: AbstractSet[str]) -> list[str]:
-    """Where ledger, open list and tests do not prove each other."""
+    """Mismatches between ledger, open list and tests."""
     found = [
         f"{one}: no test proves it, and it is not in the open list"
         for one in ledger - proved - set(still_open)

@@ -1,4 +1,4 @@
-"""Reading the lock files: which versions they name, here and at all, and whether each has its hashes."""
+"""Parses the lock files: versions, hashes and addresses."""
 
 import re
 from pathlib import Path
@@ -13,7 +13,7 @@ ADDRESS = re.compile(r"://|--(extra-)?index-url|--find-links|(?<![\w-])-[if] |@ 
 
 
 def entries(text: str) -> list[str]:
-    """Requirements of a lock, each with its hashes in one string."""
+    """Requirements of a lock, each with its hashes as one line."""
     joined = re.sub(r"\\\n\s*", " ", text)
     return [line for line in joined.splitlines() if line.strip() and not line.lstrip().startswith("#")]
 
@@ -31,7 +31,7 @@ def addresses(text: str) -> list[str]:
 
 
 def versions(lock: Path, *, here: bool = False) -> dict[str, str]:
-    """Version a lock gives to each package; with `here`, only what this machine installs."""
+    """Locked version per package; with `here`, only packages installed on this machine."""
     wanted = [requirement(entry) for entry in entries(lock.read_text())]
     chosen = [one for one in wanted if not here or one.marker is None or one.marker.evaluate()]
     return {canonicalize_name(one.name): str(one.specifier).removeprefix("==") for one in chosen}

@@ -1,4 +1,4 @@
-"""The size and naming rules: what a file, a function and a name may look like, with no list of exceptions."""
+"""Size and naming rules for files, functions and names, without exceptions."""
 
 import ast
 import json
@@ -19,7 +19,7 @@ Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
 def words(name: str) -> set[str]:
-    """Words of a name, whichever way it joins them."""
+    """Words of a name in snake_case or CamelCase."""
     return {word.lower() for word in re.findall(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+", name)}
 
 
@@ -33,7 +33,7 @@ def positional(function: Function, *, method: bool) -> int:
 def definitions(
     tree: ast.AST, *, inside_class: bool = False
 ) -> Iterator[tuple[Function | ast.ClassDef, bool]]:
-    """Every function and class, each with whether it is a member of a class."""
+    """Every function and class, with whether it is a class member."""
     for node in ast.iter_child_nodes(tree):
         if isinstance(node, Function | ast.ClassDef):
             yield node, inside_class
@@ -55,13 +55,13 @@ def opens_with_a_sentence(tree: ast.Module) -> bool:
 
 
 def faults(path: Path, text: str) -> list[str]:
-    """What breaks the rules in one file; complexity is looked at apart, for all files at once."""
+    """Broken rules of one file; complexity is checked separately for all files."""
     tree = ast.parse(text)
     found: list[str] = []
     lines = text.count("\n")
     if lines > FILE_LINES:
         found.append(f"{lines} lines, {FILE_LINES} are allowed")
-    # A folder of tests may have an empty __init__.py; a package of ours may not.
+    # Test folders may have an empty __init__.py; source packages may not.
     if (text or path.parts[0] == "src") and not opens_with_a_sentence(tree):
         found.append("1: the module does not open with a sentence that says what it is")
     for part in path.with_suffix("").parts:
@@ -86,7 +86,7 @@ def repeated_classes(files: Iterable[tuple[str, str]]) -> list[str]:
 
 
 def tangled(files: list[Path]) -> list[str]:
-    """Functions over the complexity limit; ruff counts, and no comment can hush it here."""
+    """Functions over the complexity limit, ignoring noqa comments."""
     limit = f"lint.mccabe.max-complexity={COMPLEXITY}"
     command = [BIN / "ruff", "check", "--isolated", "--no-cache", "--ignore-noqa", "--exit-zero"]
     done = subprocess.run(

@@ -1,4 +1,4 @@
-"""The static checkers, as one table: `make check` runs it, and so does the suite."""
+"""The static checkers as one table, for `make check` and the test suite."""
 
 import subprocess
 import sys
@@ -17,7 +17,7 @@ CHECKS: dict[str, tuple[str, ...]] = {
 
 
 def check(name: str) -> tuple[bool, str]:
-    """Whether a checker is content, and what it said."""
+    """Run a checker; return whether it passed, and its output."""
     done = subprocess.run(
         CHECKS[name], cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False
     )

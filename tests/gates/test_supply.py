@@ -1,4 +1,4 @@
-"""What we install is what was locked: hashes for everything, no address of an index, nothing beside it."""
+"""Installed packages are the locked ones: every lock entry has a hash and no index URL."""
 
 import json
 import re
@@ -22,9 +22,9 @@ BUILD = ROOT / "requirements-build.lock"
 DEVELOPMENT = ROOT / "requirements-dev.lock"
 NODE = sorted((ROOT / "tests/parts").glob("*/package-lock.json"))
 SEEDS = {"pip", "setuptools"}
-"""What `python -m venv` puts into an environment, as old as that Python: the locks replace them."""
+"""Installed by `python -m venv` in the version of that Python; the locks replace them."""
 FLOORS = {"pip": "26", "setuptools": "78.1.1"}
-"""Below these are known holes."""
+"""Older versions have known vulnerabilities."""
 PATH_FILES = re.compile(r"(a1_coverage|distutils-precedence|_virtualenv|_?(_editable_impl_)?toolcrib)\.pth")
 
 
@@ -53,7 +53,7 @@ def test_every_locked_package_has_a_hash_and_no_address(lock: Path) -> None:
 def test_node_tools_are_locked_by_hash_without_an_address(lock: Path) -> None:
     text = lock.read_text()
     packages: dict[str, dict[str, Any]] = json.loads(text)["packages"]
-    # One in a bundle came inside of another's archive, and is covered by that one's hash.
+    # A bundled package is part of another archive and covered by its hash.
     proved = {name for name, package in packages.items() if package.keys() & {"integrity", "inBundle"}}
     assert [name for name in packages if name and name not in proved] == []
     assert "resolved" not in text
@@ -123,15 +123,3 @@ def test_bundled_packages_are_replaced(lock: Path) -> None:
 def test_pth_files_run_no_unknown_code() -> None:
     found = {file.name for folder in site.getsitepackages() for file in Path(folder).glob("*.pth")}
     assert {name for name in found if not PATH_FILES.fullmatch(name)} == set()
-
-
-GOOD = f"one==1.0 ; python_version >= '3.11' \\\n    --hash=sha256:{'0' * 64}\n    # via two\n"
-
-
-def test_the_lock_gates_can_fail() -> None:
-    assert locks.unhashed(GOOD) == []
-    assert locks.unhashed(f"{GOOD}two==2.0\n") == ["two==2.0"]
-    assert locks.addresses(GOOD) == []
-    assert locks.addresses(f"--extra-index-url http://host/simple\n{GOOD}")
-    assert locks.addresses("--find-links wheels\n")
-    assert locks.addresses("one @ file:wheels/one.whl\n")

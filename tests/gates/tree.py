@@ -1,4 +1,4 @@
-"""The files of the project as the gates see them: tracked or about to be, never what tools left behind."""
+"""The project files that the gates check: tracked or untracked, without ignored files."""
 
 import subprocess
 from functools import cache
@@ -12,7 +12,7 @@ LEFT_BEHIND = frozenset(
 
 
 def git(*arguments: str) -> str | None:
-    """What git answers, or nothing where there is no git or no such thing in its history."""
+    """Output of git, or None without git or on failure."""
     try:
         done = subprocess.run(["git", *arguments], cwd=ROOT, capture_output=True, text=True, check=False)
     except FileNotFoundError:
@@ -31,7 +31,7 @@ def files() -> tuple[Path, ...]:
 
 
 def python_files(*folders: str) -> list[Path]:
-    """Python files under these folders of the project, all code folders if none is named."""
+    """Python files in these folders; all code folders by default."""
     wanted = folders or CODE
     return [path for path in files() if path.suffix == ".py" and path.relative_to(ROOT).parts[0] in wanted]
 
@@ -41,7 +41,7 @@ def name_of(path: Path) -> str:
 
 
 def earlier(*paths: str) -> list[tuple[str, ...]]:
-    """Texts of these files in every commit that touched one of them and had them all, newest first."""
+    """Texts of these files in every commit that changed one and had all of them, newest first."""
     commits = git("log", "-n", "200", "--format=%H", "--", *paths) or ""
     states = [[git("show", f"{commit}:{path}") for path in paths] for commit in commits.split()]
     return [tuple(text for text in state if text is not None) for state in states if None not in state]

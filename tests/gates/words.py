@@ -1,10 +1,10 @@
-"""Words that must not stand in our files: one machine's paths, registry hosts, calls that open holes."""
+"""Texts that files must not contain: local paths, registry hosts, unsafe calls."""
 
 import ast
 import re
 from pathlib import Path
 
-# Written in pieces, so that this file passes its own gate.
+# Split, so that this file passes its own check.
 MACHINE = tuple(
     "".join(pieces)
     for pieces in (
@@ -24,7 +24,7 @@ BARS: dict[str, re.Pattern[str]] = {
     "pickle": re.compile(r"^\s*(import|from)\s+(pickle|marshal|shelve)\b", re.MULTILINE),
     "eval": re.compile(r"(?<![\w.])(eval|exec)\("),
 }
-# An address is what the client wrote: who calls is proved by a credential, never read from a URL.
+# The URL is client input: callers are identified by credentials, never by the URL.
 IDENTITY_BARS: dict[str, re.Pattern[str]] = {
     "the request's address": re.compile(r"\brequest\.(url|base_url)\b")
 }
@@ -36,7 +36,7 @@ def machine_words(text: str) -> list[str]:
 
 
 def composed(node: ast.expr) -> bool:
-    """Whether a string is put together from values."""
+    """Whether a string is composed of values."""
     if isinstance(node, ast.JoinedStr):
         return True
     if isinstance(node, ast.BinOp):
@@ -49,7 +49,7 @@ def composed_or_text(node: ast.expr) -> bool:
 
 
 def composed_sql(text: str) -> list[int]:
-    """Lines that give SQL put together from values to the database."""
+    """Lines that execute SQL composed of values."""
     calls = [node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Call) and node.args]
     return [call.lineno for call in calls if called(call) in RUNS_SQL and composed(call.args[0])]
 
@@ -61,7 +61,7 @@ def called(call: ast.Call) -> str:
 
 
 def holes(path: Path, text: str) -> list[str]:
-    """What a source file must not do, named."""
+    """Unsafe calls in a source file."""
     bars = BARS | IDENTITY_BARS if "identity" in path.parts else BARS
     found = [f"{path}: {name}" for name, pattern in bars.items() if pattern.search(text)]
     return found + [f"{path}:{line}: SQL put together from values" for line in composed_sql(text)]

@@ -10,14 +10,8 @@ from toolcrib.model.hints import NextAction
 from toolcrib.testing import a_tool
 
 EXAMPLE = Example(description="The card of the day", params={"id": 7})
-
-
 GET = a_tool("cards:get", category="query", examples=(EXAMPLE,))
-
-
 FAR = a_tool("far:get", family="mcp", category="query")
-
-
 NEW = ToolRecord()
 
 

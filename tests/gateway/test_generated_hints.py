@@ -17,14 +17,8 @@ from toolcrib.model.hints import Caution, Impact, Risk
 from toolcrib.testing import a_tool
 
 rates = st.floats(0, 1)
-
-
 pasts = st.builds(ToolRecord, rates, st.floats(0, 100), st.integers(0, 1000))
-
-
 problems = st.none() | st.sampled_from(sorted(CODES)).map(lambda code: problem(code, "…"))
-
-
 outcomes = st.builds(
     CallOutcome,
     problem=problems,
@@ -132,17 +126,9 @@ def test_context_needed_names_the_invalid_path() -> None:
 
 
 EXAMPLE = Example(description="The card of the day", params={"id": 7})
-
-
 GET = a_tool("cards:get", category="query", examples=(EXAMPLE,))
-
-
 FAR = a_tool("far:get", family="mcp", category="query")
-
-
 OTHER = RelatedTool(a_tool("cards:find", category="query", examples=(EXAMPLE,)), 0.5, followed=True)
-
-
 NEW, TRIED = ToolRecord(), ToolRecord(1.0, 0.0, 1_000)
 
 

@@ -12,11 +12,7 @@ from toolcrib.testing import a_tool
 
 NOON = 1_900_000_000.0
 """2030-03-17T17:46:40Z"""
-
-
 ORIGIN = Origin(trace_id="4bf92f3577b34da6a3ce929d0e0e4736", correlation_id="corr-1")
-
-
 SCHEMA: dict[str, Any] = {"type": "object", "required": ["a", "b"], "properties": {"a": {}, "b": {}, "c": {}}}
 
 

@@ -28,17 +28,9 @@ def seeing(*tools: Tool) -> RelatedTools:
 
 
 CARD = _tool("cards:get-card", "cards", "content")
-
-
 DECK = _tool("cards:get-deck", "cards")
-
-
 TWIN = _tool("cards:show-card", "cards", "content")
-
-
 DELETE = _tool("cards:delete-card", "cards", "content", category="mutation", destructive=True)
-
-
 MAIL = _tool("mail:send", "mail", category="mutation")
 
 
@@ -106,7 +98,7 @@ def _seeing_all(*tools: Tool) -> RelatedTools:
     return RelatedTools(TagIndex({tool.name: tool for tool in tools}), lambda _: True)
 
 
-def test_relevance_is_the_rounded_share_of_common_tags() -> None:
+def test_relevance_is_the_rounded_share_of_shared_tags() -> None:
     third = _tagged("cards:third", "cards", "a")
     half = _tagged("cards:half", "cards")
     whole = _tagged("cards:whole", "content", "cards")

@@ -57,7 +57,7 @@ def test_expanded_template_matches(parts: list[tuple[str, str]], end: str) -> No
         ("", "", True),
     ],
 )
-def test_common_templates(text: str, uri: str, *, fits: bool) -> None:
+def test_frequent_templates(text: str, uri: str, *, fits: bool) -> None:
     assert template(text).fits(uri) is fits
 
 

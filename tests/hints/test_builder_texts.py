@@ -13,20 +13,10 @@ from toolcrib.hints import HintsError
 from toolcrib.model import Hints
 
 HERE = "The source is of high quality, its data current;"
-
-
 WHOLE = f"{HERE} all of it is here, and it was checked."
-
-
 LOOK = "Look it over before anybody relies on it."
-
-
 LESS = "Ask for less at a time, or do something else meanwhile."
-
-
 CARD: dict[str, Any] = {"type": "card", "id": "c1"}
-
-
 KNOWN: dict[str, Any] = {"confidence": 0.98, "sourceQuality": "high", "validityPeriod": "short"}
 
 

@@ -96,7 +96,7 @@ def test_builders_give_valid_hints_for_random_arguments(name: str, data: st.Data
 
 @pytest.mark.requirement("E8")
 @pytest.mark.parametrize("name", BUILDERS)
-def test_every_builder_accepts_the_common_options(name: str) -> None:
+def test_every_builder_accepts_the_usual_options(name: str) -> None:
     usual: dict[str, dict[str, Any]] = {
         "found": {"items": [{"id": "card_7"}]},
         "created": {"type": "card", "id": "card_7"},

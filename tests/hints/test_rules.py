@@ -32,11 +32,7 @@ from toolcrib.hints.value_types import (
 )
 
 NAN, INF = float("nan"), float("inf")
-
-
 ENDLESS: dict[str, Any] = {}
-
-
 ENDLESS["again"] = ENDLESS
 
 

@@ -124,7 +124,7 @@ def test_spans_contain_no_secrets(collector: Collector) -> None:
     assert "argument nobody" not in str(collector.requests)
 
 
-def test_otlp_headers_and_service_name_are_configured(collector: Collector) -> None:
+def test_otlp_headers_and_resource_name_are_configured(collector: Collector) -> None:
     target = OtlpTarget(
         endpoint=f"{collector.url}/elsewhere", headers={"X-Key": "open sesame"}, service_name="front desk"
     )

@@ -97,7 +97,7 @@ def test_equal_scores_keep_order_within_the_limit() -> None:
     assert list(INDEX.rank("create calendar", 1)) == found("create calendar")[:1]
 
 
-def test_common_words_rank_but_do_not_select() -> None:
+def test_frequent_words_rank_but_do_not_select() -> None:
     crowd = [a_tool(f"crowd:get_{number}", description="Get a part.") for number in range(200)]
     index = Index((*crowd, a_tool("one:get_lamp", description="Get a lamp."), a_tool("one:lamp")))
     assert found("get the lamp", index) == ["one:get_lamp", "one:lamp"]

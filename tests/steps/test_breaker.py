@@ -11,11 +11,7 @@ from toolcrib.steps.breaker import Breaker
 from toolcrib.testing import a_call, a_caller, a_tool, echo
 
 pytestmark = pytest.mark.anyio
-
-
 TOOL = a_tool("far:echo", family="mcp")
-
-
 DOWN = Unavailable("NETWORK_ERROR", "nobody answers")
 
 

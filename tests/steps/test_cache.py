@@ -14,8 +14,6 @@ from toolcrib.store.shared.memory import MemoryShared
 from toolcrib.testing import a_call, a_caller, a_tool, echo
 
 pytestmark = pytest.mark.anyio
-
-
 QUERY = a_tool("fake:ask", category="query", cache_ttl=60.0)
 
 

@@ -154,8 +154,6 @@ KEPT = [
     Failed("TOOL_FAILED", "no", tool_code="NO", details={"a": 1}),
     BusinessRuleError("FULL", "there is no room"),
 ]
-
-
 FREED = [
     Refused("INVALID_ARGUMENTS", "a day that is none", path="arguments.day"),
     Refused("OVERLOADED", "busy", retry_after=1.0),

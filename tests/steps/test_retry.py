@@ -13,38 +13,16 @@ from toolcrib.steps.retry import Retry
 from toolcrib.testing import a_call, a_tool
 
 pytestmark = pytest.mark.anyio
-
-
 WRITES = a_tool("far:write", family="mcp")
-
-
 READS = a_tool("far:read", family="mcp", category="query")
-
-
 REPEATS = a_tool("far:put", family="mcp", idempotent=True)
-
-
 OURS = a_tool("near:read", family="function", category="analysis")
-
-
 GENERATES = a_tool("far:draw", family="mcp", category="generation", idempotent=True)
-
-
 CLAIMS = a_tool("far:claim", family="mcp", annotations={"readOnlyHint": True, "idempotentHint": True})
-
-
 UNSENT = Unavailable("NETWORK_ERROR", "connection refused")
-
-
 DIED = Lost("SOURCE_DOWN", "it died under the call")
-
-
 UNKNOWN = Lost("OUTCOME_UNKNOWN", "it died under the call")
-
-
 BUSY = Failed("HTTP_ERROR", "503", retryable=True)
-
-
 MAY_PASS = Failed("HANDLER_ERROR", "connection reset", retryable=True)
 
 

@@ -15,8 +15,6 @@ from toolcrib.steps.shape import FALLBACK, LARGE_BYTES, Shape
 from toolcrib.testing import a_call, a_tool
 
 pytestmark = pytest.mark.anyio
-
-
 WEATHER = {
     "city": "Oslo",
     "now": {"degrees": 4, "words": "clear sky"},

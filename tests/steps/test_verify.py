@@ -13,17 +13,9 @@ from toolcrib.steps.verify import Verify
 from toolcrib.testing import a_call, a_tool
 
 pytestmark = [pytest.mark.anyio, pytest.mark.requirement("E7", "E10")]
-
-
 GOOD = Hints(confidence=0.9, suggested_next_actions=(NextAction(action="review-card", priority="high"),))
-
-
 UNRANKED = NextAction(action="review-card", priority=None)  # pyright: ignore[reportArgumentType]
-
-
 CIRCLE = (Dependency(action="a", depends_on=("b",)), Dependency(action="b", depends_on=("a",)))
-
-
 BROKEN: list[tuple[Hints, str]] = [
     (Hints(confidence=1.7), "agentHints.confidence: give a number from 0 to 1"),
     (Hints(confidence=-0.1), "agentHints.confidence: give a number from 0 to 1"),
@@ -123,8 +115,6 @@ def answering_with(data: Json, hints: Hints | None = None) -> Handler:
 
 
 NULL = "a successful answer carries data, and this one is null"
-
-
 NOT_JSON = "an answer must be JSON (whole characters, integers of 64 bits, 250 levels at most)"
 
 

@@ -104,7 +104,7 @@ def test_supported_schema_is_unchanged(schema: JsonObject) -> None:
 
 @settings(max_examples=25)
 @given(schema=allowed(bounds=False))
-def test_common_schema_is_unchanged_for_every_dialect(schema: JsonObject) -> None:
+def test_schema_every_dialect_supports_is_unchanged(schema: JsonObject) -> None:
     for dialect in (OPENAI, ELEVENLABS, Dialect()):
         fitted = fit(schema, dialect)
         assert (fitted.schema, fitted.losses) == (schema, ())
