@@ -12,8 +12,7 @@ import anyio.lowlevel
 from anyio.abc import TaskGroup
 
 from toolcrib.config import parse
-from toolcrib.http.listen import listen
-from toolcrib.http.runner import run
+from toolcrib.http.runner import listen, run
 from toolcrib.runtime import Runtime, build
 from toolcrib.sdk import AnyTool
 from toolcrib.server import GatewayApp

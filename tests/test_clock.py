@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from tests.clocks import DAY, Machine
 from toolcrib.clock import MAX_UNPROVEN_SECONDS, Clock, boot_id, elapsed_seconds
 from toolcrib.store import open_store
-from toolcrib.store.sql.clock import save
+from toolcrib.store.sql.database import save
 
 pytestmark = pytest.mark.requirement("E12")
 

@@ -17,7 +17,7 @@ pytestmark = [
 WITHOUT = """
 import os, resource
 import anyio
-from toolcrib.http.memory_watch import ResidentMemory
+from toolcrib.http.memory import ResidentMemory
 from toolcrib.descriptors import free_descriptors
 from toolcrib.observe.loop_lag import LoopLag
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from toolcrib.networks import client_network
+from toolcrib.quotas import client_network
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ import anyio
 import pytest
 import uvloop
 
-from toolcrib.pipe_end import PipeEnd, open_pipe
+from toolcrib.descriptors import PipeEnd, open_pipe
 
 pytestmark = pytest.mark.requirement("C2", "I5")
 

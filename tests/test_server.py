@@ -14,7 +14,7 @@ from tests.gateways import ADMIN, Message, listening, open_gateway
 from tests.waiting import until
 from toolcrib.config import ConfigError
 from toolcrib.http import HttpResponse, Request
-from toolcrib.http.listen import PortTaken, listen
+from toolcrib.http.runner import PortTaken, listen
 from toolcrib.server import GatewayApp, serve
 
 pytestmark = pytest.mark.anyio

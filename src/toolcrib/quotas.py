@@ -1,12 +1,15 @@
-"""Quotas for stored idempotency keys and results: keys and bytes, per principal and in total."""
+"""Quotas for stored idempotency keys and results, and the network that a client counts as."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from ipaddress import IPv6Address, IPv6Network
 
 import anyio
 
 from toolcrib.errors import Refused, Unavailable
 from toolcrib.interfaces import ReplayRow, StoredReplays
+
+# --- Quotas for stored idempotency keys and results: keys and bytes, per principal and in total ---
 
 KEPT_SECONDS = 24 * 3600.0
 """Retention of keys and results."""
@@ -166,3 +169,23 @@ class BoundedReplays:
 
     def _over(self, owner: str) -> bool:
         return self._over_own(owner) > 0 or self._all.bytes > self.quota.bytes
+
+
+# --- Client networks: the range from which one client can choose its address ---
+
+IPV6_PREFIX_BITS = 64
+"""Prefix length of a client's IPv6 network; the client chooses the remaining bits."""
+
+
+def client_network(address: str) -> str:
+    """Return the rate-limit key of a client: IPv4 address, IPv6 /64 network, or the text unchanged."""
+    if ":" not in address:
+        return address
+    try:
+        parsed = IPv6Address(address)
+    except ValueError:
+        return address
+    if parsed.ipv4_mapped is not None:
+        # IPv4 on a dual-stack socket (::ffff:0:0/96); one /64 network would contain all of IPv4.
+        return str(parsed.ipv4_mapped)
+    return str(IPv6Network((parsed, IPV6_PREFIX_BITS), strict=False))

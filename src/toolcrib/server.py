@@ -16,7 +16,7 @@ from toolcrib.frontends.mcp import StreamableHttpFrontend
 from toolcrib.frontends.mcp.openapi import document as mcp_document
 from toolcrib.frontends.rest import RestFrontend, describe
 from toolcrib.frontends.web import Page, PageSessions
-from toolcrib.frontends.web.page_sessions import SECRET
+from toolcrib.frontends.web.page import SECRET
 from toolcrib.http import (
     AllowedHosts,
     CallOrigins,
@@ -35,9 +35,8 @@ from toolcrib.http import (
     send_response,
     sent_whole,
 )
-from toolcrib.http.listen import PortTaken, address_of, listen
 from toolcrib.http.request import WholeMessages
-from toolcrib.http.runner import DRAIN_SECONDS, Heard, run
+from toolcrib.http.runner import DRAIN_SECONDS, Heard, PortTaken, address_of, listen, run
 from toolcrib.identity import Failure, PageSession, Untried, require_fresh, require_whole
 from toolcrib.model import SIGNAL, Actor, Caller, Credential, Problem
 from toolcrib.observe import new_id

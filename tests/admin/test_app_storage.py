@@ -4,7 +4,7 @@ import anyio
 import pytest
 
 from tests.admin.admin_setup import CAMERA, CAMERA_APP, NOTES, AdminSetup
-from toolcrib.admin.app_storage import LONGEST_VALUE, MOST_BYTES, MOST_KEYS, AppStorage
+from toolcrib.admin.app_admin import LONGEST_VALUE, MOST_BYTES, MOST_KEYS, AppStorage
 from toolcrib.errors import Refused
 
 pytestmark = pytest.mark.anyio

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from toolcrib.apps.definition import stored, tool_faults, tool_of
-from toolcrib.apps.definition_errors import MOST_FAULTS
+from toolcrib.apps.errors import MOST_FAULTS
 from toolcrib.apps.migration import ORIGINAL
 from toolcrib.errors import Refused
 from toolcrib.interfaces import AppRecord

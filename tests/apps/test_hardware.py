@@ -4,8 +4,7 @@ from typing import Any
 
 import pytest
 
-from toolcrib.apps.hardware import InvalidDevice, check_compatibility, device, lacks, summary
-from toolcrib.apps.profiles import EMPTY, PROFILES
+from toolcrib.apps.hardware import EMPTY, PROFILES, InvalidDevice, check_compatibility, device, lacks, summary
 from toolcrib.model import HARDWARE, Level, Requirement
 
 NOTHING: tuple[Requirement, ...] = ()

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from toolcrib.apps.errors import InvalidMessage
-from toolcrib.apps.layouts import (
+from toolcrib.apps.messages import (
     bitmap_animation,
     bitmap_view,
     clear_view,

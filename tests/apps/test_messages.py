@@ -7,7 +7,7 @@ import pytest
 
 from toolcrib.apps import messages as m
 from toolcrib.apps.errors import InvalidMessage
-from toolcrib.apps.layouts import text_wall
+from toolcrib.apps.messages import text_wall
 from toolcrib.model import Progress
 
 NOW = 1_800_000_000.25

@@ -6,7 +6,7 @@ import pytest
 
 from toolcrib.apps import messages as m
 from toolcrib.apps.errors import InvalidMessage
-from toolcrib.apps.layouts import text_wall
+from toolcrib.apps.messages import text_wall
 from toolcrib.apps.parse import (
     DisplayMessage,
     ForegroundMessage,

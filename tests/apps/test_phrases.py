@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from toolcrib.apps.phrases import phrase_faults, phrases
+from toolcrib.apps.properties import phrase_faults, phrases
 
 MANY = {"activationPhrases": {"de": ["erinnere mich"], "en": ["remind me"], "pt-BR": ["lembre-me"]}}
 

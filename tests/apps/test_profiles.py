@@ -2,8 +2,7 @@
 
 import pytest
 
-from toolcrib.apps.hardware import device
-from toolcrib.apps.profiles import EMPTY, PROFILES, profile
+from toolcrib.apps.hardware import EMPTY, PROFILES, device, profile
 
 HAS = {
     "Even Realities G1": {"DISPLAY", "MICROPHONE", "IMU"},

@@ -5,7 +5,7 @@ from typing import Any, cast
 import pytest
 
 from toolcrib.admin import ServerAdmin
-from toolcrib.builtin.mcp_server_tools import server_tools
+from toolcrib.builtin.admin_tools import server_tools
 from toolcrib.errors import Refused
 from toolcrib.model import LIBRARY, Actor, JsonObject
 from toolcrib.sdk import Registry, ToolResult

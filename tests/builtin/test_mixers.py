@@ -2,7 +2,7 @@
 
 import pytest
 
-from toolcrib.builtin.mixers import VolumeLevel, parse_amixer, parse_pactl, parse_wpctl
+from toolcrib.builtin.volume import VolumeLevel, parse_amixer, parse_pactl, parse_wpctl
 
 PACTL = """Volume: front-left: 26214 /  40% / -23.88 dB,   front-right: 19661 /  30% / -31.37 dB
         balance -0.25

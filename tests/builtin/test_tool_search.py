@@ -6,8 +6,7 @@ from typing import Any
 import pytest
 
 from tests.gateways import InProcessGateway, open_gateway
-from toolcrib.builtin.builtin_source import CORE
-from toolcrib.builtin.tool_search import search_tools
+from toolcrib.builtin.gateway_tools import CORE, search_tools
 from toolcrib.gateway import Gateway
 from toolcrib.sdk import Registry, create_tool
 

@@ -9,8 +9,17 @@ import anyio
 import pytest
 
 from tests.parts import sound
-from toolcrib.builtin.mixers import MIXERS, PIPEWIRE, PULSEAUDIO, Mixer, VolumeLevel, parse_wpctl
-from toolcrib.builtin.volume import Speaker, Volume, control_volume
+from toolcrib.builtin.volume import (
+    MIXERS,
+    PIPEWIRE,
+    PULSEAUDIO,
+    Mixer,
+    Speaker,
+    Volume,
+    VolumeLevel,
+    control_volume,
+    parse_wpctl,
+)
 from toolcrib.errors import BusinessRuleError
 from toolcrib.sdk import ToolResult
 
@@ -137,7 +146,7 @@ def a_mixer(name: str, reads: str, **commands: tuple[str, ...]) -> Mixer:
 
 
 async def test_a_program_that_fails_hangs_or_babbles_is_no_mixer(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("toolcrib.builtin.mixers._SECONDS", 0.5)
+    monkeypatch.setattr("toolcrib.builtin.volume._SECONDS", 0.5)
     fails = a_mixer("fails", "print('Volume: 0.10'); raise SystemExit(1)")
     hangs = a_mixer("hangs", "import time; time.sleep(60)")
     babbles = a_mixer("babbles", "import sys; sys.stdout.buffer.write(bytes(range(256)))")

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from toolcrib.catalog import Catalog, Overrides, Snapshot, ToolOverride, catalog, examine, tool_entry
-from toolcrib.catalog.flat_names import KEY as FLAT
+from toolcrib.catalog import Catalog, Overrides, Snapshot, ToolOverride, catalog, entries, examine
+from toolcrib.catalog.name_claims import KEY as FLAT
 from toolcrib.interfaces import Offer, Withheld
 from toolcrib.model import Tool, fingerprint
 from toolcrib.schemas import GuardedSchema, check
@@ -54,7 +54,7 @@ def checks(monkeypatch: pytest.MonkeyPatch) -> list[object]:
         seen.append(schema)
         return check(schema, **more)
 
-    monkeypatch.setattr(tool_entry, "check", counting)
+    monkeypatch.setattr(entries, "check", counting)
     return seen
 
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from toolcrib.catalog.overrides import ToolOverride
+from toolcrib.catalog.entries import ToolOverride
 from toolcrib.model import fingerprint
 from toolcrib.sdk import create_tool
 from toolcrib.testing import a_tool

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolcrib.catalog import Catalog, flat_names
-from toolcrib.catalog.flat_names import FIRST_OFFER_SECONDS, FlatNameClaims, ordered
+from toolcrib.catalog import Catalog, name_claims
+from toolcrib.catalog.name_claims import FIRST_OFFER_SECONDS, FlatNameClaims, ordered
 from toolcrib.interfaces import Offer
 from toolcrib.model import Family, Tool
 from toolcrib.testing import a_tool
@@ -203,8 +203,8 @@ def test_config_file_precedes_apps_and_later_sources() -> None:
 @pytest.fixture
 def most(monkeypatch: pytest.MonkeyPatch) -> int:
     """How many absent names a source may keep: few."""
-    monkeypatch.setattr(flat_names, "MOST_ABSENT", 4)
-    return flat_names.MOST_ABSENT
+    monkeypatch.setattr(name_claims, "MOST_ABSENT", 4)
+    return name_claims.MOST_ABSENT
 
 
 def test_names_of_renamed_tools_are_bounded(most: int) -> None:

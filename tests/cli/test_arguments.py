@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolcrib.cli.arguments import fitted, read
+from toolcrib.cli.call import fitted, read
 
 SOME_JSON = st.none() | st.booleans() | st.integers(-(2**53), 2**53) | st.text() | st.lists(st.integers(0, 9))
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from toolcrib.cli.atomic_write import overwrite
+from toolcrib.cli.migrate import overwrite
 
 
 def test_a_file_that_cannot_be_written_stays_as_it_was(

@@ -7,7 +7,7 @@ import pytest
 
 from tests.cli.conftest import Shell
 from tests.testing.modules import ACTING, GOOD, SHORT
-from toolcrib.cli.check_findings import of_degraded, of_status
+from toolcrib.cli.check_run import of_degraded, of_status
 from toolcrib.sdk.checklist import ITEMS
 
 

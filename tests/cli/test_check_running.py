@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.conftest import Shell
-from toolcrib.cli.tool_parsing import tool_of
+from toolcrib.cli.check_run import tool_of
 from toolcrib.formats.rest import RestFormat
 from toolcrib.model import Deprecation, Example, RateLimit
 from toolcrib.testing import a_tool

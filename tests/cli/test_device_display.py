@@ -2,21 +2,20 @@
 
 import pytest
 
-from toolcrib.apps import layouts
-from toolcrib.apps.hardware import device
-from toolcrib.apps.profiles import PROFILES
-from toolcrib.cli.glasses.display import Screen, drawn, framed, screen_of
+from toolcrib.apps import messages
+from toolcrib.apps.hardware import PROFILES, device
+from toolcrib.cli.glasses.glasses import Screen, drawn, framed, screen_of
 from toolcrib.model import JsonObject
 
 FOX = "The quick brown fox jumps over the lazy dog. " * 7
 
-WALL = layouts.text_wall(FOX)
-DOUBLE = layouts.double_text_wall("Now playing", FOX)
-CARD = layouts.reference_card(
+WALL = messages.text_wall(FOX)
+DOUBLE = messages.double_text_wall("Now playing", FOX)
+CARD = messages.reference_card(
     "Reminders", "1. Buy two bottles of milk\n\n2. Call Ada about the gate, and ask for Bob"
 )
-DASHBOARD = layouts.dashboard_card("10:41\nMonday", "Rain until the evening, 12 degrees")
-PICTURE = layouts.bitmap_view("Qk0=")
+DASHBOARD = messages.dashboard_card("10:41\nMonday", "Rain until the evening, 12 degrees")
+PICTURE = messages.bitmap_view("Qk0=")
 
 GOLDEN = {
     ("Even Realities G1", "wall"): """\
@@ -113,7 +112,7 @@ LAYOUTS: dict[str, JsonObject] = {
     "double": DOUBLE,
     "card": CARD,
     "dashboard": DASHBOARD,
-    "clear": layouts.clear_view(),
+    "clear": messages.clear_view(),
     "picture": PICTURE,
 }
 
@@ -158,21 +157,21 @@ def test_a_device_without_a_display_has_none() -> None:
 
 
 def test_wide_characters_take_two_places() -> None:
-    assert drawn(layouts.text_wall("日本語日本語日"), Screen(10, 2)) == ("日本語日本", "語日")
+    assert drawn(messages.text_wall("日本語日本語日"), Screen(10, 2)) == ("日本語日本", "語日")
 
 
 def test_a_word_that_is_too_long_is_broken() -> None:
-    assert drawn(layouts.text_wall(f"so {'x' * 25}"), Screen(10, 4)) == ("so", "x" * 10, "x" * 10, "x" * 5)
+    assert drawn(messages.text_wall(f"so {'x' * 25}"), Screen(10, 4)) == ("so", "x" * 10, "x" * 10, "x" * 5)
 
 
 def test_a_title_keeps_to_its_line() -> None:
-    title = layouts.reference_card("A title that goes on and on", "text")
+    title = messages.reference_card("A title that goes on and on", "text")
     assert drawn(title, Screen(20, 2)) == ("A title that goes o…", "text")
     assert framed(("",), Screen(10, 1), "com.example.reminder")[0] == "┌─ com.exa… ─┐"
 
 
 def test_text_cannot_steer_the_terminal() -> None:
-    wall = layouts.text_wall("\x1b[2Jgone\x07 a\tb\r\nc\u202e")
+    wall = messages.text_wall("\x1b[2Jgone\x07 a\tb\r\nc\u202e")
     assert drawn(wall, Screen(20, 3)) == ("\ufffd[2Jgone\ufffd a b", "c\ufffd", "")
 
 
@@ -183,6 +182,6 @@ def test_what_it_cannot_show_it_names(layout: JsonObject) -> None:
 
 def test_a_display_of_one_line_shows_the_beginning() -> None:
     screen = Screen(20, 1)
-    assert drawn(layouts.double_text_wall("above", "below"), screen) == ("above",)
-    assert drawn(layouts.reference_card("title", "text"), screen) == ("title",)
+    assert drawn(messages.double_text_wall("above", "below"), screen) == ("above",)
+    assert drawn(messages.reference_card("title", "text"), screen) == ("title",)
     assert drawn({"layoutType": "text_wall", "text": None}, screen) == ("",)

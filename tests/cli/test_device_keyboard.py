@@ -2,7 +2,7 @@
 
 import pytest
 
-from toolcrib.cli.glasses.keyboard import Typed
+from toolcrib.cli.glasses.simulate import Typed
 
 
 @pytest.mark.parametrize(

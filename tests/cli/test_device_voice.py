@@ -9,7 +9,7 @@ import anyio
 import pytest
 
 from tests.waiting import until
-from toolcrib.cli.glasses.speech import SPEECH_PROGRAMS, SpeechProgram, SpeechQueue, find_speech_program
+from toolcrib.cli.glasses.renderers import SPEECH_PROGRAMS, SpeechProgram, SpeechQueue, find_speech_program
 
 
 def test_the_first_program_there_is_speaks() -> None:

@@ -2,10 +2,9 @@
 
 import pytest
 
-from toolcrib.apps import layouts
+from toolcrib.apps import messages
 from toolcrib.apps.hardware import device
-from toolcrib.cli.glasses.display import screen_of
-from toolcrib.cli.glasses.glasses import Glasses
+from toolcrib.cli.glasses.glasses import Glasses, screen_of
 from toolcrib.cli.glasses.renderers import picture
 from toolcrib.model import JsonObject
 
@@ -18,7 +17,7 @@ def worn(model: str = "Even Realities G1") -> Glasses:
 
 
 def show(glasses: Glasses, text: str, *, now: float = 0, **more: object) -> list[str]:
-    data = {"packageName": PACKAGE, "view": "main", "layout": layouts.text_wall(text), **more}
+    data = {"packageName": PACKAGE, "view": "main", "layout": messages.text_wall(text), **more}
     return glasses.take("display", data, now)
 
 
@@ -53,7 +52,7 @@ def test_what_is_shown_for_a_while_goes_in_time() -> None:
     assert glasses.due() == 12
     assert glasses.faded(11.9) == []
     assert glasses.faded(12) == ["main"]
-    cleared = glasses.take("display", {"view": "main", "layout": layouts.clear_view()}, 12)
+    cleared = glasses.take("display", {"view": "main", "layout": messages.clear_view()}, 12)
     assert cleared == ["display main: clear"]
     assert list(glasses.views) == ["dashboard"]
     assert glasses.due() is None
@@ -111,7 +110,7 @@ def test_every_event_is_a_line(kind: str, data: JsonObject, line: str) -> None:
 def test_the_picture_holds_everything() -> None:
     glasses = worn()
     show(glasses, "Buy milk")
-    card = layouts.dashboard_card("10:41", "Rain")
+    card = messages.dashboard_card("10:41", "Rain")
     glasses.take("display", {"view": "dashboard", "layout": card}, 0)
     for text in ("one", "two", "three", "four"):
         glasses.take("speak", {"text": text}, 0)

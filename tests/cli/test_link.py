@@ -9,8 +9,8 @@ import pytest
 from tests.cli.conftest import Shell
 from tests.cli.processes import Serving, serving
 from toolcrib.cli import discovery, link
-from toolcrib.cli.runtime_file import FILE, announced, running_address
-from toolcrib.cli.target import Target
+from toolcrib.cli.backend import Target
+from toolcrib.cli.discovery import FILE, announced, running_address
 
 pytestmark = pytest.mark.requirement("I1")
 

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from tests.config.faulty import faults
 from toolcrib.config import ConfigError, default_document, parse
-from toolcrib.config.admin_key import SHORTEST_ADMIN_KEY, SHORTEST_ANYWHERE, too_short, weakness
-from toolcrib.identity.admin import FILE
+from toolcrib.config.secrets import SHORTEST_ADMIN_KEY, SHORTEST_ANYWHERE, too_short, weakness
+from toolcrib.identity.local_callers import FILE
 from toolcrib.runtime import build
 
 pytestmark = [pytest.mark.anyio, pytest.mark.requirement("I1")]

@@ -4,7 +4,7 @@ import pytest
 
 from tests.config.faulty import faults
 from toolcrib.config import ConfigError, default_document, listen, parse
-from toolcrib.config.consistency import loopback
+from toolcrib.config.checks import loopback
 
 LONG = "0123456789-a-key-for-tests-alone"
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolcrib.config.expand import escape, expand
+from toolcrib.config.secrets import escape, expand
 
 ENV = {"NAME": "ada", "EMPTY": "", "PORT": "8080", "MONEY": "${NAME}"}
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from toolcrib.config import ConfigError
-from toolcrib.config.jsonc import DEEPEST, LARGEST, Read, read_json
+from toolcrib.config.imports import DEEPEST, LARGEST, Read, read_json
 
 
 def value(text: str) -> Any:

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from toolcrib.config import ConfigError, Document, export, load, merge, parse
-from toolcrib.config.document_tree import texts
+from toolcrib.config.yaml import texts
 
 KEYS = st.text("abc", min_size=1, max_size=2)
 DOCUMENTS: st.SearchStrategy[dict[str, Any]] = st.dictionaries(

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from toolcrib.config.errors import Where
-from toolcrib.config.expand import expand
-from toolcrib.config.variables import Variables
+from toolcrib.config.imports import Variables
+from toolcrib.config.secrets import expand
 
 INPUTS: list[Any] = [
     {"id": "api-key", "type": "promptString", "description": "The key of the API", "password": True},

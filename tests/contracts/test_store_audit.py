@@ -9,7 +9,7 @@ import pytest
 from tests.contracts.stores import STORES, Kind, a_key, an_audit_entry, opened
 from toolcrib.interfaces import FIRST_PREVIOUS, Store, digest_of
 from toolcrib.model import JsonObject
-from toolcrib.observe.audit_chain import check_chain
+from toolcrib.observe.audit import check_chain
 
 pytestmark = [pytest.mark.anyio, pytest.mark.requirement("I8")]
 

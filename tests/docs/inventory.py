@@ -19,9 +19,7 @@ from toolcrib.http import Route
 from toolcrib.model import Caller, Origin, Tool
 from toolcrib.observe import CallEntry, Redactor
 from toolcrib.observe.call_entry import CallStart
-from toolcrib.observe.fast_lines import FastLines
-from toolcrib.observe.lines import call_event, record_event
-from toolcrib.observe.logged_arguments import LoggedArguments
+from toolcrib.observe.lines import FastLines, LoggedArguments, call_event, record_event
 from toolcrib.sdk import Options
 from toolcrib.server import GatewayApp
 

@@ -3,37 +3,29 @@
 from dataclasses import fields
 from typing import cast
 
-from toolcrib.admin import app_storage, user_admin
+from toolcrib.admin import app_admin, user_admin
 from toolcrib.apps import definition
 from toolcrib.catalog import catalog
 from toolcrib.config import default_document, yaml
 from toolcrib.config.mcp import McpServer
 from toolcrib.descriptors import MAX_DESCRIPTORS
 from toolcrib.frontends.mcp import change_notifications, client_requests, sessions, streamable_http
-from toolcrib.frontends.rest import user_handlers as said
-from toolcrib.gateway import ARGUMENT_BYTES, multi_round_calls, signed_state, suspended_calls
-from toolcrib.http import (
-    call_origin,
-    connection_limits,
-    flow_control,
-    framing,
-    memory_watch,
-    protocol,
-    request_guard,
-)
+from toolcrib.frontends.rest import user_routes as said
+from toolcrib.gateway import ARGUMENT_BYTES, multi_round_calls, suspended_calls
+from toolcrib.http import connection_limits, framing, memory, protocol, request, request_cycle, router
 from toolcrib.quotas import KEPT_SECONDS
-from toolcrib.schemas import bounds, cost, patterns
-from toolcrib.schemas import guard as schemas
-from toolcrib.sdk import cpu_slots
+from toolcrib.schemas import subschemas, validator
+from toolcrib.schemas import validator as schemas
+from toolcrib.sdk import threads
 from toolcrib.sessions import user_events
 from toolcrib.sources import functions
-from toolcrib.sources.mcp import connection, discovery, lines, tool_validation
+from toolcrib.sources.mcp import connection, handshake, lines, validation
 from toolcrib.steps import replay
 from toolcrib.steps.activate import Activate
 from toolcrib.steps.attempt import BY_RESPONSE_TIME
 from toolcrib.steps.breaker import Breaker
 from toolcrib.steps.bulkhead import Bulkhead
-from toolcrib.store.shared import result_cache
+from toolcrib.store.shared import memory as result_cache
 
 Row = tuple[str, str, str]
 
@@ -74,14 +66,14 @@ def _requests() -> list[Row]:
     unfinished = f"{limits.unfinished_bodies}, {size(limits.unfinished_bytes)}"
     return [
         ("head of a request, before it is parsed", size(protocol.HEAD_BYTES), _FIXED),
-        ("headers together", f"{request_guard.HEADERS}, {size(request_guard.HEADER_BYTES)}", _FIXED),
+        ("headers together", f"{router.HEADERS}, {size(router.HEADER_BYTES)}", _FIXED),
         ("trailers and chunk extensions of a request", size(framing.MAX_FRAMING_BYTES), _FIXED),
         ("time for a request to arrive", f"{protocol.ARRIVAL_SECONDS:g} s", _FIXED),
         ("body on REST", size(limits.body_bytes), "`limits.body_bytes`"),
         ("arguments of one call on REST", size(ARGUMENT_BYTES), _FIXED),
-        ("nesting of a body", f"{bounds.DEPTH} levels", _FIXED),
-        ("values in a body", f"{bounds.NODES:,}", _FIXED),
-        ("how long a caller may say it waits", f"{call_origin.LONGEST_WAIT:g} s", _FIXED),
+        ("nesting of a body", f"{subschemas.DEPTH} levels", _FIXED),
+        ("values in a body", f"{subschemas.NODES:,}", _FIXED),
+        ("how long a caller may say it waits", f"{request.LONGEST_WAIT:g} s", _FIXED),
         ("connections of clients", f"{limits.connections:,}", "`limits.connections`"),
         (
             "bodies that are still arriving",
@@ -97,10 +89,10 @@ def _requests() -> list[Row]:
             _FIXED,
         ),
         ("requests of one connection that wait for the one before", f"{protocol.MAX_PIPELINED}", _FIXED),
-        ("time for a client to read 64 KiB of an answer", f"{flow_control.READ_SECONDS:g} s", _FIXED),
+        ("time for a client to read 64 KiB of an answer", f"{request_cycle.READ_SECONDS:g} s", _FIXED),
         (
             "memory of the process",
-            f"{memory_watch.MAX_SHARE_OF_MACHINE:.0%} of the container's or machine's",
+            f"{memory.MAX_SHARE_OF_MACHINE:.0%} of the container's or machine's",
             "`limits.memory_mb`",
         ),
         ("file descriptors, where the hard limit allows it", f"{MAX_DESCRIPTORS:,}", "`ulimit -H -n`"),
@@ -140,7 +132,7 @@ def _calls() -> list[Row]:
         ),
         *_questions(),
         ("threads for functions that are not async, per source", str(functions.MOST_THREADS), _FIXED),
-        ("those of them that contend for the interpreter lock", str(cpu_slots.MIN_RUNNING), _FIXED),
+        ("those of them that contend for the interpreter lock", str(threads.MIN_RUNNING), _FIXED),
         ("one attempt, by response time", seconds, "`timeout`, `overrides.<name>.timeout_ms`"),
         ("result", size(limits.result_bytes), "`limits.result_bytes`"),
         ("kept answer", size(result_cache.LARGEST), _FIXED),
@@ -167,7 +159,7 @@ def _questions() -> list[Row]:
         ("questions of one call that wait", str(suspended_calls.MOST_QUESTIONS), _FIXED),
         (
             "what a source wants remembered with a question",
-            f"{size(signed_state.MOST_BYTES)}, {days:g} day",
+            f"{size(multi_round_calls.MOST_BYTES)}, {days:g} day",
             _FIXED,
         ),
     ]
@@ -182,11 +174,11 @@ def _servers() -> list[Row]:
         ("what it may write without an end of line", size(lines.ENDLESS), _FIXED),
         (
             "tools of an MCP server",
-            f"{discovery.MOST_LISTED:,} on {discovery.MOST_PAGES} pages, {size(discovery.LARGEST_LIST)}",
+            f"{handshake.MOST_LISTED:,} on {handshake.MOST_PAGES} pages, {size(handshake.LARGEST_LIST)}",
             _FIXED,
         ),
-        ("definition of one of them", size(tool_validation.LARGEST_DEFINITION), _FIXED),
-        ("description of one of them", size(tool_validation.LONGEST_TEXT), _FIXED),
+        ("definition of one of them", size(validation.LARGEST_DEFINITION), _FIXED),
+        ("description of one of them", size(validation.LONGEST_TEXT), _FIXED),
         ("one attempt with an MCP server", f"{timeout:g} s", f"`{own}.defaults.timeout_ms`"),
         ("start of an MCP server", f"{start:g} s", f"`{own}.start_timeout_ms`"),
         ("how long a call waits for a start", f"{_activation():g} s", _FIXED),
@@ -202,8 +194,8 @@ def _apps() -> list[Row]:
         ("start of an app", f"{apps.activation_ms / 1000:g} s", "`apps.activation_ms`"),
         ("one attempt with an app", f"{apps.timeout_ms / 1000:g} s", "`apps.timeout_ms`"),
         ("what a user can set in an app", size(user_admin.SETTINGS_BYTES), _FIXED),
-        ("a text an app keeps for a user", f"{app_storage.LONGEST_VALUE:,} characters", _FIXED),
-        ("all it keeps for one user", size(app_storage.MOST_BYTES), _FIXED),
+        ("a text an app keeps for a user", f"{app_admin.LONGEST_VALUE:,} characters", _FIXED),
+        ("all it keeps for one user", size(app_admin.MOST_BYTES), _FIXED),
         ("devices that listen to one user", str(user_events.MOST_LISTENERS), _FIXED),
         ("what waits for one of them", f"{user_events.MOST_WAITING} events", _FIXED),
         ("what a user says at once", f"{said.LONGEST_SAID:,} characters", _FIXED),
@@ -218,8 +210,8 @@ def _definitions() -> list[Row]:
     return [
         ("tools in the catalog", f"{catalog.MOST_TOOLS:,}", _FIXED),
         ("schema of a tool", f"{size(schemas.MOST_BYTES)}, {schemas.DEEPEST} levels", _FIXED),
-        ("ways through a schema", f"{cost.MOST_PATHS:,}", _FIXED),
-        ("patterns in a schema", str(patterns.MOST_PATTERNS), _FIXED),
+        ("ways through a schema", f"{validator.MOST_PATHS:,}", _FIXED),
+        ("patterns in a schema", str(validator.MOST_PATTERNS), _FIXED),
         (
             "config file",
             f"{size(yaml.LARGEST)}, {yaml.DEEPEST} levels, {yaml.MOST_VALUES:,} values",

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from tests.docs import inventory, limits
 from tests.docs.pages import DOCS
 from toolcrib.config import Setting, settings
-from toolcrib.config.later import LATER
+from toolcrib.config.sections import LATER
 from toolcrib.errors import CODES
 from toolcrib.http import Route
 from toolcrib.sdk.checklist import ITEMS

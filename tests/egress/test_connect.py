@@ -10,8 +10,7 @@ from anyio.abc import SocketAttribute
 from tests.egress.peers import peer
 from tests.waiting import until
 from toolcrib.egress import connect as dials
-from toolcrib.egress.connect import dial
-from toolcrib.egress.lookup import ResolvedAddress
+from toolcrib.egress.connect import ResolvedAddress, dial
 
 pytestmark = pytest.mark.anyio
 

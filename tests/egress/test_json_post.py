@@ -6,6 +6,8 @@ import pytest
 from tests.egress.peers import FREE, OK, Peer, peer
 from tests.waiting import until
 from toolcrib.egress import AddressRules, Egress
+from toolcrib.egress.connect import ResolvedAddress
+from toolcrib.egress.http_connection import ConnectionClosed, NoConnection, NotHttp
 from toolcrib.egress.json_post import (
     ERROR_BYTES,
     JsonPoster,
@@ -13,8 +15,6 @@ from toolcrib.egress.json_post import (
     PostResponseTooLarge,
     UrlForbidden,
 )
-from toolcrib.egress.lookup import ResolvedAddress
-from toolcrib.egress.response import ConnectionClosed, NoConnection, NotHttp
 
 pytestmark = [pytest.mark.anyio, pytest.mark.slow]
 

@@ -15,8 +15,8 @@ from tests.egress.corpus import LOOPBACK, MALFORMED, NEVER
 from tests.egress.peers import body_of
 from toolcrib.egress import Egress
 from toolcrib.egress.client import Client
-from toolcrib.egress.lookup import AddressBlocked, Look, ResolvedAddress
-from toolcrib.egress.response import NoConnection
+from toolcrib.egress.connect import AddressBlocked, Look, ResolvedAddress
+from toolcrib.egress.http_connection import NoConnection
 
 GUARD = Egress()
 HERE = Egress(allow_private=("127.0.0.0/8",))

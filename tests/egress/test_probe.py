@@ -10,9 +10,9 @@ import pytest
 from yarl import URL
 
 from toolcrib.egress import Egress
-from toolcrib.egress.lookup import ResolvedAddress
-from toolcrib.egress.probe import Probe
-from toolcrib.egress.response import NoConnection
+from toolcrib.egress.client import Probe
+from toolcrib.egress.connect import ResolvedAddress
+from toolcrib.egress.http_connection import NoConnection
 
 pytestmark = [pytest.mark.anyio, pytest.mark.requirement("C2")]
 
@@ -101,7 +101,7 @@ def resolver(monkeypatch: pytest.MonkeyPatch) -> Generator[Resolver]:
 async def test_lookups_given_up_leave_no_threads_behind(
     resolver: Resolver, monkeypatch: pytest.MonkeyPatch, joined: float, threads: int
 ) -> None:
-    monkeypatch.setattr("toolcrib.egress.lookup._JOINED_SECONDS", joined)
+    monkeypatch.setattr("toolcrib.egress.connect._JOINED_SECONDS", joined)
     for _ in range(6):
         with pytest.raises(NoConnection, match="within"):
             await Probe(URL("http://hangs.example:1/mcp"), FREE).connect(0.05)

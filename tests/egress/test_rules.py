@@ -4,8 +4,7 @@ import pytest
 
 from tests.egress.corpus import LOOPBACK, MALFORMED, NEVER, PRIVATE, PUBLIC
 from toolcrib.egress import AddressRules, Egress
-from toolcrib.egress.addresses import private_network
-from toolcrib.egress.egress import literal_address
+from toolcrib.egress.egress import literal_address, private_network
 from toolcrib.model import AddressGiver
 
 pytestmark = pytest.mark.requirement("I5")

@@ -10,7 +10,7 @@ from toolcrib.frontends.mcp.client_requests import ANSWER_SECONDS
 from toolcrib.frontends.mcp.elicitation import MOST_ROUNDS
 from toolcrib.gateway.multi_round_calls import STATE_SECONDS
 from toolcrib.gateway.suspended_calls import MOST_QUESTIONS
-from toolcrib.sources.mcp.server_settings import McpSettings
+from toolcrib.sources.mcp.connection import McpSettings
 
 PAGE = "docs/eras.md"
 

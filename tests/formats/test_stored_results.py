@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from toolcrib import hints
 from toolcrib.errors import CODES, problem
-from toolcrib.formats import stored_results
+from toolcrib.formats import rest
 from toolcrib.model import Problem, Result, Voice
 
 text = st.text(st.characters(exclude_categories=["Cs"]))
@@ -43,20 +43,20 @@ results = st.builds(
 @settings(max_examples=40)
 @given(result=results)
 def test_stored_result_round_trips(result: Result) -> None:
-    back = stored_results.read(stored_results.spell(result).decode())
+    back = rest.decode_stored(rest.encode_stored(result).decode())
     assert back == result
-    assert stored_results.spell(back) == stored_results.spell(result)
+    assert rest.encode_stored(back) == rest.encode_stored(result)
 
 
 def test_encoded_data_is_reused() -> None:
-    spelled = stored_results.spell(Result(data={"a": 1}, encoded=b'{"a":  1}'))
+    spelled = rest.encode_stored(Result(data={"a": 1}, encoded=b'{"a":  1}'))
     assert b'{"a":  1}' in spelled
-    assert stored_results.read(spelled.decode()).encoded == b'{"a":1}'
+    assert rest.decode_stored(spelled.decode()).encoded == b'{"a":1}'
 
 
 def test_stored_hints_keep_their_evidence() -> None:
     made = hints.created("card", "card_7", "hus", read="get-card", undo="remove-card", quality=0.9)
-    back = stored_results.read(stored_results.spell(Result(data=7, hints=made)).decode()).hints
+    back = rest.decode_stored(rest.encode_stored(Result(data=7, hints=made)).decode()).hints
     assert back is not None
     assert (back.as_json(), back.evidence) == (made.as_json(), made.evidence)
     assert back.evidence is not None

@@ -2,8 +2,7 @@
 
 import pytest
 
-from toolcrib.formats.traceparent import traceparent
-from toolcrib.http.traceparent import joined
+from toolcrib.formats.traceparent import joined, traceparent
 from toolcrib.model import Origin
 from toolcrib.testing import a_call
 

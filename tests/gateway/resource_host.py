@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from toolcrib.catalog import Catalog, Overrides, ToolOverride
-from toolcrib.catalog.pseudo_tools import SourceExtras, hold
+from toolcrib.catalog.entries import SourceExtras, hold
 from toolcrib.gateway import Completion, Gateway
 from toolcrib.interfaces import Handler, Offer, SourceResources
 from toolcrib.model import Tool

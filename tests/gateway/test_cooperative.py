@@ -6,8 +6,9 @@ import anyio
 import pytest
 from anyio.lowlevel import checkpoint
 
+from toolcrib import cooperative
 from toolcrib.catalog import Catalog
-from toolcrib.gateway import Completion, Gateway, cooperative, map_cooperatively
+from toolcrib.gateway import Completion, Gateway, map_cooperatively
 from toolcrib.gateway import gateway as gateway_module
 from toolcrib.interfaces import Offer, Reason
 from toolcrib.model import Caller, Tool
@@ -66,7 +67,7 @@ async def turns_beside(stop: anyio.Event) -> int:
 
 
 async def test_long_work_yields_to_the_event_loop() -> None:
-    for turn, least, most in ((-1.0, 100 // cooperative.BITE, 100), (1e9, 0, 2)):
+    for turn, least, most in ((-1.0, 100 // cooperative.ITEMS_PER_CLOCK_CHECK, 100), (1e9, 0, 2)):
         turns, done = list[int](), anyio.Event()
 
         async def beside(turns: list[int] = turns, done: anyio.Event = done) -> None:
@@ -101,7 +102,7 @@ async def test_audience_change_gives_no_mixed_list() -> None:
     gateway = new_gateway(rule)
 
     async def turn() -> None:
-        while rule.asked < cooperative.BITE:
+        while rule.asked < cooperative.ITEMS_PER_CLOCK_CHECK:
             await checkpoint()
         rule.strict = True
 

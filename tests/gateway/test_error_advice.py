@@ -3,8 +3,7 @@
 import pytest
 
 from toolcrib.errors import CODES, problem
-from toolcrib.gateway.error_advice import after, before, instead
-from toolcrib.gateway.generated_hints import CallOutcome, ToolRecord, for_outcome
+from toolcrib.gateway.generated_hints import CallOutcome, ToolRecord, after, before, for_outcome, instead
 from toolcrib.model import Deprecation, Example
 from toolcrib.model.hints import NextAction
 from toolcrib.testing import a_tool

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from tests.gateway.resource_host import holding
 from toolcrib.errors import Refused
-from toolcrib.gateway.prompt_index import PromptIndex
+from toolcrib.gateway.resource_index import PromptIndex
 
 NAMES = st.lists(
     st.one_of(

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from toolcrib.errors import Broken, Refused
 from toolcrib.gateway import StateSigner, bound_to
-from toolcrib.gateway.signed_state import MOST_BYTES
+from toolcrib.gateway.multi_round_calls import MOST_BYTES
 from toolcrib.testing import a_caller
 
 SEAL = StateSigner(lambda: b"k" * 32, now=lambda: 1000.0)

@@ -6,7 +6,7 @@ import pytest
 from tests.gateway.resource_host import ResourceHost, materials
 from toolcrib.catalog import Overrides, ToolOverride
 from toolcrib.errors import Refused, Unavailable
-from toolcrib.gateway import subscriptions as module
+from toolcrib.gateway import resources as module
 from toolcrib.model import Call, Result
 from toolcrib.policy import Context
 from toolcrib.testing import a_caller

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from toolcrib.gateway.uri_templates import LONGEST, MOST_BLANKS, UriTemplate, read_template
+from toolcrib.gateway.resource_index import LONGEST, MOST_BLANKS, UriTemplate, read_template
 
 
 def template(text: str) -> UriTemplate:

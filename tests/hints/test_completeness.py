@@ -7,7 +7,7 @@ from pydantic import BaseModel
 
 from toolcrib import hints
 from toolcrib.hints import Evidence, Hints
-from toolcrib.hints.completeness import fullness
+from toolcrib.hints.builders import fullness
 
 
 @dataclass(slots=True)

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from toolcrib.hints import Evidence, confidence
-from toolcrib.hints.confidence import FLOOR, FRESHNESS, QUALITY, success
+from toolcrib.hints.rules import FLOOR, FRESHNESS, QUALITY, success
 
 NAMES = ("quality", "freshness", "completeness", "validation", "success")
 shares = st.floats(0, 1)

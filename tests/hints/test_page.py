@@ -9,9 +9,9 @@ import pytest
 from tests.docs.pages import section, text_of, unmentioned
 from toolcrib import hints
 from toolcrib.hints import builders
-from toolcrib.hints.confidence import FLOOR, FRESHNESS, QUALITY
 from toolcrib.hints.field_table import RULES
-from toolcrib.hints.fill import HintOptions
+from toolcrib.hints.parts import HintOptions
+from toolcrib.hints.rules import FLOOR, FRESHNESS, QUALITY
 from toolcrib.hints.value_types import LONGEST, MOST, ROOM
 from toolcrib.model import Hints
 from toolcrib.model.hints import (
@@ -57,7 +57,11 @@ def test_picture_has_every_field() -> None:
 @pytest.mark.requirement("E8")
 def test_docs_list_every_builder_with_parameters() -> None:
     said = under("Builders")
-    made = [name for name, each in getmembers(builders, isfunction) if each.__module__ == builders.__name__]
+    made = [
+        name
+        for name, each in getmembers(builders, isfunction)
+        if name in hints.__all__ and each.__module__ == builders.__name__
+    ]
     public = [name for name in made if not name.startswith("_")]
     assert len(public) == 10
     for name in public:

@@ -8,7 +8,7 @@ from toolcrib import hints
 from toolcrib.hints import (
     HintsError,
 )
-from toolcrib.hints.scales import freshness, quality, validity
+from toolcrib.hints.rules import freshness, quality, validity
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from hypothesis import given
 
 from tests.hint_fields import HINT_FIELD_SET
 from tests.hints.values import sound_hints
-from toolcrib.hints.schema import schema
+from toolcrib.hints.field_table import schema
 from toolcrib.hints.value_types import (
     LONGEST,
     MOST,

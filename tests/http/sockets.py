@@ -10,9 +10,8 @@ from anyio.abc import SocketStream
 
 from toolcrib.errors import Refused
 from toolcrib.http import Receive, Request, Route, Scope, Send, json_response, send_response
-from toolcrib.http.listen import listen
-from toolcrib.http.runner import run
-from toolcrib.http.websocket_upgrade import SOCKETS, Run, WebSocketUpgrade
+from toolcrib.http.runner import listen, run
+from toolcrib.http.websocket import SOCKETS, Run, WebSocketUpgrade
 
 KEY = "dGhlIHNhbXBsZSBub25jZQ=="
 HEAD = (

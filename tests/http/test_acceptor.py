@@ -9,7 +9,7 @@ from contextlib import ExitStack, asynccontextmanager
 import pytest
 
 from tests.waiting import until
-from toolcrib.http.acceptor import ConnectionAcceptor
+from toolcrib.http.runner import ConnectionAcceptor
 
 pytestmark = [pytest.mark.anyio, pytest.mark.requirement("I5")]
 
@@ -83,8 +83,8 @@ async def test_no_descriptor_is_taken_while_there_are_too_few(
         looked.append(free)
         return free
 
-    monkeypatch.setattr("toolcrib.http.acceptor.LOOK_SECONDS", 0.01)
-    monkeypatch.setattr("toolcrib.http.acceptor.free_descriptors", few)
+    monkeypatch.setattr("toolcrib.http.runner.LOOK_SECONDS", 0.01)
+    monkeypatch.setattr("toolcrib.http.runner.free_descriptors", few)
     async with accepting(is_out=True) as (listening, acceptor, spare):
         with socket.create_connection(listening.getsockname()):
             await until(lambda: spare == [True])
@@ -94,7 +94,7 @@ async def test_no_descriptor_is_taken_while_there_are_too_few(
             opened.append(given)
             return -1
 
-        monkeypatch.setattr("toolcrib.http.acceptor.os.open", open_file)
+        monkeypatch.setattr("toolcrib.http.runner.os.open", open_file)
         await until(lambda: len(looked) > 2)
         assert acceptor.is_short
         assert not opened

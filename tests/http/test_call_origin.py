@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from tests.http.requests import request
 from toolcrib.http import CallOrigins, patience
-from toolcrib.http.call_origin import as_uuid
+from toolcrib.http.request import as_uuid
 
 ORIGINS = CallOrigins(lambda: "new-id")
 TRACE = "4bf92f35-77b3-4da6-a3ce-929d0e0e4736"

@@ -18,7 +18,7 @@ from tests.waiting import until
 from toolcrib.errors import Refused
 from toolcrib.http import ClientAddresses, connection_limits
 from toolcrib.http.connection_limits import ClientConnection, ConnectionLimits, bounded_by_descriptors
-from toolcrib.http.held_memory import BLOCK_BYTES, EXEMPT
+from toolcrib.http.memory import BLOCK_BYTES, EXEMPT
 from toolcrib.identity import ADMIN as OPERATOR
 from toolcrib.model import TRUST_HEADER, Caller
 

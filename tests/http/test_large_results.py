@@ -8,9 +8,16 @@ import pytest
 
 from tests.waiting import until
 from toolcrib.http.connection_limits import ConnectionLimits
-from toolcrib.http.held_memory import BLOCK_BYTES, EXEMPT
-from toolcrib.http.large_results import BODY_COPIES, MAX_SHARE_OF_LIMIT, WORKING_COPIES, LargeResults
-from toolcrib.http.memory_watch import SHED_ABOVE, MemoryWatch
+from toolcrib.http.memory import (
+    BLOCK_BYTES,
+    EXEMPT,
+    MAX_SHARE_OF_LIMIT,
+    RESULT_COPIES,
+    SHED_ABOVE,
+    WORKING_COPIES,
+    LargeResults,
+    MemoryWatch,
+)
 
 pytestmark = [pytest.mark.anyio, pytest.mark.requirement("I5")]
 
@@ -55,7 +62,7 @@ async def test_operator_is_never_refused_but_counted() -> None:
 
 async def test_principal_has_its_share_alone() -> None:
     async with results(share=0.5) as (reservations, _):
-        half = MAX_HELD // 2 // BODY_COPIES
+        half = MAX_HELD // 2 // RESULT_COPIES
         assert reservations.reserve("key:a", half)
         assert not reservations.reserve("key:a", 1)
         assert reservations.reserve("key:b", half)
@@ -64,7 +71,7 @@ async def test_principal_has_its_share_alone() -> None:
 
 async def test_first_result_may_exceed_the_share() -> None:
     async with results(share=0.5) as (reservations, _):
-        assert reservations.reserve("key:a", MAX_HELD // BODY_COPIES)
+        assert reservations.reserve("key:a", MAX_HELD // RESULT_COPIES)
         assert not reservations.reserve("key:b", 1)
 
 
@@ -74,8 +81,8 @@ async def test_unread_responses_count_as_results(holder: str) -> None:
         intake.unread_blocks.per_principal = intake.unread_blocks.total
         for _ in range(MAX_HELD // BLOCK_BYTES - 1):
             assert intake.unread_blocks.take(holder)
-        assert not reservations.reserve("key:a", BLOCK_BYTES // BODY_COPIES + 1)
-        assert reservations.reserve("key:a", BLOCK_BYTES // BODY_COPIES)
+        assert not reservations.reserve("key:a", BLOCK_BYTES // RESULT_COPIES + 1)
+        assert reservations.reserve("key:a", BLOCK_BYTES // RESULT_COPIES)
 
 
 @pytest.mark.parametrize("limit", [None, LIMIT])

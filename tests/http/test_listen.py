@@ -6,8 +6,8 @@ from contextlib import ExitStack
 
 import pytest
 
-from toolcrib.http import listen as module
-from toolcrib.http.listen import PORTS, PortTaken, address_of, holder, listen
+from toolcrib.http import runner as module
+from toolcrib.http.runner import PORTS, PortTaken, address_of, holder, listen
 
 
 @pytest.fixture

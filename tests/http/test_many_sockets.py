@@ -5,7 +5,7 @@ import pytest
 from websockets.asyncio.client import connect
 
 from tests.http.sockets import sockets
-from toolcrib.http.websocket_upgrade import OpenWebSocket
+from toolcrib.http.websocket import OpenWebSocket
 
 pytestmark = [pytest.mark.anyio, pytest.mark.slow]
 

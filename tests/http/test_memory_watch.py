@@ -14,8 +14,8 @@ from anyio import to_thread
 
 from tests.waiting import until
 from toolcrib.errors import Refused
-from toolcrib.http import memory_watch
-from toolcrib.http.memory_watch import MemoryWatch, ResidentMemory, memory_limit
+from toolcrib.http import memory
+from toolcrib.http.memory import MemoryWatch, ResidentMemory, memory_limit
 
 pytestmark = [pytest.mark.anyio, pytest.mark.requirement("I5")]
 
@@ -69,9 +69,9 @@ class Pressed:
 @asynccontextmanager
 async def pressed(monkeypatch: pytest.MonkeyPatch) -> AsyncGenerator[Pressed]:
     """Watch a process that looks, and gives back, as often as it can."""
-    monkeypatch.setattr(memory_watch, "OFTEN_SECONDS", 0.001)
-    monkeypatch.setattr(memory_watch, "SELDOM_SECONDS", 0.001)
-    monkeypatch.setattr(memory_watch, "RELIEF_SECONDS", 0.001)
+    monkeypatch.setattr(memory, "OFTEN_SECONDS", 0.001)
+    monkeypatch.setattr(memory, "SELDOM_SECONDS", 0.001)
+    monkeypatch.setattr(memory, "RELIEF_SECONDS", 0.001)
     process = Pressed()
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(process.watch.run)
@@ -86,7 +86,7 @@ async def test_watch_goes_on_where_nothing_can_be_given_back(
     async def fail(function: Callable[[], None], **options: Any) -> None:
         raise error
 
-    monkeypatch.setattr(memory_watch.to_thread, "run_sync", fail)
+    monkeypatch.setattr(memory.to_thread, "run_sync", fail)
     async with pressed(monkeypatch) as process:
         await until(lambda: process.reliefs > 3)
         assert process.watch.is_high
@@ -96,7 +96,7 @@ async def test_watch_goes_on_where_nothing_can_be_given_back(
 
 async def test_memory_is_given_back_though_all_threads_are_taken(monkeypatch: pytest.MonkeyPatch) -> None:
     trimmed = threading.Event()
-    monkeypatch.setattr(memory_watch, "trim", trimmed.set)
+    monkeypatch.setattr(memory, "trim", trimmed.set)
     shared = to_thread.current_default_thread_limiter()
     borrowers = [object() for _ in range(int(shared.available_tokens))]
     for each in borrowers:
@@ -116,7 +116,7 @@ async def test_memory_is_looked_at_while_it_is_given_back(monkeypatch: pytest.Mo
         begun.set()
         gate.wait(10)
 
-    monkeypatch.setattr(memory_watch, "trim", trim)
+    monkeypatch.setattr(memory, "trim", trim)
     async with pressed(monkeypatch) as process:
         try:
             await until(begun.is_set)
@@ -129,7 +129,7 @@ async def test_memory_is_looked_at_while_it_is_given_back(monkeypatch: pytest.Mo
 
 async def test_garbage_is_collected_once_as_memory_gets_short(monkeypatch: pytest.MonkeyPatch) -> None:
     collected: list[bool] = []
-    monkeypatch.setattr(memory_watch.gc, "collect", lambda: collected.append(True))
+    monkeypatch.setattr(memory.gc, "collect", lambda: collected.append(True))
     async with pressed(monkeypatch) as process:
         for episode in (1, 2):
             process.resident, before = 95, process.reliefs
@@ -141,9 +141,9 @@ async def test_garbage_is_collected_once_as_memory_gets_short(monkeypatch: pytes
 
 async def test_garbage_is_collected_ever_less_often(monkeypatch: pytest.MonkeyPatch) -> None:
     at: list[float] = []
-    monkeypatch.setattr(memory_watch.gc, "collect", lambda: at.append(anyio.current_time()))
-    monkeypatch.setattr(memory_watch, "COLLECT_SECONDS", 0.02)
-    monkeypatch.setattr(memory_watch, "MAX_COLLECT_SECONDS", 0.07)
+    monkeypatch.setattr(memory.gc, "collect", lambda: at.append(anyio.current_time()))
+    monkeypatch.setattr(memory, "COLLECT_SECONDS", 0.02)
+    monkeypatch.setattr(memory, "MAX_COLLECT_SECONDS", 0.07)
     async with pressed(monkeypatch):
         await until(lambda: len(at) >= 5)
     pauses = [later - earlier for earlier, later in pairwise(at)]
@@ -187,13 +187,13 @@ async def test_refused_size_empties_the_caches(monkeypatch: pytest.MonkeyPatch) 
 
 @pytest.mark.parametrize("room, is_refused", [(-1, True), (0, False)])
 async def test_large_body_needs_room_for_its_copies(room: int, is_refused: bool) -> None:
-    size, limit = memory_watch.LARGE_BYTES + 1, 100 << 20
-    free = int(limit * memory_watch.SHED_ABOVE) - size * memory_watch.BODY_COPIES
+    size, limit = memory.LARGE_BYTES + 1, 100 << 20
+    free = int(limit * memory.SHED_ABOVE) - size * memory.BODY_COPIES
     watch = MemoryWatch(limit, resident=lambda: free - room)
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(watch.run)
         await until(lambda: watch.resident > 0)
-        watch.check_body(memory_watch.LARGE_BYTES)
+        watch.check_body(memory.LARGE_BYTES)
         if is_refused:
             with pytest.raises(Refused) as refused:
                 watch.check_body(size)
@@ -209,9 +209,9 @@ async def test_large_body_needs_room_for_its_copies(room: int, is_refused: bool)
 @pytest.fixture
 def cgroups(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The folder of all cgroups, and `own` in it, which says where this process is."""
-    monkeypatch.setattr(memory_watch, "CGROUPS", tmp_path / "cgroup")
-    monkeypatch.setattr(memory_watch, "OWN_CGROUPS", tmp_path / "cgroup/own")
-    monkeypatch.setattr(memory_watch, "machine_memory", lambda: [10_000])
+    monkeypatch.setattr(memory, "CGROUPS", tmp_path / "cgroup")
+    monkeypatch.setattr(memory, "OWN_CGROUPS", tmp_path / "cgroup/own")
+    monkeypatch.setattr(memory, "machine_memory", lambda: [10_000])
     (tmp_path / "cgroup").mkdir()
     return tmp_path / "cgroup"
 

@@ -12,7 +12,7 @@ from tests.frontends.rest.tools import WaitingTool, add
 from tests.gateways import ADMIN, InProcessGateway, listening, open_gateway
 from tests.waiting import until
 from toolcrib import create_tool
-from toolcrib.http import flow_control, protocol
+from toolcrib.http import protocol, request_cycle
 
 pytestmark = [pytest.mark.anyio, pytest.mark.slow]
 
@@ -224,8 +224,8 @@ async def test_another_protocol_is_not_spoken(server: Place) -> None:
 async def test_an_answer_that_nobody_reads_is_not_kept(
     monkeypatch: pytest.MonkeyPatch, least: int, *, whole: bool
 ) -> None:
-    monkeypatch.setattr(flow_control, "READ_SECONDS", 0.0)
-    monkeypatch.setattr(flow_control, "READ_BYTES", least)
+    monkeypatch.setattr(request_cycle, "READ_SECONDS", 0.0)
+    monkeypatch.setattr(request_cycle, "READ_BYTES", least)
     written: list[int] = []
 
     @create_tool

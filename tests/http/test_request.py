@@ -14,7 +14,7 @@ from tests.waiting import until
 from toolcrib.errors import Refused
 from toolcrib.http import Disconnected
 from toolcrib.http.connection_limits import ConnectionLimits
-from toolcrib.http.memory_watch import LARGE_BYTES, MemoryWatch
+from toolcrib.http.memory import LARGE_BYTES, MemoryWatch
 from toolcrib.model import OPERATOR
 from toolcrib.testing import a_caller
 

@@ -14,7 +14,7 @@ import uvicorn
 from tests.frontends.mcp.messages import ENVELOPE, message, modern_headers
 from tests.frontends.rest.tools import add
 from tests.gateways import ADMIN, open_gateway
-from toolcrib.http.listen import address_of, listen
+from toolcrib.http.runner import address_of, listen
 from toolcrib.server import GatewayApp
 
 pytestmark = [pytest.mark.anyio, pytest.mark.slow, pytest.mark.requirement("I5")]

@@ -4,7 +4,7 @@ from uuid import UUID
 
 import pytest
 
-from toolcrib.http.traceparent import TraceParent, joined
+from toolcrib.formats.traceparent import TraceParent, joined
 
 TRACE = "4bf92f3577b34da6a3ce929d0e0e4736"
 PARENT = "00f067aa0ba902b7"

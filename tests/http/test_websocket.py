@@ -21,7 +21,7 @@ from tests.http.sockets import (
 )
 from tests.waiting import until
 from toolcrib.http import protocol, runner, websocket
-from toolcrib.http.websocket_upgrade import OpenWebSocket
+from toolcrib.http.websocket import OpenWebSocket
 
 pytestmark = pytest.mark.anyio
 

@@ -8,7 +8,7 @@ import pytest
 from tests.observe.samples import NOON, a_problem, an_entry
 from toolcrib.model import Deprecation, Result, Tool
 from toolcrib.observe import CallEntry, CallRecorder, Metrics
-from toolcrib.observe.call_warnings import PAUSE, CallWarnings
+from toolcrib.observe.metrics import PAUSE, CallWarnings
 from toolcrib.testing import a_call, a_tool
 
 LEAVING = Deprecation(since="2.0.0", replacement="cards:create-v2", removal_date="2027-01-01")

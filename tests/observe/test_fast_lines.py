@@ -11,9 +11,7 @@ from tests.observe.samples import a_problem, an_entry
 from toolcrib.model import Origin
 from toolcrib.observe import MASK, CallEntry, Redactor
 from toolcrib.observe.call_entry import CallStart
-from toolcrib.observe.fast_lines import FastLines
-from toolcrib.observe.lines import call_event, json_line, start_event
-from toolcrib.observe.logged_arguments import LoggedArguments
+from toolcrib.observe.lines import FastLines, LoggedArguments, call_event, json_line, start_event
 from toolcrib.testing import a_call, a_caller
 
 sizes = st.integers(0, 9_000_000)

@@ -22,8 +22,7 @@ from tests.observe.samples import a_failure, a_problem, an_entry
 from toolcrib.model import Ask, Deprecation, Origin, Result
 from toolcrib.observe import MASK, CallEntry, CallRecorder, Log, Metrics, Redactor, setup
 from toolcrib.observe.lines import json_line, text_line
-from toolcrib.observe.log import Level
-from toolcrib.observe.writer import LineWriterThread
+from toolcrib.observe.log import Level, LineWriterThread
 from toolcrib.testing import a_call, a_caller, a_tool
 
 pytestmark = pytest.mark.anyio

@@ -19,10 +19,10 @@ from toolcrib.observe import (
     MutationRows,
     RecentCalls,
     Redactor,
-    mutation_rows,
+    recent_calls,
     setup,
 )
-from toolcrib.observe.writer import LineWriterThread
+from toolcrib.observe.log import LineWriterThread
 from toolcrib.pipeline import compose
 from toolcrib.steps.record import Record
 from toolcrib.store import open_store
@@ -50,7 +50,7 @@ async def test_only_declared_mutations_get_rows_here() -> None:
 async def test_rows_a_failing_store_refused_are_kept(caplog: pytest.LogCaptureFixture) -> None:
     rows_store = MemoryRows()
     sink = MutationRows(rows_store)
-    sink.take([of(number) for number in range(mutation_rows.ROWS_PER_WRITE + 1)])
+    sink.take([of(number) for number in range(recent_calls.ROWS_PER_WRITE + 1)])
     rows_store.failure = RuntimeError("the disk is full")
     await sink.flush()
     await sink.flush()
@@ -58,7 +58,7 @@ async def test_rows_a_failing_store_refused_are_kept(caplog: pytest.LogCaptureFi
     rows_store.failure = None
     await sink.flush()
     assert [row.id for row in rows_store.rows] == [
-        str(number) for number in range(mutation_rows.ROWS_PER_WRITE + 1)
+        str(number) for number in range(recent_calls.ROWS_PER_WRITE + 1)
     ]
     assert sink.dropped == 0
 
@@ -83,7 +83,7 @@ async def test_mutations_beyond_the_queue_are_counted_and_logged(caplog: pytest.
 
 
 async def test_mutation_rows_are_pruned_periodically(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(mutation_rows, "_ROWS_PER_PRUNE", 2)
+    monkeypatch.setattr(recent_calls, "_ROWS_PER_PRUNE", 2)
     rows_store = MemoryRows()
     sink = MutationRows(rows_store)
     for _ in range(3):

@@ -16,7 +16,7 @@ from toolcrib.interfaces import Recorder
 from toolcrib.model import Call, Result
 from toolcrib.observe import CallEntry, CallRecorder, Log, Metrics, RecentCalls, Redactor, UsageTally
 from toolcrib.observe import recorder as journal_module
-from toolcrib.observe.writer import LineWriterThread
+from toolcrib.observe.log import LineWriterThread
 from toolcrib.store import open_store
 from toolcrib.testing import a_call, a_caller, a_tool
 

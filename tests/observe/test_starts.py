@@ -20,8 +20,8 @@ from toolcrib.interfaces import Handler
 from toolcrib.model import Call, Origin, Result, Tool
 from toolcrib.observe import MASK, CallRecorder, Metrics, Redactor
 from toolcrib.observe.call_entry import CallStart
+from toolcrib.observe.lines import LONGEST, LoggedArguments
 from toolcrib.observe.log import Level, Style
-from toolcrib.observe.logged_arguments import LONGEST, LoggedArguments
 from toolcrib.pipeline import compose
 from toolcrib.steps.record import Record
 from toolcrib.steps.recover import Recover

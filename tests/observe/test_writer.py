@@ -10,7 +10,7 @@ from typing import IO
 
 import pytest
 
-from toolcrib.observe.writer import LineWriterThread
+from toolcrib.observe.log import LineWriterThread
 
 
 @pytest.fixture

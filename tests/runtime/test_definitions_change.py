@@ -151,7 +151,7 @@ async def test_a_flapping_server_is_judged_each_time_and_logged_once(
         assert servers.status()["servers"]["files"]["definition_changes"] == FLAPS
         metrics = runtime.console.journal.metrics()
         assert f"toolcrib_definition_changes_total {FLAPS}\n".encode() in metrics
-    logged = [each for each in caplog.records if each.name.endswith("change_log")]
+    logged = [each for each in caplog.records if each.name == "toolcrib.catalog.catalog"]
     assert [each.levelno for each in logged] == [logging.WARNING]
 
 

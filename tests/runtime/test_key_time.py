@@ -17,7 +17,7 @@ from toolcrib.observe import Redactor
 from toolcrib.runtime.identity import make_identity, purge_keys
 from toolcrib.runtime.store_sync import store_key_use
 from toolcrib.store import open_store
-from toolcrib.store.sql.clock import save
+from toolcrib.store.sql.database import save
 
 pytestmark = [pytest.mark.anyio, pytest.mark.requirement("I1")]
 

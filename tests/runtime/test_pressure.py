@@ -4,9 +4,7 @@ import pytest
 
 from toolcrib.config.sections import LimitsSection
 from toolcrib.http import ClientAddresses
-from toolcrib.http.held_memory import BLOCK_BYTES
-from toolcrib.http.large_results import LargeResults
-from toolcrib.http.memory_watch import MemoryWatch
+from toolcrib.http.memory import BLOCK_BYTES, LargeResults, MemoryWatch
 from toolcrib.runtime.pressure import make_intake
 
 

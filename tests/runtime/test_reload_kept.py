@@ -15,7 +15,7 @@ from toolcrib.config.mcp import McpSection, McpServer
 from toolcrib.config.sections import ContextSection, OverrideSection
 from toolcrib.errors import Refused, Unavailable
 from toolcrib.interfaces import ReloadPlan, StoredDefinition
-from toolcrib.runtime.config_watch import EVERY, watch
+from toolcrib.runtime.reload import EVERY, watch
 from toolcrib.server import hung_up
 from toolcrib.store.sql.definitions import SqlDefinitions
 from toolcrib.store.sql.overlay import SqlOverlay

@@ -1,8 +1,8 @@
 """What a server offered last is shown while it starts, and what it offered once is not."""
 
 from toolcrib.interfaces import StoredDefinition
-from toolcrib.runtime.server_sources import remembered
-from toolcrib.sources.mcp.server_settings import McpSettings
+from toolcrib.runtime.sources import remembered
+from toolcrib.sources.mcp.connection import McpSettings
 from toolcrib.sources.mcp.source import McpSource
 from toolcrib.sources.mcp.stdio_transport import StdioTransport
 

@@ -14,9 +14,9 @@ from tests.waiting import until
 from toolcrib.config import parse
 from toolcrib.interfaces import SourceState
 from toolcrib.runtime.convert import limits_of
-from toolcrib.runtime.server_sources import wanted
-from toolcrib.sources.mcp import rlimits
-from toolcrib.sources.mcp.rlimits import NO_LIMITS, ProcessLimits
+from toolcrib.runtime.sources import wanted
+from toolcrib.sources.mcp import server_process
+from toolcrib.sources.mcp.server_process import NO_LIMITS, ProcessLimits
 
 pytestmark = [
     pytest.mark.requirement("I5", "C1"),
@@ -48,7 +48,7 @@ def test_a_limit_that_does_not_hold_here_is_reported(monkeypatch: pytest.MonkeyP
     def unenforced(name: str) -> str:
         return "is not enforced" if name == "memory_mb" else ""
 
-    monkeypatch.setattr(rlimits, "unenforced", unenforced)
+    monkeypatch.setattr(server_process, "unenforced", unenforced)
     found = parse(CONFIG, "c.yaml", {}).warnings
     assert [each.path for each in found] == ["mcp.limits.memory_mb"]
 

@@ -5,7 +5,7 @@ from typing import Any, cast
 
 import pytest
 
-from toolcrib.catalog.snapshot import Snapshot
+from toolcrib.catalog.catalog import Snapshot
 from toolcrib.model import Tool
 from toolcrib.runtime.step_order import forget_gone
 from toolcrib.steps.breaker import Breaker

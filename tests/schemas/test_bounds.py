@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from toolcrib.schemas import too_deep
-from toolcrib.schemas.bounds import DEPTH, NODES, crowded, measure
+from toolcrib.schemas.subschemas import DEPTH, NODES, crowded, measure
 
 values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(max_size=3),

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolcrib.schemas.duplicates import MAX_PATH_CHARACTERS, case_variant, duplicate_key
+from toolcrib.schemas.json_parsing import MAX_PATH_CHARACTERS, case_variant, duplicate_key
 
 pytestmark = pytest.mark.requirement("I5")
 FREE = frozenset({"arguments"})

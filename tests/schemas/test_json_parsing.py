@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolcrib.schemas.bounds import DEPTH, NODES
 from toolcrib.schemas.json_parsing import InvalidJson, parse
+from toolcrib.schemas.subschemas import DEPTH, NODES
 
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers(-(2**63), 2**63) | st.text(),

@@ -7,7 +7,7 @@ import pytest
 
 from tests.schemas.refused import DRAFT_7, DRAFT_2019
 from toolcrib.schemas import InvalidSchema, Validator, check, compile_schema
-from toolcrib.schemas.bounds import DEPTH
+from toolcrib.schemas.subschemas import DEPTH
 
 
 def validator(schema: dict[str, Any]) -> Validator:

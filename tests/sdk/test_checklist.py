@@ -7,11 +7,9 @@ import pytest
 
 from toolcrib.errors import problem
 from toolcrib.model import Ask, Deprecation, Evidence, Example, Hints, Metadata, Result, Tool
-from toolcrib.sdk.checklist import ITEM_OF_RULE, ITEMS, beside, judge, tally
-from toolcrib.sdk.checklist_rules import Judgement, Verdict
-from toolcrib.sdk.contradictions import CONTRADICTIONS
+from toolcrib.sdk.checklist import ITEM_OF_RULE, ITEMS, Judgement, Verdict, beside, judge, tally
+from toolcrib.sdk.checks import ADVICE, CONTRADICTIONS, SHORTFALLS
 from toolcrib.sdk.evidence import ExampleRun, ToolEvidence, misfit
-from toolcrib.sdk.shortfalls import ADVICE, SHORTFALLS
 from toolcrib.testing import a_tool
 
 GOOD = a_tool(

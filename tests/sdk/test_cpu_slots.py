@@ -10,8 +10,7 @@ import pytest
 from tests.waiting import until
 from toolcrib.interfaces import is_not_begun
 from toolcrib.sdk import threads as threads_module
-from toolcrib.sdk.cpu_slots import LIGHT_SECONDS, MIN_RUNNING, MORE_PER_CHECK, CpuSlots
-from toolcrib.sdk.threads import Threads
+from toolcrib.sdk.threads import LIGHT_SECONDS, MIN_RUNNING, MORE_PER_CHECK, CpuSlots, Threads
 
 pytestmark = [pytest.mark.anyio, pytest.mark.check(34), pytest.mark.requirement("I5")]
 

@@ -4,7 +4,7 @@ import inspect
 
 import pytest
 
-from toolcrib.sdk.docstring import read_docstring
+from toolcrib.sdk.decorator import read_docstring
 
 GOOGLE = """Move a card to another deck. Use it when a card is in the wrong place.
 

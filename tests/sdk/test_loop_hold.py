@@ -8,8 +8,8 @@ import anyio
 import pytest
 
 from tests.sources.calling import run
-from toolcrib.sdk import create_tool, loop_hold
-from toolcrib.sdk.loop_hold import watched
+from toolcrib.sdk import create_tool, threads
+from toolcrib.sdk.threads import watched
 
 pytestmark = [pytest.mark.anyio, pytest.mark.requirement("I5")]
 
@@ -24,7 +24,7 @@ async def holding(seconds: float) -> str:
 async def test_tool_that_holds_the_loop_is_named(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(loop_hold, "HELD_SECONDS", 0.05)
+    monkeypatch.setattr(threads, "HELD_SECONDS", 0.05)
 
     @create_tool
     async def hold() -> str:

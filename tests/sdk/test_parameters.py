@@ -8,7 +8,7 @@ from pydantic import BaseModel
 
 from tests.sdk.test_signature import JSON
 from toolcrib.sdk import create_tool
-from toolcrib.sdk.parameters import items_of, parameters
+from toolcrib.sdk.checks import items_of, parameters
 
 NESTED: dict[str, Any] = {
     "type": "object",

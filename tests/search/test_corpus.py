@@ -7,7 +7,7 @@ import pytest
 from tests.search.example_tools import EXAMPLE_TOOLS
 from toolcrib.model import Tool, fingerprint
 from toolcrib.search import Corpus, Index
-from toolcrib.search import corpus as module
+from toolcrib.search import index as module
 from toolcrib.testing import a_tool
 
 pytestmark = [pytest.mark.anyio, pytest.mark.requirement("F8")]

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolcrib.search.words import stem, words
+from toolcrib.search.index import stem, words
 
 pytestmark = pytest.mark.requirement("F8")
 

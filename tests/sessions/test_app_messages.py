@@ -9,11 +9,11 @@ import pytest
 from tests.sessions.app_host import NOW, PACKAGE, USER, AppHost, MemorySocket, app_host
 from tests.waiting import until
 from toolcrib.apps import messages
-from toolcrib.apps.layouts import text_wall
+from toolcrib.apps.messages import text_wall
 from toolcrib.apps.parse import speech_url
 from toolcrib.model import Progress
-from toolcrib.sessions import app_messages, message_rate
-from toolcrib.sessions.app_calls import AppCalls
+from toolcrib.sessions import app_messages, app_state
+from toolcrib.sessions.app_messages import AppCalls
 from toolcrib.sessions.user_events import EventHub
 from toolcrib.testing import a_call, a_caller, a_tool
 
@@ -225,11 +225,11 @@ async def test_message_rate_limit_closes_the_connection() -> None:
     async with app_host() as host:
         app = await running(host)
         for _ in range(20):
-            for _ in range(int(message_rate.RATE)):
+            for _ in range(int(app_state.RATE)):
                 app.says({"type": "x"})
             await anyio.sleep(1.0)
         assert app.closed is None
-        for _ in range(int(message_rate.BURST) + 1):
+        for _ in range(int(app_state.BURST) + 1):
             app.says({"type": "x"})
         await until(lambda: app.closed is not None)
         assert app.closed == (1008, "too many messages")
@@ -247,11 +247,11 @@ async def test_large_messages_count_as_several() -> None:
 async def test_reconnect_does_not_reset_the_rate_limit() -> None:
     async with app_host() as host:
         app = await running(host)
-        for _ in range(int(message_rate.BURST) + 1):
+        for _ in range(int(app_state.BURST) + 1):
             app.says({"type": "x"})
         await until(lambda: app.closed is not None)
         again = await host.connect(SESSION)
-        for _ in range(int(message_rate.BURST) // 2):
+        for _ in range(int(app_state.BURST) // 2):
             again.says({"type": "x"})
         await until(lambda: again.closed is not None)
         assert again.closed == (1008, "too many messages")

@@ -4,9 +4,7 @@ import pytest
 
 from tests.sessions.app_host import MemorySocket
 from toolcrib.errors import Unavailable
-from toolcrib.sessions.app_state import WAYS, AppStateMachine
-from toolcrib.sessions.app_states import AppStates
-from toolcrib.sessions.start_attempt import refusal
+from toolcrib.sessions.app_state import WAYS, AppStateMachine, AppStates, refusal
 
 pytestmark = pytest.mark.anyio
 

@@ -10,11 +10,11 @@ from tests.sessions.app_host import GLASSES, NOW, PACKAGE, USER, AppHost, app_ho
 from tests.waiting import until
 from toolcrib.apps import messages
 from toolcrib.apps.hardware import device
-from toolcrib.egress.response import NoConnection
+from toolcrib.egress.http_connection import NoConnection
 from toolcrib.errors import Refused, Unavailable
 from toolcrib.interfaces import SessionRecord
 from toolcrib.model import Requirement
-from toolcrib.sessions import app_states
+from toolcrib.sessions import app_state
 
 pytestmark = pytest.mark.anyio
 
@@ -306,7 +306,7 @@ async def test_settings_changes_reach_the_app() -> None:
 
 
 async def test_remembered_start_failures_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(app_states, "MOST_FAILED", 3)
+    monkeypatch.setattr(app_state, "MOST_FAILED", 3)
     async with app_host() as host:
         host.answer = host.stays_away
         for number in range(5):

@@ -5,7 +5,7 @@ import pytest
 
 from tests.sessions.app_host import PACKAGE, USER, app_host
 from toolcrib.apps import messages
-from toolcrib.sessions.stream_matching import matching
+from toolcrib.sessions.user_events import matching
 
 pytestmark = pytest.mark.anyio
 

@@ -12,8 +12,7 @@ from toolcrib import Crib
 from toolcrib.errors import Broken, Failed
 from toolcrib.model import Result
 from toolcrib.sdk import ToolContext
-from toolcrib.sdk.langchain import langchain_tool
-from toolcrib.sdk.langchain_results import LONGEST_MESSAGE, answer_of, is_a
+from toolcrib.sdk.langchain import LONGEST_MESSAGE, answer_of, is_a, langchain_tool
 from toolcrib.testing import a_caller
 
 pytestmark = [pytest.mark.anyio, pytest.mark.requirement("B4")]

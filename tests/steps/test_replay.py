@@ -11,7 +11,7 @@ from anyio.lowlevel import checkpoint
 
 from tests.steps.replay_steps import CHANGE, CountingHandler, ReplaySteps, code, keyed, replay_steps
 from toolcrib.errors import BusinessRuleError, Failed, Refused, Unavailable, problem
-from toolcrib.formats import stored_results
+from toolcrib.formats import rest
 from toolcrib.interfaces import ReplayRow, ReplayTotals
 from toolcrib.model import REPLAYED, Ask, Call, Hints, Problem, Result, Tool, Voice
 from toolcrib.steps.replay import LARGEST, Replay
@@ -348,7 +348,7 @@ async def test_cancelled_running_call_is_stored_as_unknown() -> None:
     with anyio.move_on_after(0.01):
         await memory.replay_steps.chain(hang)(keyed())
     assert memory.keys.row.answer is not None
-    found = stored_results.read(memory.keys.row.answer)
+    found = rest.decode_stored(memory.keys.row.answer)
     assert (code(found), said(found)) == ("OUTCOME_UNKNOWN", f"fake:change was cut short; {CHECK}")
 
 
@@ -402,7 +402,7 @@ async def test_call_is_passed_on_unchanged() -> None:
 
 def fitting(size: int) -> Result:
     """A result that is so many bytes long when it is spelled."""
-    empty = len(stored_results.spell(Result(data="")))
+    empty = len(rest.encode_stored(Result(data="")))
     return Result(data="x" * (size - empty))
 
 

@@ -8,7 +8,7 @@ from tests.clocks import DAY, Machine
 from tests.steps.replay_steps import CountingHandler, ReplaySteps, code, keyed
 from toolcrib.quotas import KEPT_SECONDS
 from toolcrib.store import open_store
-from toolcrib.store.sql.clock import save
+from toolcrib.store.sql.database import save
 
 pytestmark = [pytest.mark.anyio, pytest.mark.requirement("E12")]
 

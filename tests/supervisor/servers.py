@@ -17,7 +17,7 @@ from tests.supervisor.crashing_server import KINDS, RELEASE, TROUBLE, Kind
 from tests.supervisor.machine import Machine
 from tests.supervisor.subjects import Subject, Trouble
 from toolcrib.model import Tool
-from toolcrib.sources.mcp.server_settings import McpSettings
+from toolcrib.sources.mcp.connection import McpSettings
 from toolcrib.sources.mcp.source import McpSource
 from toolcrib.sources.mcp.stdio_transport import StdioTransport
 

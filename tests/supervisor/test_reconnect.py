@@ -10,7 +10,7 @@ from tests.supervisor.running import TOOL, RecordingSink, reaches, running, stat
 from toolcrib.errors import Unavailable
 from toolcrib.interfaces import Offer, ServerUnreachable, SourceLink, Upkeep
 from toolcrib.supervisor import Supervisor
-from toolcrib.supervisor.reconnect import MAX_PROBES_PER_SECOND, Reconnect
+from toolcrib.supervisor.backoff import MAX_PROBES_PER_SECOND, Reconnect
 from toolcrib.testing import FakeSource, a_call, a_tool
 
 pytestmark = pytest.mark.anyio

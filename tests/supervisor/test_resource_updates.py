@@ -7,7 +7,7 @@ from tests.supervisor.running import QUICK, TOOL, RecordingSink, reaches, runnin
 from toolcrib.errors import Refused, ToolcribError
 from toolcrib.interfaces import Offer, Upkeep
 from toolcrib.supervisor import Supervisor
-from toolcrib.supervisor.resource_updates import PATIENCE
+from toolcrib.supervisor.runner_environment import PATIENCE
 from toolcrib.testing import FakeSource
 
 pytestmark = pytest.mark.anyio

@@ -22,7 +22,7 @@ from toolcrib.errors import Unavailable
 from toolcrib.interfaces import Offer, SourceLink, Upkeep
 from toolcrib.model import Call, Result
 from toolcrib.supervisor import Supervisor
-from toolcrib.supervisor.failure_reasons import reason
+from toolcrib.supervisor.backoff import reason
 from toolcrib.testing import FakeSource
 
 pytestmark = pytest.mark.anyio

@@ -10,8 +10,14 @@ from tests.testing.modules import ACTING, FAULTY, GOOD, SHORT
 from toolcrib import testing
 from toolcrib.sources.functions import ModuleProblem
 from toolcrib.testing import check_tools
-from toolcrib.testing.module_check import CheckedTool, ModuleReport, check_module, publish_module
-from toolcrib.testing.modules import find_module, named_in_tests
+from toolcrib.testing.module_check import (
+    CheckedTool,
+    ModuleReport,
+    check_module,
+    find_module,
+    named_in_tests,
+    publish_module,
+)
 
 
 @pytest.fixture

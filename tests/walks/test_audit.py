@@ -21,7 +21,7 @@ from toolcrib.admin import Admin, AppAdmin, ServerAdmin, UserAdmin
 from toolcrib.config import load
 from toolcrib.crib import Crib
 from toolcrib.model import Actor, Caller, JsonObject
-from toolcrib.observe.audit_chain import check_chain
+from toolcrib.observe.audit import check_chain
 from toolcrib.runtime import build
 from toolcrib.server import hung_up
 from toolcrib.store.sql.store import SqlStore

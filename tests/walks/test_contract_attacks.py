@@ -14,10 +14,10 @@ from pydantic import AliasChoices, AliasPath, BaseModel, Field
 from tests.gateways import open_gateway
 from tests.sdk.chains import Chain
 from toolcrib import Crib, hints
-from toolcrib.catalog.snapshot import spellings
+from toolcrib.catalog.catalog import spellings
 from toolcrib.demo.flashcards import flashcards
 from toolcrib.errors import BusinessRuleError
-from toolcrib.gateway.hint_cache import HintCache
+from toolcrib.gateway.completion import HintCache
 from toolcrib.gateway.related_tools import NO_RELATED_TOOLS
 from toolcrib.interfaces import ReplayRow, ReplayTotals, StoredReplays
 from toolcrib.model import Call, Caller, Deprecation, Result

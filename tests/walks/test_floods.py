@@ -15,7 +15,7 @@ from tests.gateways import InProcessGateway, open_gateway
 from tests.servers.client import until
 from tests.servers.settings import PYTHON, ROOT, config, hostile, stdio
 from tests.walks.checks.loop_watch import up, watched
-from toolcrib.sources.mcp.notification_limit import FLOOD_SECONDS, FLOODED, MAX_PER_SECOND
+from toolcrib.sources.mcp.request_multiplexer import FLOOD_SECONDS, FLOODED, MAX_PER_SECOND
 
 pytestmark = [
     pytest.mark.anyio,

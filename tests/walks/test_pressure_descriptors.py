@@ -44,9 +44,7 @@ async def test_operator_is_served_while_descriptors_are_out(tmp_path: Path) -> N
             while (await gateway.answer("/api/tools", key)).status != 200:  # noqa: ASYNC110 - until it recovers
                 await anyio.sleep(0.05)
     lines = (await anyio.Path(tmp_path / "log").read_text()).splitlines()
-    said = [
-        each["level"] for each in map(json.loads, lines) if each.get("logger") == "toolcrib.http.acceptor"
-    ]
+    said = [each["level"] for each in map(json.loads, lines) if each.get("logger") == "toolcrib.http.runner"]
     assert said == ["error", "warning"]
 
 

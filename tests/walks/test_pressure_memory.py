@@ -51,7 +51,7 @@ async def test_work_is_refused_while_memory_is_short(tmp_path: Path) -> None:
         assert (await gateway.answer("/ready", None)).status == 200
         assert await gateway.metric("memory_short_total") == 1
     log = [json.loads(line) for line in await _lines(tmp_path / "log")]
-    said = [each["level"] for each in log if each.get("logger") == "toolcrib.http.memory_watch"]
+    said = [each["level"] for each in log if each.get("logger") == "toolcrib.http.memory"]
     assert said == ["warning", "warning"]
 
 

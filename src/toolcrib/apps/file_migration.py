@@ -8,7 +8,7 @@ from math import isfinite
 from typing import Any, NoReturn
 
 from toolcrib.apps.definition import faults_of, twins
-from toolcrib.apps.definition_errors import DefinitionFault, first
+from toolcrib.apps.errors import DefinitionFault, first
 from toolcrib.apps.migration import ORIGINAL, is_old, migrated, original_of
 from toolcrib.model import Json, JsonObject
 

@@ -5,17 +5,8 @@ from typing import Any, cast
 
 import orjson
 
-from toolcrib.apps.definition_errors import (
-    DefinitionFault,
-    at,
-    choice_faults,
-    first,
-    text_faults,
-    unknown_fields,
-)
-from toolcrib.apps.naming import name_faults
-from toolcrib.apps.phrases import FIELD, phrase_faults
-from toolcrib.apps.properties import enum_faults
+from toolcrib.apps.errors import DefinitionFault, at, choice_faults, first, text_faults, unknown_fields
+from toolcrib.apps.properties import FIELD, enum_faults, name_faults, phrase_faults
 from toolcrib.model import Json, JsonObject
 
 ORIGINAL = "x-toolcrib-original"

@@ -8,7 +8,7 @@ from urllib.parse import parse_qs, quote, urlsplit
 
 from toolcrib.apps import messages as m
 from toolcrib.apps.errors import InvalidMessage
-from toolcrib.apps.layouts import read_layout
+from toolcrib.apps.messages import read_layout
 from toolcrib.model import Json, JsonObject, Progress
 
 LONGEST = 4_096

@@ -1,12 +1,117 @@
-"""Input schemas of app tools: an object with typed and described properties."""
+"""Parts of a tool definition: names, activation phrases and parameter properties."""
 
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, cast
 
-from toolcrib.apps.definition_errors import DefinitionFault, at, choice_faults, text_faults, unknown_fields
-from toolcrib.model import JsonObject
+from toolcrib.apps.errors import DefinitionFault, at, choice_faults, text_faults, unknown_fields, word_faults
+from toolcrib.errors import Refused
+from toolcrib.model import APPS, JsonObject
+from toolcrib.names import canonical
 from toolcrib.schemas import InvalidSchema, check
 from toolcrib.schemas.explain import excerpt
+
+# --- Naming rules for app packages and their tools, reported as definition faults ---
+
+RESERVED = (APPS, "crib", "local")
+"""Our own source names; an app with such a name would share their namespace."""
+
+_PACKAGE = "a package is made of a-z, 0-9, '.', '_' and '-', starts with a letter or digit, up to 63"
+
+
+def name_faults(name: object, path: str) -> Iterator[DefinitionFault]:
+    """Yield the faults of a tool's name."""
+    if not isinstance(name, str):
+        yield DefinitionFault(path, "is required, and must be a string")
+    elif not name:
+        yield DefinitionFault(path, "must not be empty")
+    elif ":" in name:
+        yield DefinitionFault(
+            path, "must hold no colon: it stands between the app's package and the tool's name"
+        )
+    elif said := _unfit("app", name):
+        yield DefinitionFault(path, said)
+
+
+def package_faults(package: str, path: str) -> Iterator[DefinitionFault]:
+    """Yield the faults of an app's package name."""
+    if not package or ":" in package or _unfit(package, "tool"):
+        yield DefinitionFault(path, f"is no package: {_PACKAGE}")
+    elif package in RESERVED:
+        yield DefinitionFault(path, f"must not be one of {', '.join(RESERVED)}: these are ours")
+
+
+def _unfit(source: str, local: str) -> str | None:
+    """Return why the two parts do not form a valid name; None if they do."""
+    try:
+        canonical(source, local)
+    except Refused as refused:
+        return refused.problem.message.partition(": ")[2].removesuffix(". Write 'source:tool'.")
+    return None
+
+
+# --- Activation phrases: utterances that invoke a tool, by language ---
+
+FIELD = "activationPhrases"
+FALLBACK = "en"
+# Phrases per language.
+MOST = 100
+# Characters of one phrase.
+LONGEST = 200
+_LONGEST_TAG = 35
+
+
+def phrases(extensions: JsonObject, language: str) -> tuple[str, ...]:
+    """Return a tool's phrases for a language: exact tag, base language, English, or the first one."""
+    given: Any = extensions.get(FIELD)
+    if isinstance(given, Mapping):
+        given = _spoken(cast("Mapping[str, Any]", given), _tag(language))
+    return tuple(cast("list[str]", given)) if isinstance(given, list) else ()
+
+
+def every_phrase(extensions: JsonObject) -> Iterator[str]:
+    """Yield a tool's phrases in all languages: a search query may be in any."""
+    given: Any = extensions.get(FIELD)
+    lists = cast("Mapping[str, Any]", given).values() if isinstance(given, Mapping) else (given,)
+    for said in lists:
+        yield from cast("list[str]", said) if isinstance(said, list) else ()
+
+
+def _spoken(by_language: Mapping[str, Any], wanted: str) -> Any:
+    known = {_tag(tag): said for tag, said in by_language.items()}
+    for tag in (wanted, wanted.partition("-")[0], FALLBACK):
+        if tag in known:
+            return known[tag]
+    return next(iter(known.values()), None)
+
+
+def _tag(language: str) -> str:
+    return language.replace("_", "-").casefold()
+
+
+def phrase_faults(given: object, path: str) -> Iterator[DefinitionFault]:
+    """Yield the faults of activation phrases: a list, or a list for each language."""
+    if not isinstance(given, Mapping):
+        yield from _phrase_list_faults(given, path)
+        return
+    for tag, said in cast("Mapping[str, Any]", given).items():
+        if not tag or len(tag) > _LONGEST_TAG or not tag.replace("-", "").replace("_", "").isalnum():
+            yield DefinitionFault(at(path, tag), "must be the tag of a language, such as en or de-CH")
+        yield from _phrase_list_faults(said, at(path, tag))
+
+
+def _phrase_list_faults(given: object, path: str) -> Iterator[DefinitionFault]:
+    if not isinstance(given, list):
+        yield DefinitionFault(path, "must be an array of strings, or an object of such arrays by language")
+        return
+    said = cast("list[Any]", given)
+    if len(said) > MOST:
+        yield DefinitionFault(path, f"holds {len(said)} phrases, at most {MOST} are allowed")
+        return
+    for place, each in enumerate(said):
+        yield from word_faults(each, at(path, place), most=LONGEST)
+
+
+# --- Input schemas of app tools: an object with typed and described properties ---
 
 LONGEST_DESCRIPTION = 4 * 1024
 """Bytes of a description."""

@@ -1,11 +1,8 @@
 """The gateway's own tools: for agents that look for tools, and for those that operate the gateway."""
 
 from toolcrib.admin import ServerAdmin
-from toolcrib.builtin.admin_tools import AdminTools
-from toolcrib.builtin.builtin_source import BuiltinSource, current_call
-from toolcrib.builtin.energy_tool import await_energy
-from toolcrib.builtin.mcp_server_tools import server_tools
-from toolcrib.builtin.tool_search import search_tools
+from toolcrib.builtin.admin_tools import AdminTools, server_tools
+from toolcrib.builtin.gateway_tools import BuiltinSource, await_energy, current_call, search_tools
 from toolcrib.gateway import Gateway
 from toolcrib.gateway.energy import EnergyMeter
 from toolcrib.identity import require_fresh, require_whole

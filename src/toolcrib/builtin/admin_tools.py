@@ -1,11 +1,17 @@
-"""Audits refused calls of the core tools that administer the gateway; the console records the others."""
+"""Tools for operators: `mcp_add_server` and `mcp_list_servers`."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
+from typing import Any
 
+from toolcrib.admin import ServerAdmin
+from toolcrib.errors import Refused
 from toolcrib.interfaces import Handler
-from toolcrib.model import Actor, Call, Problem, Result, Tool
+from toolcrib.model import Actor, Call, JsonObject, Problem, Result, Tool
 from toolcrib.observe import Audit
+from toolcrib.sdk import AnyTool, Options, Registry, ToolResult
+
+# --- Audits refused calls of the core tools that administer the gateway; the console records the others ---
 
 ACTIONS: Mapping[str, str] = {"crib:mcp_add_server": "servers.add"}
 """The action each of these tools stands for."""
@@ -46,3 +52,234 @@ class AdminTools:
 
 def _actor(call: Call) -> Actor:
     return Actor.of(call.caller, call.origin.face, call.origin.address)
+
+
+# --- Tools that add an MCP server while the gateway runs, and say how the servers there are doing ---
+
+Answer = ToolResult[dict[str, Any]]
+
+# An address or an argument may hold a token, and what is only written is not logged.
+_UNTOLD = {"writeOnly": True}
+_SECRETS = {"type": "object", "additionalProperties": {"type": "string"}, **_UNTOLD}
+_ARGUMENT = {"type": "string", "minLength": 1, "maxLength": 4096}
+_WAIT = {"type": "integer", "minimum": 1, "maximum": 86_400_000}
+
+_ADD: JsonObject = {
+    "name": "mcp_add_server",
+    "description": (
+        "Add an MCP server to this gateway; it stays after a restart.\n\n"
+        "Use it when someone asks to connect a server by its address, such as https://mcp.example.com/mcp,"
+        " or by its command where the operator allows that. Returns the state of the server, the names of"
+        " the tools that can be called now, and the error where it did not start; it is then tried again."
+    ),
+    "parameters": {
+        "type": "object",
+        "properties": {
+            "server_id": {
+                "type": "string",
+                "pattern": "^[a-z0-9][a-z0-9._-]{0,62}$",
+                "description": "A short name for it, such as github: the first half of its tools' names.",
+            },
+            "transport": {
+                "enum": ["http", "sse", "stdio"],
+                "description": "How to talk to it; stdio where a command is given, else http.",
+            },
+            "url": {
+                "type": "string",
+                "maxLength": 2048,
+                "description": "Its address, for http and sse.",
+                **_UNTOLD,
+            },
+            "headers": {**_SECRETS, "description": "Headers to send, such as Authorization; kept secret."},
+            "command": {
+                "type": ["string", "array"],
+                "minLength": 1,
+                "minItems": 1,
+                "maxItems": 256,
+                "items": _ARGUMENT,
+                "description": "The program to run, or the program and its arguments, for stdio.",
+                **_UNTOLD,
+            },
+            "args": {
+                "type": "array",
+                "maxItems": 256,
+                "items": _ARGUMENT,
+                "description": "Arguments of the program, for stdio.",
+                **_UNTOLD,
+            },
+            "env": {**_SECRETS, "description": "Variables the program gets, for stdio; kept secret."},
+            "cwd": {**_ARGUMENT, "description": "The directory the program runs in, for stdio."},
+            "start": {
+                "enum": ["eager", "lazy"],
+                "description": "Start it now and with the gateway (eager, the default), or on first use.",
+            },
+            "start_timeout_ms": {
+                **_WAIT,
+                "description": "How long it may take to start and list its tools, in milliseconds.",
+            },
+            "idle_stop_ms": {
+                **_WAIT,
+                "description": "Stop it after so many milliseconds without a call; the next call starts it.",
+            },
+            "pin": {
+                "enum": ["strict", "notify", "off"],
+                "description": "What happens when the definition of one of its tools changes.",
+            },
+        },
+        "required": ["server_id"],
+        "additionalProperties": False,
+    },
+}
+_ADD_OPTIONS: Options = {
+    "title": "Add an MCP server",
+    "category": "mutation",
+    "response_time": "slow",
+    "permissions": ["crib:servers"],
+    "tags": ["mcp", "servers", "core"],
+    "timeout": 60.0,
+    "examples": [
+        {
+            "description": "Connect a server by its address",
+            "params": {"server_id": "weather", "url": "https://weather.example.com/mcp"},
+            "expectedResult": {
+                "server": "weather",
+                "state": "up",
+                "tools": ["mcp_weather_forecast"],
+                "error": None,
+            },
+        }
+    ],
+}
+
+_LIST: JsonObject = {
+    "name": "mcp_list_servers",
+    "description": (
+        "List the MCP servers of this gateway and how each is doing.\n\n"
+        "Use it to see which servers there are, why a tool is missing, or whether a server has come back."
+        " Returns for each its state, the names of its tools, what is withheld and why, and its last error."
+    ),
+    "parameters": {"type": "object", "properties": {}, "additionalProperties": False},
+}
+_LIST_OPTIONS: Options = {
+    "title": "List the MCP servers",
+    "category": "query",
+    "response_time": "fast",
+    "permissions": ["crib:status"],
+    "tags": ["mcp", "servers", "core"],
+    "examples": [
+        {
+            "description": "See which servers there are",
+            "params": {},
+            "expectedResult": {
+                "enabled": True,
+                "servers": [
+                    {
+                        "id": "weather",
+                        "transport": "http",
+                        "enabled": True,
+                        "added": True,
+                        "state": "up",
+                        "up": True,
+                        "restarts": 0,
+                        "tools": ["mcp_weather_forecast"],
+                        "withheld": {},
+                        "error": None,
+                    }
+                ],
+            },
+        }
+    ],
+}
+
+
+def server_tools(
+    servers: ServerAdmin, actor: Callable[[], Actor], check_reader: Callable[[], None]
+) -> tuple[AnyTool, ...]:
+    """Make the tools over the operators' door to the servers.
+
+    `actor` is who calls the tool that runs; `check_reader` refuses callers that may not see all servers.
+    """
+
+    async def add(arguments: JsonObject) -> Answer:
+        settings = dict(arguments)
+        server_id = str(settings.pop("server_id"))
+        try:
+            chosen = _settings(settings)
+            made = await servers.add(server_id, chosen, actor=actor())
+        except Refused as error:
+            if error.problem.code == "PERMISSION_DENIED":
+                raise _of_argument(error.problem, server_id) from None
+            if error.problem.code != "INVALID_REQUEST":
+                raise
+            raise _of_arguments(error.problem, server_id) from None
+        return ToolResult(data=made, message=_said(made))
+
+    async def list_all(arguments: JsonObject) -> Answer:
+        del arguments
+        check_reader()
+        return _listed(servers.status())
+
+    registry = Registry()
+    registry.register_tool(_ADD, add, **_ADD_OPTIONS)
+    registry.register_tool(_LIST, list_all, **_LIST_OPTIONS)
+    return registry.get_all()
+
+
+def _settings(given: dict[str, Any]) -> JsonObject:
+    """Spell arguments as the config does: one list for program and arguments, and a transport."""
+    more = given.pop("args", [])
+    if "command" in given:
+        first = given["command"]
+        given["command"] = [*([first] if isinstance(first, str) else first), *more]
+    elif more:
+        raise Refused("INVALID_ARGUMENTS", "args are there without a command; give command", path="args")
+    return {"transport": "stdio" if "command" in given else "http", **given}
+
+
+def _of_argument(found: Problem, server_id: str) -> Refused:
+    """Name the argument instead of the setting that it became."""
+    path = (found.path or "").replace(f"mcp.servers.{server_id}", "arguments", 1)
+    return Refused(found.code, found.message, path=path, details=found.details)
+
+
+def _of_arguments(found: Problem, server_id: str) -> Refused:
+    """Say of a faulty server what is said of a faulty argument: something the agent can mend."""
+    place = f"mcp.servers.{server_id}"
+    faults = [(fault["where"], fault["message"]) for fault in found.details.get("faults", ())]
+    if not faults or not all(f"{where}.".startswith(f"{place}.") for where, _ in faults):
+        return Refused("INVALID_ARGUMENTS", found.message, path=found.path, details=found.details)
+    named = [(where[len(place) + 1 :] or "server_id", message) for where, message in faults]
+    said, path = "; ".join(map(" ".join, named)), f"arguments.{named[0][0]}"
+    return Refused("INVALID_ARGUMENTS", said, path=path, details=found.details)
+
+
+def _said(made: Mapping[str, Any]) -> str:
+    added = f"I added {made['server']}"
+    if made["state"] == "up":
+        return f"{added}. {_counted(len(made['tools']))} can be used now."
+    if made["error"]:
+        return f"{added}, but it does not run yet. It is tried again."
+    return f"{added}. It starts with the first call." if made["state"] == "asleep" else f"{added}. It starts."
+
+
+def _counted(tools: int) -> str:
+    return "One tool" if tools == 1 else f"{tools or 'No'} tools"
+
+
+def _listed(status: Mapping[str, Any]) -> Answer:
+    rows = [_row(name, server) for name, server in status["servers"].items()]
+    up = sum(row["up"] for row in rows)
+    message = f"{up} of {len(rows)} MCP servers are up." if rows else "There are no MCP servers."
+    return ToolResult(data={"enabled": status["enabled"], "servers": rows}, message=message)
+
+
+def _row(name: str, server: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what an agent needs; what a server wrote to its stderr is for operators."""
+    kept = ("transport", "enabled", "added", "state", "up", "restarts")
+    return {
+        "id": name,
+        **{field: server[field] for field in kept},
+        "tools": server["registered_tools"],
+        "withheld": server["withheld_tools"],
+        "error": server["last_error"],
+    }

@@ -32,6 +32,6 @@ def local_tools(search: SearchSettings | SearchEngine | None = None) -> LocalToo
 
 def _engine(settings: SearchSettings) -> SearchEngine:
     # Who searches nothing does not pay for loading an HTTP client.
-    from toolcrib.builtin.searxng import Searxng
+    from toolcrib.builtin.web_search import Searxng
 
     return Searxng(settings)

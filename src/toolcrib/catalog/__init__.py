@@ -1,9 +1,7 @@
 """Tool catalog: one immutable snapshot of all tools, replaced atomically."""
 
-from toolcrib.catalog.catalog import MOST_TOOLS, Catalog
-from toolcrib.catalog.overrides import Overrides, ToolOverride
-from toolcrib.catalog.pins import Mode, PinChange, Seen, seal
-from toolcrib.catalog.pseudo_tools import (
+from toolcrib.catalog.catalog import MOST_TOOLS, Catalog, Snapshot
+from toolcrib.catalog.entries import (
     BESIDE,
     DOORS,
     FOLLOW,
@@ -11,10 +9,13 @@ from toolcrib.catalog.pseudo_tools import (
     GET_COMPLETE,
     READ,
     READ_COMPLETE,
+    ExaminedTool,
+    Overrides,
     SourceExtras,
+    ToolOverride,
+    examine,
 )
-from toolcrib.catalog.snapshot import Snapshot
-from toolcrib.catalog.tool_entry import ExaminedTool, examine
+from toolcrib.catalog.pins import Mode, PinChange, Seen, seal
 
 __all__ = [
     "BESIDE",

@@ -1,20 +1,148 @@
-"""The catalog of tools: applies overrides, checks, pins and names, and replaces the snapshot atomically."""
+"""The catalog: all tools of all sources, replaced as one snapshot per change."""
 
 import logging
-from collections import Counter
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from time import monotonic
 
-from toolcrib.catalog.change_log import ChangeLog
-from toolcrib.catalog.flat_names import KEY, FlatNameClaims, shadowed
-from toolcrib.catalog.name_claims import Claimed, NameClaims
-from toolcrib.catalog.overrides import Overrides
+from toolcrib.catalog.entries import Overrides, SourceEntries, SourceExtras, take
+from toolcrib.catalog.name_claims import (
+    KEY,
+    Claimed,
+    Contested,
+    FlatNameClaims,
+    NameClaims,
+    ordered,
+    shadowed,
+)
 from toolcrib.catalog.pins import Mode, PinChange, Pins, Seen
-from toolcrib.catalog.snapshot import Snapshot, by_app, spellings
-from toolcrib.catalog.source_entries import SourceEntries, take
 from toolcrib.interfaces import Offer, StoredDefinition, Withheld
 from toolcrib.model import JsonObject, Tool
+from toolcrib.names import fold
+
+# --- Logs changed tool definitions, rate limited so that a source cannot flood the log ---
 
 log = logging.getLogger(__name__)
+
+MAX_NAMES = 20
+"""Tools that one line may list."""
+QUIET_SECONDS = 60.0
+"""Seconds before a tool is logged again, however often it changes; every change is still counted."""
+
+_OUTCOMES: Mapping[Mode, str] = {
+    "notify": "served all the same, as their source's `pin` says",
+    "strict": "hidden until an operator approves them with `toolcrib pins approve`",
+}
+
+
+class ChangeLog:
+    """Logs a tool at its first change, and later changes at most once per quiet period."""
+
+    def __init__(self, clock: Callable[[], float] = monotonic) -> None:
+        self._clock = clock
+        self._named: dict[str, float] = {}
+
+    def report(self, changed: Mapping[str, PinChange], before: Mapping[str, PinChange]) -> None:
+        """Log the changes since `before`."""
+        now = self._clock()
+        self._named = {name: at for name, at in self._named.items() if at > now - QUIET_SECONDS}
+        for mode, outcome in _OUTCOMES.items():
+            of_mode = [name for name, change in changed.items() if change.mode == mode]
+            fresh = [name for name in of_mode if changed[name] != before.get(name)]
+            told = [name for name in fresh if name not in self._named]
+            self._named.update(dict.fromkeys(told, now))
+            if told:
+                named = ", ".join(told[:MAX_NAMES]) + (", …" if len(told) > MAX_NAMES else "")
+                log.warning("not what was trusted before, and %s: %s", outcome, named)
+
+
+# --- An immutable snapshot of all tools, indexed by every name they have ---
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """Readers take no lock: every change creates a new snapshot."""
+
+    version: int = 0
+    tools: Mapping[str, Tool] = field(default_factory=dict[str, Tool])
+    """By canonical name, in source order, then in the order of each source's list."""
+    withheld: tuple[Withheld, ...] = ()
+    repaired: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
+    changed: Mapping[str, PinChange] = field(default_factory=dict[str, PinChange])
+    """Tools with a definition that differs from the trusted or approved one."""
+    spellings: Mapping[str, tuple[Tool, ...]] = field(default_factory=dict[str, tuple[Tool, ...]])
+    """Lookup index: every name of a tool, exact and folded. A flat name may have several claimants."""
+    shadowed: tuple[Withheld, ...] = ()
+    """Tools with a flat name that resolves to another tool; they are reachable under their other names."""
+    contested: Contested = field(default_factory=dict[str, tuple[Tool, ...]])
+    holdings: Mapping[str, SourceExtras] = field(default_factory=dict[str, SourceExtras])
+    """Resources and prompts by source, in source order; sources that never reported any are missing."""
+    plain: tuple[Tool, ...] = ()
+    """Tools that belong to no app, in order."""
+    apps: Mapping[str, tuple[Tool, ...]] = field(default_factory=dict[str, tuple[Tool, ...]])
+    """Tools by app package, so that filtering for an audience skips apps it has not installed."""
+    doors: Mapping[str, Tool] = field(default_factory=dict[str, Tool])
+    """Pseudo-tools by canonical name. They are neither listed nor callable as tools."""
+
+    def offered(self, apps: Collection[str]) -> Iterator[Tool]:
+        """Yield the candidates for a user with these apps: tools of no app in order, then each app's."""
+        yield from self.plain
+        for package in sorted(apps):
+            yield from self.apps.get(package, ())
+
+    def find(self, name: str) -> tuple[Tool, ...]:
+        """Return the present tools with this name: none, one, or several that claim a flat name."""
+        found = self.claimants(name)
+        return found if len(found) < 2 else tuple([tool for tool in found if tool.name in self.tools])
+
+    def claimants(self, name: str) -> tuple[Tool, ...]:
+        """Return all claimants of a name, the owner first, including absent ones.
+
+        A name with one claimant, or one that is a canonical or safe name, resolves to that tool alone. An
+        absent claimant of a contested flat name still blocks the others from it.
+        """
+        found = self.spellings.get(name)
+        return found if found is not None else self.spellings.get(fold(name), ())
+
+
+def by_app(tools: Iterable[Tool]) -> dict[str, tuple[Tool, ...]]:
+    """Group app tools by package; other tools are left out."""
+    found: defaultdict[str, list[Tool]] = defaultdict(list)
+    for tool in tools:
+        if tool.family == "app":
+            found[tool.source].append(tool)
+    return {package: tuple(its) for package, its in found.items()}
+
+
+def spellings(tools: Iterable[Tool], contested: Contested) -> dict[str, tuple[Tool, ...]]:
+    """Index tools by name: canonical and safe names win over aliases, and those over flat names."""
+    listed = tuple(tools)
+    index: dict[str, tuple[Tool, ...]] = {}
+    for tool in listed:
+        for name in (tool.name, tool.exposed):
+            _own(index, name, tool)
+    for tool in listed:
+        for name in tool.aliases:
+            _own(index, name, tool)
+    # An owned name wins in its folded form too, so a flat name never overrides it.
+    flat = [(tool, fold(tool.local)) for tool in listed]
+    index.update({tool.local: index[folded] for tool, folded in flat if folded in index} | index)
+    for tool, folded in flat:
+        claimants = contested.get(folded, (tool,))
+        for name in (tool.local, folded):
+            if name not in index:
+                index[name] = ordered(name, claimants)
+    return index
+
+
+def _own(index: dict[str, tuple[Tool, ...]], name: str, tool: Tool) -> None:
+    index.setdefault(name, (tool,))
+    index.setdefault(fold(name), (tool,))
+
+
+# --- The catalog of tools: applies overrides, checks, pins and names, and replaces the snapshot atomically
+# ---
 
 MOST_TOOLS = 10_000
 MOST_LINES = 20

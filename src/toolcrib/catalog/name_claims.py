@@ -1,10 +1,15 @@
-"""Ownership of exposed tool names: the first claimant owns one, independent of source startup order."""
+"""Ownership of names: which source may use a safe or flat name."""
 
+from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from time import monotonic
 
+from toolcrib.errors import Refused
 from toolcrib.interfaces import Withheld
 from toolcrib.model import Tool
-from toolcrib.names import fold
+from toolcrib.names import fold, safe
+
+# --- Ownership of exposed tool names: the first claimant owns one, independent of source startup order ---
 
 Claimed = Callable[[Mapping[str, str], Collection[str]], None]
 """Callback that persists claims: first the new ones, then the keys of the released ones."""
@@ -73,3 +78,217 @@ class NameClaims:
 
 def _taken(exposed: str, owner: str) -> str:
     return f"the name {exposed} belongs to {owner}; give this one another with `expose_as` under `overrides`"
+
+
+# --- Resolves flat tool names: the first claimant owns one while its source is in the config ---
+
+KEY = "flat:"
+"""Key prefix of these claims in the store. No exposed name contains a colon, so the keys cannot collide."""
+FIRST_OFFER_SECONDS = 60.0
+"""Seconds after a source becomes known in which its first offer ranks by config order, not by arrival."""
+MOST_ABSENT = 4_000
+"""Absent names remembered per source, and for all apps together: twice what a server may list."""
+_APP, _LATE = "app", "late"
+"""Suffix of a rank in the store: of an app, or of an added server that claimed a name after an app."""
+
+Rank = tuple[int, int]
+"""When a tool claimed its flat name (a change counter), then its source's config position at that time."""
+Contested = Mapping[str, tuple[Tool, ...]]
+"""Tools that claim the same flat name, by folded flat name, the owner first."""
+
+
+class FlatNameClaims:
+    """Ranks of the tools that claimed a flat name, persisted in the store."""
+
+    def __init__(
+        self,
+        kept: Mapping[str, str],
+        known: Sequence[str],
+        claimed: Claimed,
+        *,
+        added: Collection[str] = (),
+        clock: Callable[[], float] = monotonic,
+    ) -> None:
+        self._claimed, self._clock = claimed, clock
+        self._added = frozenset(added)
+        """Sources that were added at run time."""
+        self._ranks: dict[str, Rank] = {}
+        self._late: set[str] = set()
+        """Names that added servers claimed after an app."""
+        self._names: dict[str, dict[str, None]] = {}
+        """Canonical names of all claimants, present or absent, by folded flat name."""
+        self._sources: set[str] = set()
+        """Sources that have offered tools."""
+        self._last: dict[str, Tool] = {}
+        """Last known version of each contested tool."""
+        self._joined: dict[str, tuple[Rank, float]] = {}
+        self._now = 0
+        self._read(kept, frozenset(known))
+        self._join(known)
+
+    def _read(self, kept: Mapping[str, str], known: Collection[str]) -> None:
+        stale: list[str] = []
+        for key, value in kept.items():
+            moment, place, *kind = value.split(".")
+            name = key.removeprefix(KEY)
+            if kind == [_APP] or _source(name) in known:
+                self._add(name, (int(moment), int(place)), late=kind == [_LATE])
+            else:
+                # A source that is no longer in the config; app claims stay, as apps are never listed there.
+                stale.append(key)
+        if stale:
+            self._claimed({}, stale)
+
+    def _join(self, known: Sequence[str]) -> None:
+        self._now += 1
+        joined, at = self._joined, self._clock()
+        self._joined = {
+            source: joined.get(source, ((self._now, place), at)) for place, source in enumerate(known)
+        }
+
+    def arrange(
+        self, known: Sequence[str], present: Collection[str], added: Collection[str] = ()
+    ) -> Collection[str]:
+        """Apply another config order; return the tools of removed sources, which releases their names."""
+        self._added = frozenset(added)
+        self._join(known)
+        remaining = self._joined.keys() | present
+        gone = {name for name in self._ranks if _source(name) not in remaining}
+        self._drop(gone)
+        return gone
+
+    def forget(self, present: Collection[str]) -> Collection[str]:
+        """Release the oldest absent names of present sources that exceed the limit; return their tools.
+
+        Otherwise a server that renames its tools with every list would fill memory and store.
+        """
+        absent = [name for name in self._ranks if name not in present]
+        if len(absent) <= MOST_ABSENT:
+            return ()
+        by_holder: defaultdict[str, list[str]] = defaultdict(list)
+        for name in sorted(absent, key=self._ranks.__getitem__):
+            by_holder[self._holder(name)].append(name)
+        there = {self._holder(name) for name in present}
+        gone = {name for holder in there for name in by_holder[holder][:-MOST_ABSENT]}
+        self._drop(gone)
+        return gone
+
+    def _holder(self, name: str) -> str:
+        """Return the counting key of an absent name. Apps share one key, as their number is unbounded."""
+        source = _source(name)
+        return source if source in self._joined else ""
+
+    def _drop(self, names: Collection[str]) -> None:
+        for name in names:
+            del self._ranks[name]
+            self._last.pop(name, None)
+            folded = fold(_local(name))
+            del self._names[folded][name]
+            if not self._names[folded]:
+                del self._names[folded]
+        if names:
+            self._late.difference_update(names)
+            self._sources.intersection_update(self._joined.keys() | map(_source, self._ranks))
+            self._claimed({}, [KEY + name for name in names])
+
+    def settle(self, tools: Mapping[str, Tool]) -> Contested:
+        """Claim names for the present tools, in config order; return those with several claimants."""
+        self._claim([tool for tool in tools.values() if tool.name not in self._ranks])
+        contested: dict[str, tuple[Tool, ...]] = {}
+        for folded in {fold(tool.local) for tool in tools.values()}:
+            names = self._names[folded]
+            if len(names) > 1:
+                found = [self._claimant(name, tools) for name in sorted(names, key=self._order)]
+                contested[folded] = tuple(tool for tool in found if tool is not None)
+        return {folded: found for folded, found in contested.items() if len(found) > 1}
+
+    def _claim(self, tools: Sequence[Tool]) -> None:
+        if not tools:
+            return
+        self._now += 1
+        first = {tool.source for tool in tools} - self._sources
+        fresh: dict[str, str] = {}
+        after_apps = self._after_apps(tools)
+        for tool in tools:
+            late = tool.name in after_apps
+            rank = self._rank(tool.source, first=tool.source in first and not late)
+            self._add(tool.name, rank, late=late)
+            kind = f".{_LATE}" if late else "" if tool.source in self._joined else f".{_APP}"
+            fresh[KEY + tool.name] = f"{rank[0]}.{rank[1]}{kind}"
+        self._claimed(fresh, ())
+
+    def _after_apps(self, tools: Iterable[Tool]) -> Collection[str]:
+        """Return the tools of added servers with a flat name that an app has already claimed."""
+        added = [tool for tool in tools if tool.source in self._added]
+        if not added:
+            return ()
+        of_apps = {fold(_local(name)) for name in self._ranks if _source(name) not in self._joined}
+        return {tool.name for tool in added if fold(tool.local) in of_apps}
+
+    def _rank(self, source: str, *, first: bool) -> Rank:
+        """Return config order for a source's first offer in its first minute, else the time of the claim."""
+        rank, joined = self._joined.get(source, ((self._now, 0), 0.0))
+        soon = self._clock() - joined <= FIRST_OFFER_SECONDS
+        return rank if first and soon else (self._now, rank[1])
+
+    def _add(self, name: str, rank: Rank, *, late: bool) -> None:
+        self._ranks[name] = rank
+        if late:
+            self._late.add(name)
+        self._names.setdefault(fold(_local(name)), {})[name] = None
+        self._sources.add(_source(name))
+        self._now = max(self._now, rank[0])
+
+    def _order(self, name: str) -> tuple[bool, Rank]:
+        """Return a claimant's sort key: sources of the config file first, as any user can add apps.
+
+        Added servers and apps are sorted by time. An added server that claimed after an app sorts with the
+        apps, behind the config file. Otherwise the order of the three would be cyclic, and the name would
+        change owner when the app is removed.
+        """
+        source = _source(name)
+        behind = source not in self._joined or (name in self._late and source in self._added)
+        return behind, self._ranks[name]
+
+    def _claimant(self, name: str, tools: Mapping[str, Tool]) -> Tool | None:
+        """Return the current or last known version of a claimant; None if its source was removed."""
+        tool = tools.get(name)
+        if tool is not None:
+            self._last[name] = tool
+            return tool
+        if _source(name) not in self._joined:
+            return None
+        return self._last.get(name) or _absent(name)
+
+
+def ordered(key: str, claimants: Sequence[Tool]) -> tuple[Tool, ...]:
+    """Return claimants in owner order; within one source, the tool with exactly this name comes first."""
+    sources = list(dict.fromkeys(tool.source for tool in claimants))
+    return tuple(sorted(claimants, key=lambda tool: (sources.index(tool.source), tool.local != key)))
+
+
+def shadowed(tools: Iterable[Tool], spellings: Mapping[str, tuple[Tool, ...]]) -> tuple[Withheld, ...]:
+    """Return the tools with a flat name that resolves to another tool, and where to find them instead."""
+    found: list[Withheld] = []
+    for tool in tools:
+        owner = spellings[tool.local][0]
+        if owner.name != tool.name:
+            why = f"its flat name {tool.local} leads to {owner.name}; call it {tool.name} or {tool.exposed}"
+            found.append(Withheld(tool.name, tool.source, why))
+    return tuple(found)
+
+
+def _absent(name: str) -> Tool:
+    tool = Tool(name=name, source=_source(name), family="mcp")
+    try:
+        return Tool(name=name, source=tool.source, family="mcp", exposed=safe(tool))
+    except Refused:
+        return tool
+
+
+def _source(name: str) -> str:
+    return name.partition(":")[0]
+
+
+def _local(name: str) -> str:
+    return name.partition(":")[2]

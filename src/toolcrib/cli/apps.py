@@ -6,9 +6,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from toolcrib.cli.backend import Backend, with_backend
+from toolcrib.cli.backend import Backend, Target, json_option, with_backend, with_target
 from toolcrib.cli.output import complain, hint, say, show_json, show_table
-from toolcrib.cli.target import Target, json_option, with_target
 from toolcrib.errors import Refused, spell
 from toolcrib.model import JsonObject, Problem
 

@@ -6,14 +6,13 @@ from typing import TYPE_CHECKING
 
 import click
 
-from toolcrib.cli.backend import AuditFilters, Backend, with_backend
+from toolcrib.cli.backend import AuditFilters, Backend, Target, json_option, with_backend, with_target
 from toolcrib.cli.output import complain, hint, say, show_json, show_table
-from toolcrib.cli.target import Target, json_option, with_target
 from toolcrib.errors import Refused
 from toolcrib.model import JsonObject
 
 if TYPE_CHECKING:
-    from toolcrib.observe.audit_chain import ChainCheck
+    from toolcrib.observe.audit import ChainCheck
 
 MAX_RECORDS = 1000
 """Records on one page, as `GET /api/audit` gives them."""
@@ -83,7 +82,7 @@ def verify(place: Target, *, head: str | None, allow_empty: bool, as_json: bool)
     """
 
     async def work(desk: Backend) -> "ChainCheck":
-        from toolcrib.observe.audit_chain import check_chain
+        from toolcrib.observe.audit import check_chain
 
         return await check_chain(_all(desk), head)
 

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from toolcrib.cli.target import Target, json_option, with_target
+from toolcrib.cli.backend import Target, json_option, with_target
 
 if TYPE_CHECKING:
     from toolcrib.testing.module_check import ModuleReport
@@ -48,8 +48,7 @@ def command(
         return _report(place, module, format, publish=publish or run_mutations, as_json=as_json)
     if publish and module is None:
         raise click.UsageError("--publish keeps the definitions of a module: name it")
-    from toolcrib.cli.check_output import show
-    from toolcrib.cli.check_run import CheckRun
+    from toolcrib.cli.check_run import CheckRun, show
 
     look = CheckRun(run_mutations=run_mutations, user=user)
     if place.url is not None:
@@ -65,7 +64,7 @@ def command(
 def _report(place: Target, module: str | None, format: str, *, publish: bool, as_json: bool) -> int:
     if publish:
         raise click.UsageError("--format only looks at schemas: leave out --publish and --run-mutations")
-    from toolcrib.cli.check_format import report
+    from toolcrib.cli.check_run import report
 
     return report(place, module, format, as_json=as_json)
 

@@ -1,30 +1,267 @@
-"""Where a check looks: the config and the gateway it makes, a gateway that runs, a module."""
+"""What `toolcrib check` runs: load tools, collect findings, fit formats and print the report."""
 
-from dataclasses import dataclass, field, replace
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 import anyio
+import click
 
-from toolcrib.cli.backend import Backend, with_backend
-from toolcrib.cli.check_findings import (
-    CheckFinding,
-    of_breaches,
-    of_config,
-    of_degraded,
-    of_status,
-    of_stored_apps,
-)
-from toolcrib.cli.config_document import IN_MEMORY
-from toolcrib.cli.log_silencing import quiet
-from toolcrib.cli.target import CallerView, Target
-from toolcrib.cli.tool_parsing import tool_of
-from toolcrib.config import Document, default_document
-from toolcrib.model import JsonObject, Tool
+from toolcrib.cli.backend import Backend, CallerView, Target, with_backend
+from toolcrib.cli.local_backend import IN_MEMORY, has_store, quiet, read_document, with_overlay
+from toolcrib.cli.output import Row, say, show_json, show_table
+from toolcrib.config import ConfigError, ConfigFault, Document, default_document
+from toolcrib.errors import ToolcribError
+from toolcrib.formats import PROVIDERS
+from toolcrib.interfaces import Loss
+from toolcrib.model import Deprecation, Example, Family, JsonObject, RateLimit, Tool
 from toolcrib.sdk.checklist import ENOUGH_CALLS, judge
 from toolcrib.sdk.evidence import ToolEvidence
 from toolcrib.sources.functions import ModuleProblem
-from toolcrib.testing.module_check import CheckedTool, ModuleReport, Standing, check_module
-from toolcrib.testing.modules import find_module
+from toolcrib.testing.module_check import CheckedTool, ModuleReport, Standing, check_module, find_module
+
+if TYPE_CHECKING:
+    from toolcrib.interfaces import AppRecord
+    from toolcrib.sdk.published import CompatibilityBreach
+
+# --- A tool as a running gateway declares it, read back into a definition ---
+
+
+def tool_of(declared: JsonObject, family: Family) -> Tool:
+    """Read the widest spelling of a tool; what a running gateway says is trusted to be well formed."""
+    mark = f"[MCP:{declared['source']}] "
+    return Tool(
+        name=declared["names"]["qualified"],
+        source=declared["source"],
+        family=family,
+        description=str(declared["description"]).removeprefix(mark),
+        input_schema=declared["inputSchema"],
+        output_schema=declared.get("outputSchema"),
+        category=declared["category"],
+        response_time=declared["responseTime"],
+        version=declared["version"],
+        permissions=frozenset(declared["permissions"]),
+        tags=tuple(declared["tags"]),
+        cache_ttl=declared.get("cacheTTL"),
+        idempotent=declared["idempotent"],
+        examples=tuple(_example(each) for each in declared["examples"]),
+        aliases=tuple(declared.get("aliases", ())),
+        rate_limit=_rate_limit(declared.get("rateLimit")),
+        deprecated=_deprecation(declared.get("deprecated")),
+        degraded=bool(declared.get("degraded")),
+    )
+
+
+def _example(declared: JsonObject) -> Example:
+    return Example(
+        description=declared["description"],
+        params=declared["params"],
+        expected=declared["expectedResult"],
+    )
+
+
+def _rate_limit(declared: object) -> RateLimit | None:
+    if not isinstance(declared, Mapping):
+        return None
+    said = cast("Mapping[str, Any]", declared)
+    return RateLimit(max_calls=said["maxCalls"], window_ms=said["windowMs"])
+
+
+def _deprecation(declared: object) -> Deprecation | None:
+    if not isinstance(declared, Mapping):
+        return None
+    said = cast("Mapping[str, Any]", declared)
+    return Deprecation(
+        since=said["since"],
+        replacement=said["replacement"],
+        removal_date=said["removalDate"],
+        announced=said.get("announced"),
+    )
+
+
+# --- What a check finds: faults of the config, tools that are held back, definitions that fall short ---
+
+Level = Literal["fault", "short", "warning", "person"]
+FAILING = ("fault", "short")
+_FINE = ("up", "asleep")
+
+
+@dataclass(frozen=True, kw_only=True)
+class CheckFinding:
+    """One thing to know. A fault or a shortfall fails the check; a warning or a question does not."""
+
+    level: Level
+    where: str
+    message: str
+    rule: str
+    line: int | None = None
+
+
+def of_config(config: str | None) -> tuple[Document | None, list[CheckFinding]]:
+    """Check a config file; the document is there if it can be used."""
+    try:
+        document = anyio.run(with_overlay, read_document(config))
+    except ConfigError as error:
+        return None, [_of_fault(each, "fault") for each in error.faults]
+    except ToolcribError as error:
+        return None, [CheckFinding(level="fault", where="store", message=str(error), rule="store")]
+    return document, [_of_fault(each, "warning") for each in document.warnings]
+
+
+def of_stored_apps(document: Document) -> list[CheckFinding]:
+    """Name the apps in the store whose address is refused, or would be if it were given now."""
+    from toolcrib.config.open_store import open_store_of
+    from toolcrib.runtime.convert import rules_of
+
+    async def read() -> "Sequence[AppRecord]":
+        store = await open_store_of(document, os.environ)
+        try:
+            return await store.apps.all()
+        finally:
+            await store.close()
+
+    rules, apps = rules_of(document), anyio.run(read) if has_store(document) else ()
+    judged = ((app, rules.remark(app.public_url, app.url_giver)) for app in apps if app.public_url)
+    return [
+        CheckFinding(
+            level="warning", where=f"apps.{app.package}", message=f"its publicUrl {remark}", rule="address"
+        )
+        for app, remark in judged
+        if remark is not None
+    ]
+
+
+def _of_fault(fault: ConfigFault, level: Level) -> CheckFinding:
+    line = None if fault.place is None else fault.place.line
+    place = fault.file if line is None else f"{fault.file}:{line}"
+    where = " ".join(part for part in (place, fault.path) if part)
+    return CheckFinding(level=level, where=where, message=fault.message, rule="config", line=line)
+
+
+def of_status(status: JsonObject) -> list[CheckFinding]:
+    """Read what a running gateway says is wrong with it."""
+    withheld = [
+        CheckFinding(level="fault", where=each["name"], message=each["reason"], rule="withheld")
+        for each in status["withheld"]
+    ]
+    shadowed = [
+        CheckFinding(level="warning", where=each["name"], message=each["reason"], rule="flat_name")
+        for each in status.get("shadowed", ())
+    ]
+    down = [
+        CheckFinding(
+            level="fault", where=each["id"], message=each["lastError"] or each["state"], rule="source"
+        )
+        for each in status["sources"]
+        if each["state"] not in _FINE
+    ]
+    said = [
+        CheckFinding(level="warning", where="config", message=each, rule="config")
+        for each in status["warnings"]
+    ]
+    return [*down, *withheld, *shadowed, *said]
+
+
+def of_degraded(tools: Iterable[JsonObject]) -> Iterator[CheckFinding]:
+    """Name the tools that are listed though their source is down."""
+    lost: dict[str, list[str]] = {}
+    for tool in tools:
+        if tool.get("degraded"):
+            lost.setdefault(tool["source"], []).append(tool["names"]["qualified"])
+    for source, names in lost.items():
+        said = f"listed, and not to be called until {source} is up: {', '.join(names)}"
+        yield CheckFinding(level="warning", where=source, message=said, rule="degraded")
+
+
+def of_breaches(source: str, breaches: "Sequence[CompatibilityBreach]") -> Iterator[CheckFinding]:
+    """Tell what has changed against what was published."""
+    for each in breaches:
+        yield CheckFinding(
+            level=each.level, where=f"{source}:{each.tool}", message=each.message, rule="published"
+        )
+
+
+def of_tool(checked: "CheckedTool") -> Iterator[CheckFinding]:
+    """Tell what falls short in a tool; in one line and as a warning where somebody else defines it."""
+    name, short = checked.tool.name, list(checked.shortfalls())
+    if checked.standing != "foreign":
+        yield from (CheckFinding(level="short", where=name, message=said, rule=rule) for rule, said in short)
+    elif short:
+        rules = ", ".join(dict.fromkeys(rule for rule, _ in short))
+        said = (
+            f"could be better in {rules}: mend it where it is defined, or with `overrides`; --all tells more"
+        )
+        yield CheckFinding(level="warning", where=name, message=said, rule="checklist")
+
+
+def for_a_person(checked: "CheckedTool") -> Iterator[CheckFinding]:
+    """Tell what no program can judge."""
+    for item, each in checked.judged.items():
+        if each.verdict == "person" and checked.standing == "own":
+            yield CheckFinding(level="person", where=checked.tool.name, message=each.message, rule=item)
+
+
+# --- How a check is shown: what falls short and what is for a person, a line for each tool, or all as JSON
+# ---
+
+_FINDING_COLUMNS = ("", "Where", "What to do")
+
+
+def show(
+    found: Sequence[CheckFinding],
+    tools: "Sequence[CheckedTool]" = (),
+    *,
+    everything: bool = False,
+    as_json: bool,
+) -> int:
+    """Print what was found and return the exit code."""
+    findings = [*found, *(each for tool in tools for each in of_tool(tool))]
+    failed = any(each.level in FAILING for each in findings)
+    if as_json:
+        judged = {
+            tool.tool.name: {item: asdict(each) for item, each in tool.judged.items()} for tool in tools
+        }
+        show_json({"ok": not failed, "findings": [asdict(each) for each in findings], "tools": judged})
+        return int(failed)
+    rows = list(_every_item(found, tools) if everything else _open_items(findings, tools))
+    if rows:
+        show_table(_FINDING_COLUMNS, rows)
+    _sum_up([tool for tool in tools if everything or tool.standing == "own"])
+    if not failed:
+        warned = any(each.level == "warning" for each in findings)
+        say("Nothing falls short; see the warnings above." if warned else "Nothing falls short.")
+    return int(failed)
+
+
+def _sum_up(tools: "Sequence[CheckedTool]") -> None:
+    from toolcrib.sdk.checklist import tally
+
+    for tool in tools:
+        say(f"{tool.tool.name}: {tally(tool.judged)}")
+
+
+def _open_items(findings: Sequence[CheckFinding], tools: "Sequence[CheckedTool]") -> Iterator[Row]:
+    yield from map(_row, findings)
+    yield from (_row(each) for tool in tools for each in for_a_person(tool))
+
+
+def _every_item(found: Sequence[CheckFinding], tools: "Sequence[CheckedTool]") -> Iterator[Row]:
+    yield from map(_row, found)
+    for tool in tools:
+        name = tool.tool.name
+        yield from ((each.verdict, f"{name} {item}", each.message) for item, each in tool.judged.items())
+        yield from (("short", f"{name} {each.rule}", each.message) for each in tool.more)
+
+
+def _row(found: CheckFinding) -> Row:
+    """A thing about a tool is placed by its item, as one about a config is by its path."""
+    about_a_tool = found.level in ("short", "person") or found.rule == "published"
+    return found.level, f"{found.where} {found.rule}" if about_a_tool else found.where, found.message
+
+
+# --- Where a check looks: the config and the gateway it makes, a gateway that runs, a module ---
 
 
 @dataclass(frozen=True)
@@ -109,3 +346,100 @@ class CheckRun:
         """Judge a tool that is not at hand to be tried out by its definition, and by how it has done."""
         judged = judge(tool, ToolEvidence(listed=True, p95=p95))
         self.tools.append(CheckedTool(tool=tool, judged=judged, standing=standing))
+
+
+# --- How well a provider can be told of the tools: what of their schemas it is not told, which it never sees
+# ---
+
+_LOSS_COLUMNS = ("", "Where", "What is not said")
+
+
+@dataclass(frozen=True, kw_only=True)
+class FormatReport:
+    """One tool, as a provider hears of it."""
+
+    name: str
+    losses: tuple[Loss, ...] = ()
+    reason: str | None = None
+    """Why it cannot be declared at all."""
+
+    @property
+    def exact(self) -> bool:
+        """Whether the declaration accepts exactly what the tool accepts."""
+        return self.reason is None and not self.losses
+
+    def rows(self) -> Iterator[Row]:
+        """Say it in lines: one for each thing that is lost."""
+        if self.reason is not None:
+            yield "withheld", self.name, self.reason
+        elif not self.losses:
+            yield "exact", self.name, ""
+        for each in self.losses if self.reason is None else ():
+            yield "lost", f"{self.name} {each.path} {each.keyword}", each.message
+
+    def as_json(self) -> JsonObject:
+        """Say it for a program."""
+        said = {
+            "declared": self.reason is None,
+            "exact": self.exact,
+            "losses": list(map(asdict, self.losses)),
+        }
+        return said if self.reason is None else {**said, "reason": self.reason}
+
+
+def report(place: Target, module: str | None, format: str, *, as_json: bool) -> int:
+    """Print how a provider is told of the tools of a place or a module; 1 where one cannot be declared."""
+    if format not in PROVIDERS:
+        raise click.UsageError(f"--format must be one of {', '.join(PROVIDERS)}")
+
+    async def ask(desk: Backend) -> tuple[FormatReport, ...]:
+        return await _asked(desk, format)
+
+    found = with_backend(place, ask) if module is None else _of_module(module, format)
+    if as_json:
+        tools = {each.name: each.as_json() for each in found}
+        ok = all(each.reason is None for each in found)
+        show_json({"ok": ok, "format": format, "tools": tools})
+    else:
+        _show(found, format)
+    return int(any(each.reason is not None for each in found))
+
+
+async def _asked(desk: Backend, format: str, source: str | None = None) -> tuple[FormatReport, ...]:
+    listing = await desk.listing(CallerView(), format=format)
+    withheld = {each["name"]: each["reason"] for each in listing.get("withheld", ())}
+    tools = [tool_of(each, "function") for each in await desk.tools(CallerView())]
+    return tuple(
+        FormatReport(name=each.name, losses=PROVIDERS[format].losses(each), reason=withheld.get(each.name))
+        for each in tools
+        if source in (None, each.source)
+    )
+
+
+def _of_module(named: str, format: str) -> tuple[FormatReport, ...]:
+    """Serve a module in a gateway of its own, which tells what a provider would hear of it."""
+    import anyio
+
+    from toolcrib.cli.local_backend import LocalBackend, quiet
+    from toolcrib.config import default_document
+    from toolcrib.crib import Crib
+    from toolcrib.testing.module_check import find_module
+
+    document = replace(default_document({}), store=IN_MEMORY)
+
+    async def run() -> tuple[FormatReport, ...]:
+        async with Crib(document=replace(document, functions=(module.name,))) as crib:
+            return await _asked(LocalBackend(crib), format, module.source)
+
+    with quiet(document):
+        module = find_module(named)
+        return anyio.run(run)
+
+
+def _show(found: Sequence[FormatReport], format: str) -> None:
+    show_table(_LOSS_COLUMNS, [row for each in found for row in each.rows()])
+    exact = sum(each.exact for each in found)
+    say(f"{format}: {exact} of {len(found)} tools are declared exactly as they are.")
+    withheld = sum(each.reason is not None for each in found)
+    if withheld:
+        say(f"{withheld} cannot be declared at all.")

@@ -4,8 +4,8 @@ from functools import partial
 
 import click
 
+from toolcrib.cli.backend import config_option, json_option
 from toolcrib.cli.output import say, show_json
-from toolcrib.cli.target import config_option, json_option
 
 
 @click.group("config")
@@ -20,7 +20,7 @@ def export(*, config: str | None, as_json: bool) -> int:
     """Print the config in force as a config file. Secrets stay covered."""
     import anyio
 
-    from toolcrib.cli.config_document import read_document, with_overlay
+    from toolcrib.cli.local_backend import read_document, with_overlay
     from toolcrib.config import export as spelled
     from toolcrib.config.secrets import mask
 
@@ -37,7 +37,6 @@ def export(*, config: str | None, as_json: bool) -> int:
 @json_option
 def check(*, config: str | None, as_json: bool) -> int:
     """Say what is wrong with the config file, all of it, and what has no effect."""
-    from toolcrib.cli.check_findings import of_config
-    from toolcrib.cli.check_output import show
+    from toolcrib.cli.check_run import of_config, show
 
     return show(of_config(config)[1], as_json=as_json)

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 import click
 
 from toolcrib.cli import startup_gc
+from toolcrib.cli.backend import Target, json_option, with_running_gateway
 from toolcrib.cli.discovery import opening, reached
 from toolcrib.cli.output import console, in_terminal
-from toolcrib.cli.target import Target, json_option, with_running_gateway
 
 if TYPE_CHECKING:
     from toolcrib.cli.glasses.renderers import Renderer
@@ -73,7 +73,7 @@ def simulate(
 def _wear(url: str, key: str, wish: "SimulationOptions", show: "Renderer") -> None:
     import anyio
 
-    from toolcrib.cli.glasses.gateway_connection import line_to
+    from toolcrib.cli.glasses.simulate import line_to
     from toolcrib.cli.glasses.simulate import simulate as worn
 
     async def run() -> None:
@@ -97,7 +97,7 @@ def _shown(*, as_json: bool) -> "Generator[Renderer]":
     elif in_terminal() and sys.stdin.isatty() and sys.platform != "win32":
         from rich.live import Live
 
-        from toolcrib.cli.glasses.keyboard import unechoed
+        from toolcrib.cli.glasses.simulate import unechoed
 
         with unechoed(), Live(console=console(), auto_refresh=False) as live:
             yield DrawnRenderer(live)

@@ -1,18 +1,81 @@
-"""The running gateway a command is for: the one that --url names, else the one of the config here."""
+"""Finds the gateway that runs for a config file, by its runtime file."""
 
+import fcntl
+import json
 import os
 from collections.abc import Generator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from toolcrib.cli.runtime_file import running_address
-from toolcrib.cli.target import KEY, Target, given_key
+from toolcrib.cli.backend import KEY, Target, given_key
 from toolcrib.errors import ToolcribError
+from toolcrib.private_files import FILE_MODE, private_folder
 
 if TYPE_CHECKING:
     from toolcrib.config import Document
+
+# --- The file `gateway.json` in the home folder: the address of the gateway that runs with the state there
+# ---
+
+FILE = "gateway.json"
+MAX_FILE_BYTES = 4096
+
+
+@contextmanager
+def announced(home: Path, address: str) -> Generator[None]:
+    """Write the address of this gateway while the block runs; a gateway that was here first keeps the file.
+
+    The lock ends with the process, however that ends: a file that is not locked is of no running gateway.
+    """
+    try:
+        private_folder(home)
+        descriptor = os.open(home / FILE, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, FILE_MODE)
+        os.fchmod(descriptor, FILE_MODE)
+    except OSError:
+        # A gateway runs without such a folder too; its commands then need --url.
+        yield
+        return
+    with os.fdopen(descriptor, "r+b") as file:
+        mine = _locked(file.fileno(), fcntl.LOCK_EX)
+        if mine:
+            file.truncate()
+            file.write(json.dumps({"url": address, "pid": os.getpid()}).encode())
+            file.flush()
+        try:
+            yield
+        finally:
+            if mine:
+                file.truncate(0)
+
+
+def running_address(home: Path) -> str | None:
+    """Return the address of the gateway that runs with this home folder; None where none does."""
+    try:
+        descriptor = os.open(home / FILE, os.O_RDONLY | os.O_NOFOLLOW)
+    except OSError:
+        return None
+    with os.fdopen(descriptor, "rb") as file:
+        if _locked(file.fileno(), fcntl.LOCK_SH):
+            return None
+        try:
+            found = json.loads(file.read(MAX_FILE_BYTES))["url"]
+        except (ValueError, LookupError, TypeError):
+            return None
+    return found if isinstance(found, str) else None
+
+
+def _locked(descriptor: int, kind: int) -> bool:
+    try:
+        fcntl.flock(descriptor, kind | fcntl.LOCK_NB)
+    except OSError:
+        return False
+    return True
+
+
+# --- The running gateway a command is for: the one that --url names, else the one of the config here ---
 
 USUAL_PORT = 6740
 _NAMED = f"start one with `toolcrib serve`, or name one with --url and put its key in ${KEY}"
@@ -60,7 +123,7 @@ def _configured(document: "Document | None") -> str:
 
 def _document(config: str | None) -> "Document | None":
     """Read the config here; None where it has faults, since the gateway will say which."""
-    from toolcrib.cli.config_document import read_document
+    from toolcrib.cli.local_backend import read_document
     from toolcrib.config import ConfigError, find
 
     try:
@@ -76,7 +139,7 @@ def _admin_key(document: "Document | None") -> str | None:
     from toolcrib.config import home
     from toolcrib.config.load import ADMIN_KEY
     from toolcrib.identity import admin_key, new_key
-    from toolcrib.identity.admin import FILE
+    from toolcrib.identity.local_callers import FILE
 
     given = os.environ.get(ADMIN_KEY) or (None if document is None else document.auth.admin_key)
     if not given and not (home(os.environ) / FILE).exists():

@@ -60,7 +60,7 @@ def _misused(error: click.ClickException) -> Problem:
 def _of_the_config(error: Exception) -> tuple[Problem, int] | None:
     # Late, because these load what checks a config, and most mistakes are made before that.
     from toolcrib.config import ConfigError
-    from toolcrib.http.listen import PortTaken
+    from toolcrib.http.runner import PortTaken
     from toolcrib.sources.functions import ModuleProblem
 
     if isinstance(error, ConfigError):

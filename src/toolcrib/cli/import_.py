@@ -6,8 +6,8 @@ from pathlib import Path
 
 import click
 
+from toolcrib.cli.backend import json_option
 from toolcrib.cli.output import complain, hint, show_json
-from toolcrib.cli.target import json_option
 
 
 @click.command("import")
@@ -22,8 +22,7 @@ def command(*, file: Path, output: Path | None, force: bool, as_json: bool) -> i
     be taken over is said on standard error. Leaves with 1 where there is no server to take over.
     """
     from toolcrib.config import ConfigError
-    from toolcrib.config.imports import Imported, imported, spelled
-    from toolcrib.config.jsonc import LARGEST
+    from toolcrib.config.imports import LARGEST, Imported, imported, spelled
 
     if output is not None and output.exists() and not force:
         raise click.UsageError(f"{output} exists already; --force writes over it")

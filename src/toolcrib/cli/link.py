@@ -2,9 +2,9 @@
 
 import click
 
+from toolcrib.cli.backend import Target, with_running_gateway
 from toolcrib.cli.discovery import opening, reached
 from toolcrib.cli.output import may_show_secrets, show_link
-from toolcrib.cli.target import Target, with_running_gateway
 
 _NOT_SHOWN = (
     "a sign-in link is printed to a terminal alone, never to a pipe, a file or a log; "

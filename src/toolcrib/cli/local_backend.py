@@ -1,20 +1,89 @@
-"""A gateway inside the command's own process, whose caller is the person who started it."""
+"""Runs commands in their own process: config, silenced logging, and the backend."""
 
-from collections.abc import AsyncGenerator, Sequence
-from contextlib import asynccontextmanager
+import logging
+import os
+from collections.abc import AsyncGenerator, Generator, Sequence
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import replace
+from pathlib import Path
 from typing import Any, cast
 
 from toolcrib.admin.app_admin import spell_app
-from toolcrib.cli.backend import AuditFilters, OnProgress
-from toolcrib.cli.command_line_actor import command_line
-from toolcrib.cli.config_document import has_store, read_document, traceless
-from toolcrib.cli.log_silencing import quiet
-from toolcrib.cli.target import CallerView, Target
+from toolcrib.cli.backend import AuditFilters, CallerView, OnProgress, Target, command_line
+from toolcrib.cli.error_output import DEBUG
+from toolcrib.config import Document, find, load
 from toolcrib.crib import Crib
 from toolcrib.errors import ToolcribError
 from toolcrib.formats.rest import RestFormat, as_json
 from toolcrib.model import JsonObject
 from toolcrib.names import Style
+from toolcrib.observe import Redactor
+from toolcrib.observe.log import setup
+
+# --- The config a command works with, and whether the store it names has been made yet ---
+
+_SQLITE = "sqlite:///"
+IN_MEMORY = "sqlite://"
+
+
+def read_document(config: str | None) -> Document:
+    """Read the config file that is in force here, or the built-in default."""
+    return load(find(config, os.environ), env=os.environ)
+
+
+def has_store(document: Document) -> bool:
+    """Whether there is a store to open. One on a server counts as there."""
+    return not document.store.startswith(_SQLITE) or Path(document.store[len(_SQLITE) :]).exists()
+
+
+def traceless(document: Document) -> Document:
+    """Return the document with a store in memory where none was made yet, so that looking leaves no trace."""
+    return document if has_store(document) else replace(document, store=IN_MEMORY)
+
+
+async def with_overlay(document: Document, *, action: str | None = None) -> Document:
+    """Return the document with the changes made at run time, which are kept in its store.
+
+    An `action` is recorded there in the audit; where there is no store, there is nothing to look after.
+    """
+    if not has_store(document):
+        return document
+    from toolcrib.cli.backend import command_line
+    from toolcrib.config.open_store import open_store_of
+    from toolcrib.observe import Action, Audit, Redactor
+
+    store = await open_store_of(document, os.environ)
+    try:
+        version, overlay = await store.overlay.load()
+        if action is not None:
+            await Audit(store.audit, Redactor(document.secret_texts)).record(command_line(), action, Action())
+    finally:
+        await store.close()
+    return load(document.source, env=os.environ, overlay=overlay) if version else document
+
+
+# --- Keeps the log of a command's own gateway from the terminal, unless it is asked for ---
+
+
+@contextmanager
+def quiet(document: Document) -> Generator[None]:
+    """Say nothing of what is logged meanwhile; all of it, on standard error, with $TOOLCRIB_DEBUG."""
+    if os.environ.get(DEBUG):
+        log = setup("debug", None, Redactor(document.secret_texts), style="text")
+        try:
+            yield
+        finally:
+            log.close()
+        return
+    nowhere = logging.NullHandler()
+    logging.getLogger().addHandler(nowhere)
+    try:
+        yield
+    finally:
+        logging.getLogger().removeHandler(nowhere)
+
+
+# --- A gateway inside the command's own process, whose caller is the person who started it ---
 
 _EVERY = 1_000_000
 

@@ -1,17 +1,40 @@
-"""`toolcrib migrate`: tools of apps that are still defined in the old shape."""
+"""`toolcrib migrate`: converts old tool definitions in a file or in the store."""
 
 import os
 from collections.abc import Sequence
 from pathlib import Path
+from tempfile import NamedTemporaryFile
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from toolcrib.cli.backend import config_option, json_option
 from toolcrib.cli.output import complain, hint, say, show_json
-from toolcrib.cli.target import config_option, json_option
 
 if TYPE_CHECKING:
     from toolcrib.apps.file_migration import ToolMigration
+
+# --- Writes a file so that whoever reads it meanwhile finds the old one or the new one, never half of one
+# ---
+
+
+def overwrite(file: Path, data: bytes) -> None:
+    """Put a file in the place of one that is there, with the same mode; a link still leads there."""
+    target = file.resolve(strict=True)
+    with NamedTemporaryFile(dir=target.parent, prefix=f".{target.name}.", delete=False) as written:
+        new = Path(written.name)
+        try:
+            written.write(data)
+            written.flush()
+            os.fsync(written.fileno())
+            new.chmod(target.stat().st_mode & 0o7777)
+            new.replace(target)
+        except BaseException:
+            new.unlink(missing_ok=True)
+            raise
+
+
+# --- `toolcrib migrate`: tools of apps that are still defined in the old shape ---
 
 LARGEST = 64 << 20
 """Bytes of a file."""
@@ -52,7 +75,6 @@ def command(
 
 def _in_file(file: Path, *, undo: bool, write: bool) -> "Sequence[ToolMigration]":
     from toolcrib.apps import file_migration
-    from toolcrib.cli.atomic_write import overwrite
 
     before = _read(file)
     after = file_migration.undo(before) if undo else file_migration.migrate(before)
@@ -62,7 +84,7 @@ def _in_file(file: Path, *, undo: bool, write: bool) -> "Sequence[ToolMigration]
 
 
 def _read(file: Path) -> str:
-    from toolcrib.apps.definition_errors import DefinitionFault
+    from toolcrib.apps.errors import DefinitionFault
     from toolcrib.apps.file_migration import UnmigratableFile
 
     with file.open("rb") as opened:
@@ -78,8 +100,8 @@ def _read(file: Path) -> str:
 def _in_store(config: str | None, *, undo: bool, write: bool) -> "Sequence[ToolMigration]":
     import anyio
 
-    from toolcrib.cli.command_line_actor import command_line
-    from toolcrib.cli.config_document import has_store, read_document
+    from toolcrib.cli.backend import command_line
+    from toolcrib.cli.local_backend import has_store, read_document
     from toolcrib.config.open_store import open_store_of
     from toolcrib.observe import Audit, Redactor
     from toolcrib.store.migrating import migrate_apps

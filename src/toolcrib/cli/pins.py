@@ -4,9 +4,8 @@ from collections.abc import Sequence
 
 import click
 
-from toolcrib.cli.backend import Backend, with_backend
+from toolcrib.cli.backend import Backend, Target, json_option, with_backend, with_target
 from toolcrib.cli.output import hint, in_terminal, say, show_json, show_table
-from toolcrib.cli.target import Target, json_option, with_target
 from toolcrib.model import JsonObject
 
 _SHORT = 12

@@ -5,9 +5,9 @@ from collections.abc import Iterator, Sequence
 import click
 
 from toolcrib.cli import startup_gc
+from toolcrib.cli.backend import Target, json_option, with_running_gateway
 from toolcrib.cli.discovery import opening, reached
 from toolcrib.cli.output import complain, hint, show_json, show_table
-from toolcrib.cli.target import Target, json_option, with_running_gateway
 from toolcrib.errors import ToolcribError, spell
 from toolcrib.model import JsonObject, Problem
 

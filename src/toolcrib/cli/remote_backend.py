@@ -9,11 +9,10 @@ import anyio
 import orjson
 from yarl import URL
 
-from toolcrib.cli.backend import AuditFilters, OnProgress
-from toolcrib.cli.target import KEY, CallerView
+from toolcrib.cli.backend import KEY, AuditFilters, CallerView, OnProgress
 from toolcrib.egress import Egress
 from toolcrib.egress.client import Client
-from toolcrib.egress.response import ConnectionClosed, NoConnection, NotHttp, Response
+from toolcrib.egress.http_connection import ConnectionClosed, NoConnection, NotHttp, Response
 from toolcrib.errors import CODES, Broken, Lost, Refused, Unavailable
 from toolcrib.model import JsonObject, Progress
 from toolcrib.names import fold

@@ -1,15 +1,27 @@
-"""A gateway that runs until it is told to stop, with its log."""
+"""A gateway started from the command line: logging, and what it prints at start."""
 
+import json
 import os
-from collections.abc import AsyncGenerator
+import shlex
+from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
+import click
+
 from toolcrib.cli import startup_gc
-from toolcrib.config import Document
+from toolcrib.cli.output import console, in_terminal, may_show_secrets, plain, show_link
+from toolcrib.config import Document, home
+from toolcrib.config.load import ADMIN_KEY
+from toolcrib.identity.local_callers import FILE
+from toolcrib.model import JsonObject
 from toolcrib.observe import Redactor
 from toolcrib.observe.log import setup
 from toolcrib.runtime import Runtime, build
+from toolcrib.version import VERSION
+
+# --- A gateway that runs until it is told to stop, with its log ---
 
 
 @asynccontextmanager
@@ -25,3 +37,132 @@ async def running_gateway(document: Document, *, demo: bool) -> AsyncGenerator[R
             yield house
     finally:
         log.close()
+
+
+# --- What a gateway says when it has come up: where to look, how to call it, how to connect a client ---
+
+LINK_COMMAND = "toolcrib link"
+_APP = "com.toolcrib.reminder"
+
+
+@dataclass(frozen=True)
+class Banner:
+    """Shown once, on standard output. It holds no key, only where the key is."""
+
+    house: Runtime
+    env: Mapping[str, str]
+    demo: bool = False
+    """Whether apps of the demonstration may be there to be tried."""
+
+    @property
+    def shows_link(self) -> bool:
+        """Whether it is drawn for a person, with a link that signs its reader in."""
+        return in_terminal() and may_show_secrets()
+
+    def show(self, address: str) -> None:
+        """Print it for whoever is there: drawn for a person, plain lines for a pipe."""
+        url = (self.house.document.server.public_url or address).rstrip("/")
+        if in_terminal():
+            self._draw(url)
+        else:
+            click.echo("\n".join(self._lines(url)))
+
+    def facts(self, url: str) -> dict[str, str]:
+        """Return what there is to know, by what it is called."""
+        status = self.house.console.status()
+        return {
+            "Web page": f"{url}/ (`{LINK_COMMAND}`, in a terminal, makes a link that signs you in)",
+            "MCP": f"{url}/mcp",
+            "REST": f"{url}/api/tools",
+            "Tools": _tools(status),
+            "Admin key": self._key_place(),
+        }
+
+    def curl(self, url: str) -> str:
+        """Return a command that calls a tool, ready to be pasted."""
+        return self._executing(url, {"name": "get_datetime", "arguments": {}})
+
+    def apps(self, url: str) -> dict[str, str]:
+        """Return commands that try the apps of the demonstration, by what each is for."""
+        if not self.demo or self.house.console.apps.find(_APP) is None:
+            return {}
+        glasses = f'TOOLCRIB_KEY="{self._key()}" toolcrib device simulate --user demo --url {url}'
+        body = {"name": f"{_APP}:add_reminder", "arguments": {"text": "Buy milk"}}
+        return {
+            "Wear a pair of glasses, in another terminal:": glasses,
+            "Then have an app show something on them:": self._executing(url, body, user="demo"),
+        }
+
+    def _executing(self, url: str, body: JsonObject, *, user: str | None = None) -> str:
+        acting = "" if user is None else f"-H 'X-User-Id: {user}' "
+        return (
+            f'curl -s {url}/api/tools/execute -H "Authorization: Bearer {self._key()}" \\\n'
+            f"  {acting}-H 'Content-Type: application/json' -d '{json.dumps(body)}'"
+        )
+
+    def client(self, url: str) -> str:
+        """Return what an MCP client wants in its mcp.json."""
+        headers = {"Authorization": "Bearer ${TOOLCRIB_KEY}"}
+        server = {"type": "http", "url": f"{url}/mcp", "headers": headers}
+        return json.dumps({"mcpServers": {"toolcrib": server}})
+
+    def _lines(self, url: str) -> list[str]:
+        facts = [f"{name}: {value}" for name, value in self.facts(url).items()]
+        warnings = [f"Warning: {plain(each)}" for each in self.house.console.status()["warnings"]]
+        tail = [
+            f"Try it:\n{self.curl(url)}",
+            *(f"{what}\n{how}" for what, how in self.apps(url).items()),
+            f"Connect a client, with a key in $TOOLCRIB_KEY:\n{self.client(url)}",
+        ]
+        return [f"Toolcrib {VERSION} is listening on {url}", *facts, *warnings, *tail]
+
+    def _draw(self, url: str) -> None:
+        from rich.panel import Panel
+        from rich.table import Table
+        from rich.text import Text
+
+        facts = self.facts(url)
+        if may_show_secrets():
+            facts.pop("Web page")
+        grid = Table.grid(padding=(0, 2))
+        for name, value in facts.items():
+            grid.add_row(Text(name, style="bold"), Text(plain(value)))
+        terminal = console()
+        terminal.print(
+            Panel(grid, title=f"Toolcrib {VERSION}", title_align="left", border_style="cyan", expand=False)
+        )
+        for each in self.house.console.status()["warnings"]:
+            terminal.print(Text(f"Warning: {plain(each)}", style="yellow"), soft_wrap=True)
+        if may_show_secrets():
+            show_link(f"{url}/#token={self.house.identity.sign_in.make_link()}")
+        commands = {"Try it:": self.curl(url), **self.apps(url)}
+        commands["Connect a client, with a key in $TOOLCRIB_KEY:"] = self.client(url)
+        for what, how in commands.items():
+            terminal.print(Text(f"\n{what}", style="bold"))
+            terminal.print(Text(how), soft_wrap=True)
+        terminal.print(Text("\nCtrl-C stops it.", style="dim"))
+
+    def _key(self) -> str:
+        if self.env.get(ADMIN_KEY):
+            return f"${ADMIN_KEY}"
+        if self.house.document.auth.admin_key:
+            return "$TOOLCRIB_KEY"
+        return f"$(cat {shlex.quote(str(self._key_file()))})"
+
+    def _key_place(self) -> str:
+        if self.env.get(ADMIN_KEY):
+            return f"in ${ADMIN_KEY}"
+        if self.house.document.auth.admin_key:
+            return f"auth.admin_key of {self.house.document.source}"
+        return f"in {self._key_file()}"
+
+    def _key_file(self) -> Path:
+        return home(self.env) / FILE
+
+
+def _tools(status: JsonObject) -> str:
+    """Say how many tools there are from where, and what is still on its way."""
+    ready = [each["id"] for each in status["sources"] if each["tools"]]
+    coming = [each["id"] for each in status["sources"] if each["state"] == "starting"]
+    said = f"{status['tools']} from {', '.join(ready)}"
+    return f"{said}; starting: {', '.join(coming)}" if coming else said

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from toolcrib.cli.backend import config_option, json_option
 from toolcrib.cli.output import hint, say, show_json
-from toolcrib.cli.target import config_option, json_option
 from toolcrib.model import JsonObject
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ def command() -> None:
 @json_option
 def rotate(*, config: str | None, as_json: bool) -> int:
     """Encrypt all secrets in the store again, with a new data key. Gateways that run follow by themselves."""
-    from toolcrib.cli.config_document import read_document
+    from toolcrib.cli.local_backend import read_document
     from toolcrib.config.open_store import wrapping_of
     from toolcrib.store.sql.secret_values import rotate
 
@@ -59,7 +59,7 @@ def remove(*, yes: bool, config: str | None, as_json: bool) -> int:
 
     Servers that were added while running are removed whole. Apps stay, without a key: give each a new one.
     """
-    from toolcrib.cli.config_document import read_document
+    from toolcrib.cli.local_backend import read_document
     from toolcrib.store.sql.secret_values import encrypted_names, remove_encrypted
 
     async def work(store: "SqlStore", action: "Action") -> JsonObject:
@@ -90,8 +90,8 @@ def _in_store(
     """Work on the store and record the action; None where there is none. Only `protected` opens secrets."""
     import anyio
 
-    from toolcrib.cli.command_line_actor import command_line
-    from toolcrib.cli.config_document import has_store
+    from toolcrib.cli.backend import command_line
+    from toolcrib.cli.local_backend import has_store
     from toolcrib.config.open_store import open_store_of
     from toolcrib.observe import Action, Audit, Redactor
     from toolcrib.store import open_store

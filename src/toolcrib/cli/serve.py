@@ -5,7 +5,7 @@ from contextlib import ExitStack
 
 import click
 
-from toolcrib.cli.target import config_option, demo_option
+from toolcrib.cli.backend import config_option, demo_option
 
 
 @click.command("serve")
@@ -22,16 +22,15 @@ def command(*, config: str | None, host: str | None, port: int | None, demo: boo
     """Run the gateway and print how to reach it. Ctrl-C ends it."""
     import anyio
 
-    from toolcrib.cli.config_document import read_document
+    from toolcrib.cli.local_backend import read_document
     from toolcrib.config import listen
 
     document = listen(read_document(config), host=host, port=port)
 
     async def run() -> None:
-        from toolcrib.cli.banner import Banner
-        from toolcrib.cli.command_line_actor import command_line
-        from toolcrib.cli.running_gateway import running_gateway
-        from toolcrib.cli.runtime_file import announced
+        from toolcrib.cli.backend import command_line
+        from toolcrib.cli.discovery import announced
+        from toolcrib.cli.running_gateway import Banner, running_gateway
         from toolcrib.config import home
         from toolcrib.server import serve
 
@@ -60,7 +59,7 @@ def command(*, config: str | None, host: str | None, port: int | None, demo: boo
 def _prepare_process() -> None:
     """Adjust the limits and settings that hold for the whole process, which a library must leave alone."""
     from toolcrib.descriptors import raise_descriptor_limit
-    from toolcrib.http.memory_watch import map_large_blocks
+    from toolcrib.http.memory import map_large_blocks
     from toolcrib.interpreter_lock import shorten_switch_interval
 
     raise_descriptor_limit()

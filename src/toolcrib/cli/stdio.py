@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from toolcrib.cli.target import config_option, demo_option
+from toolcrib.cli.backend import config_option, demo_option
 from toolcrib.model import Caller
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ def command(*, config: str | None, context: str | None, demo: bool) -> int:
     """
     import anyio
 
-    from toolcrib.cli.config_document import read_document
+    from toolcrib.cli.local_backend import read_document
 
     run = partial(_run, read_document(config), context=context, demo=demo)
     anyio.run(run, backend_options={"use_uvloop": True})

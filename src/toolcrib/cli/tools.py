@@ -2,9 +2,16 @@
 
 import click
 
-from toolcrib.cli.backend import Backend, with_backend
+from toolcrib.cli.backend import (
+    Backend,
+    CallerView,
+    Target,
+    json_option,
+    with_backend,
+    with_target,
+    with_view,
+)
 from toolcrib.cli.output import hint, in_terminal, show_json, show_table
-from toolcrib.cli.target import CallerView, Target, json_option, with_target, with_view
 from toolcrib.model import JsonObject
 
 _SHOWN = ("tools", "cut", "withheld")

@@ -4,9 +4,8 @@ from datetime import UTC, datetime
 
 import click
 
-from toolcrib.cli.backend import Backend, with_backend
+from toolcrib.cli.backend import Backend, Target, json_option, with_backend, with_target
 from toolcrib.cli.output import hint, show_json, show_table
-from toolcrib.cli.target import Target, json_option, with_target
 from toolcrib.model import JsonObject
 
 

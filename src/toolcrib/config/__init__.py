@@ -1,10 +1,19 @@
 """Configuration: builds one validated document from the config file, the environment and the overlay."""
 
-from toolcrib.config.admin_key import check_admin_key
 from toolcrib.config.errors import ConfigError, ConfigFault
-from toolcrib.config.load import Document, again, default_document, listen, load, parse
-from toolcrib.config.locations import find, home
-from toolcrib.config.overlay import export, merge
+from toolcrib.config.load import (
+    Document,
+    again,
+    default_document,
+    export,
+    find,
+    home,
+    listen,
+    load,
+    merge,
+    parse,
+)
+from toolcrib.config.secrets import check_admin_key
 from toolcrib.config.settings import Setting, settings
 
 __all__ = [

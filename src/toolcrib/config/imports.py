@@ -1,24 +1,191 @@
-"""Imports MCP server files of other hosts; settings that cannot be converted are reported as warnings."""
+"""Imports MCP client configs (`mcp.json`, Claude Desktop, VS Code) as server sections."""
 
 import json
 import re
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any, NoReturn, cast
 
-from toolcrib.config.check import check
-from toolcrib.config.consistency import conflicts
-from toolcrib.config.document_tree import at, rewrite, texts
-from toolcrib.config.errors import ConfigError, ConfigFault, Finding, Where, spell
-from toolcrib.config.expand import REFERENCE
-from toolcrib.config.jsonc import read_json
+from toolcrib.config.checks import check, conflicts, same_id
+from toolcrib.config.errors import ConfigError, ConfigFault, FilePosition, Finding, Where, spell
+from toolcrib.config.load import dump
 from toolcrib.config.mcp import RESERVED, server_id
-from toolcrib.config.overlay import dump
-from toolcrib.config.secrets import mask, telling
-from toolcrib.config.server_checks import same_id
-from toolcrib.config.variables import Say, Variables
-from toolcrib.config.yaml import read
+from toolcrib.config.secrets import REFERENCE, mask, telling
+from toolcrib.config.yaml import at, read, rewrite, texts
 from toolcrib.model import JsonObject
+from toolcrib.names import snake
+
+# --- JSONC parser (JSON with comments and trailing commas): bounded size and depth, line numbers in errors
+# ---
+
+LARGEST = 1 << 20
+DEEPEST = 64
+
+# An unterminated string or comment matches to the end of the text, so that matching takes linear time.
+_STRING = r'"(?:[^"\\]|\\.)*+(?:"|\\?\Z)'
+_COMMENT = re.compile(rf"({_STRING})|//[^\n]*|/\*.*?(?:\*/|\Z)", re.DOTALL)
+_LAST_COMMA = re.compile(rf"({_STRING})|,(?=\s*[}}\]])", re.DOTALL)
+_BRACKET = re.compile(rf"{_STRING}|([\[{{])|([\]}}])", re.DOTALL)
+_NOT_A_NEWLINE = re.compile(r"[^\n]")
+
+
+@dataclass(frozen=True, slots=True)
+class Read:
+    """The parsed value, and the keys that an object has more than once, where the last one wins."""
+
+    value: Any
+    repeated: tuple[str, ...]
+
+
+def read_json(data: bytes, name: str) -> Read:
+    """Parse one document. Raises ConfigError with the line of the error."""
+    if len(data) > LARGEST:
+        _refuse(name, f"is larger than {LARGEST // 1024} KiB")
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        _refuse(name, "is not UTF-8 text; save it as UTF-8", data.count(b"\n", 0, error.start))
+    plain = _LAST_COMMA.sub(_blank, _COMMENT.sub(_blank, text))
+    _measure(plain, name)
+    return _parsed(plain, name)
+
+
+def _blank(match: re.Match[str]) -> str:
+    """Return a string unchanged, and blank out all else except newlines, so that line numbers stay valid."""
+    return match[1] or _NOT_A_NEWLINE.sub(" ", match[0])
+
+
+def _measure(text: str, name: str) -> None:
+    depth = 0
+    for match in _BRACKET.finditer(text):
+        depth += bool(match[1]) - bool(match[2])
+        if depth > DEEPEST:
+            _refuse(name, f"is nested more than {DEEPEST} levels deep", text.count("\n", 0, match.start()))
+
+
+def _parsed(text: str, name: str) -> Read:
+    repeated: dict[str, None] = {}
+
+    def entries(pairs: Iterable[tuple[str, Any]]) -> dict[str, Any]:
+        found: dict[str, Any] = {}
+        for key, value in pairs:
+            if key in found:
+                repeated[key] = None
+            found[key] = value
+        return found
+
+    try:
+        value = json.loads(text, object_pairs_hook=entries, parse_constant=_no_number)
+        json.dumps(value, ensure_ascii=False).encode()
+    except json.JSONDecodeError as error:
+        _refuse(name, f"is not valid JSON: {error.msg}", error.lineno - 1)
+    except UnicodeEncodeError:
+        _refuse(name, r"is not valid JSON: it holds half a character, such as \ud800 alone")
+    except ValueError:
+        _refuse(name, "is not valid JSON: it holds a number that is none, or that has no end")
+    return Read(value, tuple(repeated))
+
+
+def _no_number(word: str) -> NoReturn:
+    raise ValueError(word)
+
+
+def _refuse(name: str, message: str, lines_before: int | None = None) -> NoReturn:
+    place = None if lines_before is None else FilePosition(lines_before + 1, 1)
+    raise ConfigError([ConfigFault(message=message, file=name, place=place)])
+
+
+# --- Translates `${…}` placeholders of other MCP hosts to environment references, or to plain text ---
+
+Say = Callable[[Where, str], None]
+
+_WRITTEN = re.compile(r"\$\{(?P<inner>[^{}]*)\}|\$\{")
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_LIKE_OURS = re.compile(r"(?P<name>[A-Z_][A-Z0-9_]*)(?::-[^{}]*)?")
+_LONGEST_SAID = 200
+
+_HOME = "HOME"
+_OF_EDITORS = re.compile(
+    r"(?:workspaceFolder|workspaceFolderBasename|workspaceRoot|cwd|pathSeparator|/)|(?:file|config|command):.*"
+)
+
+
+class Variables:
+    """Translates the placeholders of one file; each variable is reported once."""
+
+    def __init__(self, inputs: Any, say: Say) -> None:
+        listed = cast("Iterable[Any]", inputs if isinstance(inputs, list) else ())
+        self._inputs = {each["id"]: each for each in listed if _is_input(each)}
+        self._say = say
+        self._names: dict[str, str] = {}
+        self._taken: dict[str, int] = {}
+        self._said: set[str] = set()
+
+    def translate(self, where: Where, text: str) -> str:
+        """Return the text with its placeholders in the syntax of our config."""
+        if "${" not in text:
+            return text
+        return _WRITTEN.sub(lambda match: self._translated(where, match), text)
+
+    def _translated(self, where: Where, match: re.Match[str]) -> str:
+        inner = match["inner"]
+        kind, _, name = (inner or "").partition(":")
+        if kind == "env" and _NAME.fullmatch(name):
+            return f"${{{name}}}"
+        if kind == "input" and name:
+            return self._asked(where, name)
+        if inner == "userHome":
+            self._once(where, inner, f"names the user's home folder, which is taken from ${{{_HOME}}}")
+            return f"${{{_HOME}}}"
+        ours = _LIKE_OURS.fullmatch(inner or "")
+        if ours is not None:
+            meant = f"write $${{{ours['name']}}} where just that text is meant"
+            self._once(
+                where, ours["name"], f"takes the variable {ours['name']} from the environment; {meant}"
+            )
+            return match[0]
+        if inner is not None:
+            self._once(where, inner, _kept(inner))
+        return f"${match[0]}"
+
+    def _asked(self, where: Where, asked: str) -> str:
+        """Replace an input, for which the host prompts its user, by an environment variable."""
+        about: JsonObject = self._inputs.get(asked, {})
+        name = self._names.get(asked) or self._variable(asked)
+        self._names[asked] = name
+        default, description = about.get("default"), about.get("description")
+        said = f": {description[:_LONGEST_SAID]}" if isinstance(description, str) and description else ""
+        self._once(where, name, f"asks for {asked[:80]!r}; set the variable {name} instead{said}")
+        usable = isinstance(default, str) and default and not set(default) & set("{}\n")
+        return f"${{{name}:-{default}}}" if usable else f"${{{name}}}"
+
+    def _variable(self, asked: str) -> str:
+        name = snake(asked).upper() or "INPUT"
+        name = f"INPUT_{name}" if name[0].isdigit() else name
+        free = name
+        while free in self._taken:
+            self._taken[name] += 1
+            free = f"{name}_{self._taken[name]}"
+        self._taken[free] = 1
+        return free
+
+    def _once(self, where: Where, about: str, message: str) -> None:
+        if about not in self._said:
+            self._said.add(about)
+            self._say(where, message)
+
+
+def _is_input(entry: Any) -> bool:
+    return isinstance(entry, Mapping) and isinstance(cast("JsonObject", entry).get("id"), str)
+
+
+def _kept(inner: str) -> str:
+    if _OF_EDITORS.fullmatch(inner):
+        return f"holds ${{{inner[:80]}}}, which only an editor knows; write what it stands for"
+    return "holds a ${…} that means nothing here, and is kept as plain text"
+
+
+# --- Imports MCP server files of other hosts; settings that cannot be converted are reported as warnings ---
 
 MOST_SERVERS = 500
 _LONGEST_ID = 63

@@ -1,24 +1,198 @@
-"""Loads the config: merges file, environment and overlay into a validated document, or raises all faults."""
+"""Loads a config: find the file, merge the overlay, expand variables, validate."""
 
+import re
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
-from toolcrib.config.check import check
-from toolcrib.config.consistency import conflicts, exposed, remarks
-from toolcrib.config.error_report import ErrorReport
-from toolcrib.config.errors import ConfigError, ConfigFault
-from toolcrib.config.expand import escape, expand
-from toolcrib.config.locations import home
+import yaml
+
+from toolcrib.config.checks import SERVERS, check, conflicts, exposed, remarks, same_id, unusable_hosts
+from toolcrib.config.errors import ConfigError, ConfigFault, FilePosition, Finding, Where
 from toolcrib.config.mcp import server_id
-from toolcrib.config.overlay import CHANGEABLE, added, foreign, merge, shadowed, without_givers
-from toolcrib.config.secrets import gather
+from toolcrib.config.secrets import escape, expand, gather, mask
 from toolcrib.config.sections import ContextSection, Sections
-from toolcrib.config.server_checks import unusable_hosts
-from toolcrib.config.yaml import LARGEST, Reading, read
+from toolcrib.config.yaml import DEEPEST, LARGEST, Reading, at, depth, holds, read, scalar
+from toolcrib.interfaces import GIVERS
 from toolcrib.model import AddressGiver, JsonObject
+
+# --- Collects validation findings and locates each one: file, line and column ---
+
+OVERLAY = "run-time overlay"
+
+
+class ErrorReport:
+    """All faults of one config, collected before they are raised as one error."""
+
+    def __init__(self, reading: Reading, name: str, overlay: JsonObject) -> None:
+        self._faults = list(reading.faults)
+        self._places = reading.places
+        self._name = name
+        self._overlay = overlay
+
+    def add(self, findings: Iterable[Finding]) -> None:
+        """Add the findings of one check, except at paths with earlier faults, which are their cause."""
+        known = {fault.where for fault in self._faults}
+        self._faults += [fault for fault in self.located(findings) if fault.where not in known]
+
+    def located(self, findings: Iterable[Finding]) -> tuple[ConfigFault, ...]:
+        """Return findings with file and line, sorted by position."""
+        return _sorted(self._located(where, message) for where, message in findings)
+
+    def close(self) -> None:
+        """Raise ConfigError with all faults, if there are any."""
+        if self._faults:
+            raise ConfigError(_sorted(self._faults))
+
+    def _located(self, where: Where, message: str) -> ConfigFault:
+        """Locate a finding by its nearest existing ancestor, since a missing setting has no position."""
+        for way in (where[:length] for length in range(len(where), 0, -1)):
+            if way in self._places:
+                return ConfigFault(message=message, where=where, file=self._name, place=self._places[way])
+            if holds(self._overlay, way):
+                return ConfigFault(message=message, where=where, file=OVERLAY)
+        return ConfigFault(message=message, where=where, file=self._name)
+
+
+def _sorted(faults: Iterable[ConfigFault]) -> tuple[ConfigFault, ...]:
+    return tuple(sorted(faults, key=lambda fault: (fault.place or FilePosition(0, 0), fault.path)))
+
+
+# --- Paths of the config file and of the state folder ---
+
+CONFIG = "TOOLCRIB_CONFIG"
+HOME = "TOOLCRIB_HOME"
+
+
+def find(explicit: str | None, env: Mapping[str, str]) -> Path | None:
+    """Return the config path: the explicit one, `$TOOLCRIB_CONFIG`, `./toolcrib.yaml`, or None.
+
+    The first two are returned even if the file does not exist: reading it reports that.
+    """
+    if explicit:
+        return Path(explicit)
+    if env.get(CONFIG):
+        return Path(env[CONFIG])
+    usual = Path("toolcrib.yaml")
+    return usual if usual.exists() else None
+
+
+def home(env: Mapping[str, str]) -> Path:
+    """Return the folder of the database and the generated admin key: `$TOOLCRIB_HOME` or `./.toolcrib`."""
+    return Path(env.get(HOME) or ".toolcrib")
+
+
+# --- The run-time overlay: changes in config format, merged under the file, which wins and is never written
+# ---
+
+# Unquoted, YAML readers normalize these to plain line breaks.
+_OTHER_BREAKS = re.compile("[\x85\u2028\u2029]")
+CHANGEABLE = frozenset({"contexts", "overrides", "pins"})
+
+
+def without_givers(overlay: JsonObject) -> tuple[JsonObject, Mapping[str, AddressGiver]]:
+    """Split a stored overlay into its settings and the giver of each server."""
+    givers = overlay.get(GIVERS)
+    if not isinstance(givers, Mapping):
+        return overlay, {}
+    settings = {key: value for key, value in overlay.items() if key != GIVERS}
+    return settings, cast("Mapping[str, AddressGiver]", givers)
+
+
+def merge(file: JsonObject, overlay: JsonObject) -> dict[str, Any]:
+    """Deep-merge the overlay under the file. On a conflict the file wins; a list is not merged.
+
+    Nor is a server: a run-time change must not alter how a server of the file is started.
+    """
+    if servers := _servers(overlay):
+        rest = {name: servers[name] for name in added(file, overlay)}
+        overlay = {**overlay, "mcp": {**overlay["mcp"], "servers": rest}}
+    merged = _under(file, overlay)
+    ours = file.get("overrides")
+    if isinstance(ours, Mapping) and isinstance(overlay.get("overrides"), Mapping):
+        # Later overrides take precedence over earlier ones, so those of the file come last.
+        overrides = cast("JsonObject", merged["overrides"])
+        fresh = {pattern: override for pattern, override in overrides.items() if pattern not in ours}
+        merged["overrides"] = {**fresh, **overrides}
+    return merged
+
+
+def _under(file: JsonObject, overlay: JsonObject) -> dict[str, Any]:
+    merged = dict(file)
+    for key, value in overlay.items():
+        if key not in file:
+            merged[key] = value
+        elif isinstance(file[key], Mapping) and isinstance(value, Mapping):
+            merged[key] = _under(file[key], cast("JsonObject", value))
+    return merged
+
+
+def added(file: JsonObject, overlay: JsonObject) -> tuple[str, ...]:
+    """Return the names of the servers that are only in the overlay."""
+    known = {same_id(name) for name in _servers(file)}
+    return tuple(name for name in _servers(overlay) if same_id(name) not in known)
+
+
+def shadowed(file: JsonObject, overlay: JsonObject) -> Iterator[Finding]:
+    """Yield a warning for each server of the file that shadows one of the overlay."""
+    known = {same_id(name) for name in _servers(overlay)}
+    for name in _servers(file):
+        if same_id(name) in known:
+            yield (*SERVERS, name), "was added while running as well; what the file says is used"
+
+
+def _servers(document: JsonObject) -> JsonObject:
+    servers = at(document, SERVERS)
+    return cast("JsonObject", servers) if isinstance(servers, Mapping) else {}
+
+
+def foreign(overlay: JsonObject) -> Iterator[Finding]:
+    """Yield the settings that an overlay must not contain: only the config file may set them."""
+    if depth(overlay, DEEPEST + 1) > DEEPEST:
+        yield (), f"is nested more than {DEEPEST} levels deep"
+        return
+    for key, value in overlay.items():
+        if key in CHANGEABLE:
+            continue
+        inner = cast("JsonObject", value) if key == "mcp" and isinstance(value, Mapping) else {"": value}
+        for part in inner:
+            if part != "servers":
+                yield (
+                    (key, part) if part else (key,),
+                    "cannot be changed while running; change it in the config file",
+                )
+
+
+def export(raw: JsonObject) -> str:
+    """Serialize a merged document as a config file: references unexpanded, other secrets masked."""
+    return dump(mask(raw))
+
+
+def dump(document: JsonObject) -> str:
+    """Serialize a document as a config file, without masking."""
+    return yaml.dump(document, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=110)
+
+
+class _Dumper(yaml.SafeDumper):
+    """YAML dumper for our own parser: no aliases, and quotes around text that would parse as another type."""
+
+    def ignore_aliases(self, data: Any) -> bool:
+        return True
+
+
+def _text(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
+    misread = not isinstance(scalar(text), str) or _OTHER_BREAKS.search(text)
+    style = '"' if misread else None
+    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=style)  # pyright: ignore[reportUnknownMemberType]
+
+
+_Dumper.add_representer(str, _text)
+
+
+# --- Loads the config: merges file, environment and overlay into a validated document, or raises all faults
+# ---
 
 ADMIN_KEY = "TOOLCRIB_ADMIN_KEY"
 OLD_ADMIN_KEY = "TOOLCRIB_ADMIN_KEY_OLD"

@@ -6,8 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from toolcrib.config.errors import ConfigError, ConfigFault
-from toolcrib.config.load import Document
-from toolcrib.config.locations import home
+from toolcrib.config.load import Document, home
 from toolcrib.private_files import MAX_SECRET_FILE_BYTES, private_folder, read_secret
 from toolcrib.store import open_store
 from toolcrib.store.key_wrapping import LONG_SECRET_BYTES, WrappingSecret, WrappingSecrets
@@ -71,7 +70,7 @@ class _Found:
 
     def _made(self) -> WrappingSecret | None:
         from toolcrib.identity import admin_key, new_key
-        from toolcrib.identity.admin import FILE
+        from toolcrib.identity.local_callers import FILE
 
         if not (self.home / FILE).exists():
             return None

@@ -1,4 +1,4 @@
-"""The sections of a config file: fields are the settings, their types the check, their notes the docs."""
+"""Sections of the config as dataclasses."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -6,7 +6,6 @@ from typing import Annotated, Literal
 
 from pydantic import ConfigDict, Field
 
-from toolcrib.config.later import OpenApi
 from toolcrib.config.mcp import McpSection
 from toolcrib.config.value_types import (
     BLANK,
@@ -38,6 +37,24 @@ from toolcrib.config.value_types import (
     WebAddress,
 )
 from toolcrib.model import Category, Deprecation, RateLimit, ResponseTime
+
+# --- Settings that are validated but not implemented yet, so that files for a later version are accepted ---
+
+LATER: tuple[tuple[str, ...], ...] = (("openapi",),)
+"""Path patterns of unimplemented settings; `*` matches any key, and lists are traversed."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OpenApi:
+    """An HTTP API with an OpenAPI document."""
+
+    document: Annotated[Text, "file or address of the OpenAPI document"] = field(repr=False)
+    base_url: Annotated[WebAddress | None, BLANK, "address of the API, in place of the document's own"] = (
+        field(default=None, repr=False)
+    )
+
+
+# --- The sections of a config file: fields are the settings, their types the check, their notes the docs ---
 
 PER_USER = RateLimit(600, 60_000)
 

@@ -3,7 +3,6 @@
 `client` sends requests over connections that an Egress allows.
 """
 
-from toolcrib.egress.egress import UNNAMEABLE, Egress, can_be_looked_up
-from toolcrib.egress.rules import AddressRules
+from toolcrib.egress.egress import UNNAMEABLE, AddressRules, Egress, can_be_looked_up
 
 __all__ = ["UNNAMEABLE", "AddressRules", "Egress", "can_be_looked_up"]

@@ -1,14 +1,12 @@
-"""HTTP/1.1 client with a keep-alive connection pool for one origin; an Egress checks each connection.
-
-Written by hand, because a general HTTP client costs six times as much per call.
-"""
+"""HTTP client with a connection pool per origin."""
 
 import asyncio
 import os
 import re
+import socket
 import ssl
 from base64 import b64encode
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from socket import gaierror
 from typing import Self
@@ -17,11 +15,13 @@ import anyio
 import anyio.lowlevel
 from yarl import URL
 
-from toolcrib.egress.connect import dial
+from toolcrib.egress.connect import AddressBlocked, Look, ResolvedAddress, connect, dial, judged, look_up
 from toolcrib.egress.egress import Egress
-from toolcrib.egress.http_connection import HttpConnection
-from toolcrib.egress.lookup import AddressBlocked, Look, judged, look_up
-from toolcrib.egress.response import ConnectionClosed, NoConnection, Response
+from toolcrib.egress.http_connection import ConnectionClosed, HttpConnection, NoConnection, Response
+
+# --- HTTP/1.1 client with a keep-alive connection pool for one origin; an Egress checks each connection ---
+#
+# Written by hand, because a general HTTP client costs six times as much per call.
 
 KEPT_SECONDS = 30.0
 """Seconds after which an idle connection is closed; sweeps run at half this interval."""
@@ -207,3 +207,40 @@ def why_no_connection(error: OSError) -> str:
     if isinstance(error, gaierror):
         return "its name is not known"
     return os.strerror(error.errno) if error.errno else "no connection could be made"
+
+
+# --- TCP health probe: checks with one TCP handshake, without a request, that a server accepts connections
+# ---
+
+
+class Probe:
+    """Connects to the server of a URL and closes the connection at once."""
+
+    def __init__(self, url: URL, egress: Egress, look: Look | None = None) -> None:
+        self._host, self._port = url.raw_host or "", url.port or 0
+        self._egress, self._look = egress, look or look_up
+
+    async def connect(self, within: float) -> None:
+        """Raise NoConnection unless the server accepts a connection within this many seconds.
+
+        An address that the egress refuses raises nothing: a real request reports that with the reason.
+        """
+        try:
+            with anyio.fail_after(within):
+                await _connect(await judged(self._host, self._port, self._egress, self._look))
+        except AddressBlocked:
+            return
+        except TimeoutError as error:
+            raise NoConnection(f"no connection within {within:g} s") from error
+        except OSError as error:
+            raise NoConnection(why_no_connection(error)) from error
+
+
+async def _connect(places: Sequence[ResolvedAddress]) -> None:
+    if len(places) > 1:
+        (await dial(places)).close()
+        return
+    # One address needs no Happy Eyeballs, which costs more than the connect itself.
+    with socket.socket(places[0].family, socket.SOCK_STREAM) as opened:
+        opened.setblocking(False)
+        await connect(opened, places[0].address)

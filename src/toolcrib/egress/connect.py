@@ -1,13 +1,143 @@
-"""Happy Eyeballs (RFC 8305): staggered parallel connects; the first success wins."""
+"""Opens TCP connections: cached DNS lookups, then Happy Eyeballs (RFC 8305)."""
 
 import asyncio
+import errno
 import socket
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
+from ipaddress import ip_address
+from threading import Thread
+from typing import Any, NamedTuple
 
 import anyio
+from anyio.lowlevel import RunVar
 
-from toolcrib.egress.lookup import ResolvedAddress
+from toolcrib.egress.egress import Egress
+
+# --- DNS resolution with egress checks: resolved addresses are checked and used directly (no DNS rebinding)
+# ---
+
+_MOST_LOOKUPS = 2
+"""Limit of concurrent lookup threads per name, abandoned lookups included."""
+_JOINED_SECONDS = 1.0
+"""Seconds in which callers join a running lookup; after that a second one starts: DNS may have recovered."""
+
+
+class ResolvedAddress(NamedTuple):
+    """One resolved address of a host, as arguments for a socket."""
+
+    family: int
+    address: tuple[Any, ...]
+
+    @property
+    def shown(self) -> str:
+        """The address with its zone id, which link-local addresses need."""
+        host, _, *more = self.address
+        return f"{host}%{more[1]}" if more and more[1] else str(host)
+
+
+Look = Callable[[str, int], Awaitable[Sequence[ResolvedAddress]]]
+"""Resolves a name and a port to addresses. Raises OSError."""
+
+
+class AddressBlocked(OSError):
+    """The egress policy refuses the address. Nothing was sent, not even a SYN packet."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(errno.EACCES, f"the address is refused: {reason}")
+
+
+class _Running(NamedTuple):
+    """One lookup in its thread: its start by the loop's clock, and the future of its result."""
+
+    since: float
+    found: "asyncio.Future[list[ResolvedAddress]]"
+
+
+class _Lookups:
+    """Single flight for the lookups of one event loop: callers with the same name share one.
+
+    A thread cannot be cancelled: each abandoned lookup would leak a thread while the name server hangs.
+    """
+
+    def __init__(self) -> None:
+        self._running: dict[tuple[str, int], list[_Running]] = {}
+
+    def join(self, host: str, port: int) -> "asyncio.Future[list[ResolvedAddress]]":
+        """Return the future of the newest lookup of a name; start a lookup if there is none to join."""
+        now, running = asyncio.get_running_loop().time(), self._running.get((host, port), [])
+        if not running or (len(running) < _MOST_LOOKUPS and now - running[-1].since > _JOINED_SECONDS):
+            self._begin(host, port, now)
+        return self._running[host, port][-1].found
+
+    def _begin(self, host: str, port: int, now: float) -> None:
+        loop = asyncio.get_running_loop()
+        lookup = _Running(now, loop.create_future())
+        # Retrieves the exception: asyncio would log a warning if all waiters were cancelled.
+        lookup.found.add_done_callback(lambda found: found.cancelled() or found.exception())
+
+        def run() -> None:
+            try:
+                found: list[ResolvedAddress] | Exception = _look(host, port, socket.AI_ADDRCONFIG)
+            except Exception as error:  # noqa: BLE001 - boundary of a thread: the waiters get it
+                found = error
+            with suppress(RuntimeError):  # the event loop has been closed
+                loop.call_soon_threadsafe(self._end, (host, port), lookup, found)
+
+        # A daemon thread, so that a name server that hangs cannot block the exit of the process.
+        Thread(target=run, name="name lookup", daemon=True).start()
+        self._running.setdefault((host, port), []).append(lookup)
+
+    def _end(self, name: tuple[str, int], lookup: _Running, found: list[ResolvedAddress] | Exception) -> None:
+        self._running[name].remove(lookup)
+        if not self._running[name]:
+            del self._running[name]
+        if isinstance(found, Exception):
+            lookup.found.set_exception(found)
+        else:
+            lookup.found.set_result(found)
+
+
+_LOOKUPS: RunVar[_Lookups] = RunVar("_LOOKUPS")
+
+
+async def look_up(host: str, port: int) -> Sequence[ResolvedAddress]:
+    """Resolve a name in a thread of its own, so that a slow lookup does not delay other names."""
+    try:
+        lookups = _LOOKUPS.get()
+    except LookupError:
+        _LOOKUPS.set(lookups := _Lookups())
+    return await asyncio.shield(lookups.join(host, port))
+
+
+async def judged(host: str, port: int, egress: Egress, look: Look) -> list[ResolvedAddress]:
+    """Resolve a host and return its allowed addresses; raise AddressBlocked if there are none."""
+    found = _look(host, port, socket.AI_NUMERICHOST) if _is_address(host) else await look(host, port)
+    reasons = [egress.fault(place.shown) for place in found]
+    free = [place for place, reason in zip(found, reasons, strict=True) if reason is None]
+    if free:
+        return free
+    raise AddressBlocked(next(filter(None, reasons), "the name has no address"))
+
+
+def _look(host: str, port: int, flags: int) -> list[ResolvedAddress]:
+    try:
+        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=flags)
+    except UnicodeError as error:
+        # Not an OSError: Python rejects a label that is empty or too long before the system call.
+        raise socket.gaierror(socket.EAI_NONAME, "it is not a name") from error
+    return [ResolvedAddress(family, address) for family, _, _, _, address in found]
+
+
+def _is_address(host: str) -> bool:
+    try:
+        ip_address(host)
+    except ValueError:
+        return False
+    return True
+
+
+# --- Happy Eyeballs (RFC 8305): staggered parallel connects; the first success wins ---
 
 HEAD_START = 0.25
 """Connection Attempt Delay in seconds: the wait before the next address is tried in parallel."""

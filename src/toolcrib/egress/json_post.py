@@ -6,10 +6,9 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from toolcrib.egress.egress import Egress
-from toolcrib.egress.lookup import AddressBlocked, Look
-from toolcrib.egress.response import NoConnection, Response
-from toolcrib.egress.rules import AddressRules
+from toolcrib.egress.connect import AddressBlocked, Look
+from toolcrib.egress.egress import AddressRules, Egress
+from toolcrib.egress.http_connection import NoConnection, Response
 from toolcrib.model import AddressGiver
 from toolcrib.version import VERSION
 

@@ -8,8 +8,7 @@ from toolcrib.interfaces import Bounds, Loss, ProviderCall, ProviderResult
 from toolcrib.model import JsonObject, Result, Tool
 from toolcrib.payloads import an_object, as_text, described, objects, read_call, told
 from toolcrib.schemas.fitting.dialects import ANTHROPIC
-from toolcrib.schemas.fitting.fit import fit
-from toolcrib.schemas.fitting.schema_cache import SchemaCache
+from toolcrib.schemas.fitting.fit import SchemaCache, fit
 
 _PICTURES = frozenset({"image/jpeg", "image/png", "image/gif", "image/webp"})
 """Image types that the model accepts."""

@@ -8,8 +8,7 @@ from toolcrib.interfaces import Bounds, Loss, ProviderCall, ProviderResult
 from toolcrib.model import JsonObject, Tool
 from toolcrib.payloads import a_text, an_object, as_text, capped, described, objects, read_call, told
 from toolcrib.schemas.fitting.dialects import DEEPGRAM
-from toolcrib.schemas.fitting.fit import fit
-from toolcrib.schemas.fitting.schema_cache import SchemaCache
+from toolcrib.schemas.fitting.fit import SchemaCache, fit
 
 CAP = 12_000
 """Bytes of a result's JSON."""

@@ -10,8 +10,7 @@ from toolcrib.interfaces import Bounds, Loss, ProviderCall, ProviderResult
 from toolcrib.model import JsonObject, Tool
 from toolcrib.payloads import a_text, an_object, as_text, described, read_call, told
 from toolcrib.schemas.fitting.dialects import ELEVENLABS
-from toolcrib.schemas.fitting.fit import fit
-from toolcrib.schemas.fitting.schema_cache import SchemaCache
+from toolcrib.schemas.fitting.fit import SchemaCache, fit
 
 _LONGEST = 120
 """Upper bound of `response_timeout_secs`, in seconds."""

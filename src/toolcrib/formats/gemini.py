@@ -7,8 +7,7 @@ from toolcrib.interfaces import Bounds, Loss, ProviderCall, ProviderResult
 from toolcrib.model import Json, JsonObject, Tool
 from toolcrib.payloads import an_object, described, either, objects, read_call, told
 from toolcrib.schemas.fitting.dialects import GEMINI
-from toolcrib.schemas.fitting.gemini_types import capitals
-from toolcrib.schemas.fitting.schema_cache import SchemaCache
+from toolcrib.schemas.fitting.fit import SchemaCache, capitals
 
 
 class Gemini:

@@ -10,8 +10,7 @@ from toolcrib.interfaces import Bounds, Loss, ProviderCall, ProviderResult
 from toolcrib.model import Json, JsonObject, Kind, Result, Tool
 from toolcrib.payloads import SILENCE, an_object, capped, described, either, objects, read_call, told
 from toolcrib.schemas.fitting.dialects import GEMINI
-from toolcrib.schemas.fitting.gemini_types import capitals
-from toolcrib.schemas.fitting.schema_cache import SchemaCache
+from toolcrib.schemas.fitting.fit import SchemaCache, capitals
 
 CAP = 8_000
 """Bytes of a message with the result of one call."""

@@ -9,8 +9,7 @@ from toolcrib.interfaces import Bounds, Loss, ProviderCall, ProviderResult
 from toolcrib.model import JsonObject, Tool
 from toolcrib.payloads import a_text, an_object, as_text, described, objects, read_call, told
 from toolcrib.schemas.fitting.dialects import OPENAI
-from toolcrib.schemas.fitting.fit import fit
-from toolcrib.schemas.fitting.schema_cache import SchemaCache
+from toolcrib.schemas.fitting.fit import SchemaCache, fit
 
 _DIALECT = replace(OPENAI, references=False)
 """References are inlined, as LangChain does for its own tools."""

@@ -13,8 +13,7 @@ from toolcrib.interfaces import Bounds, Loss, ProviderCall, ProviderResult
 from toolcrib.model import JsonObject, Tool
 from toolcrib.payloads import a_text, an_object, as_text, capped, described, objects, read_call, told
 from toolcrib.schemas.fitting.dialects import OPENAI
-from toolcrib.schemas.fitting.fit import fit
-from toolcrib.schemas.fitting.schema_cache import SchemaCache
+from toolcrib.schemas.fitting.fit import SchemaCache, fit
 
 _ARGUMENTS = "response.function_call_arguments.done"
 _ITEM = "response.output_item.done"

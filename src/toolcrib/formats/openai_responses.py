@@ -6,8 +6,7 @@ from typing import Any
 from toolcrib.interfaces import Bounds, Loss, ProviderCall, ProviderResult
 from toolcrib.model import JsonObject, Tool
 from toolcrib.payloads import a_text, an_object, as_text, capped, described, objects, read_call, told
-from toolcrib.schemas.fitting.schema_cache import SchemaCache
-from toolcrib.schemas.fitting.strict import strictest
+from toolcrib.schemas.fitting.fit import SchemaCache, strictest
 
 _GIVEN_UP = ("cancelled", "failed")
 """Status values of responses that are abandoned."""

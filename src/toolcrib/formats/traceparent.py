@@ -1,8 +1,11 @@
-"""W3C Trace Context: the `traceparent` header for outgoing calls."""
+"""The W3C `traceparent` header: parse and format."""
 
 import re
+from typing import NamedTuple
 
 from toolcrib.model import Call
+
+# --- W3C Trace Context: the `traceparent` header for outgoing calls ---
 
 _UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _NO_TRACE = "0" * 32
@@ -17,3 +20,32 @@ def traceparent(call: Call) -> str | None:
     if digits == _NO_TRACE:
         return None
     return f"00-{digits}-{parent}-{'01' if call.origin.sampled else '00'}"
+
+
+# --- Parses a W3C `traceparent` header: trace id, parent span id and sampled flag ---
+
+_TRACEPARENT = re.compile(r"([0-9a-f]{2})-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})(-.*)?")
+
+
+class TraceParent(NamedTuple):
+    """The trace context of a call, in the field names of `Origin`."""
+
+    trace_id: str
+    """As a UUID, like all ids of the gateway."""
+    parent: str
+    sampled: bool
+
+
+def joined(traceparent: str) -> TraceParent | None:
+    """Parse a `traceparent`; None if it is invalid, as the standard requires it to be ignored then."""
+    match = _TRACEPARENT.fullmatch(traceparent.strip())
+    if match is None:
+        return None
+    version, trace, parent, flags, more = match.groups()
+    if version == "ff" or (version == "00" and more) or not trace.strip("0") or not parent.strip("0"):
+        return None
+    return TraceParent(_uuid(trace), parent, bool(int(flags, 16) & 1))
+
+
+def _uuid(digits: str) -> str:
+    return f"{digits[:8]}-{digits[8:12]}-{digits[12:16]}-{digits[16:20]}-{digits[20:]}"

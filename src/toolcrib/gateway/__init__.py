@@ -1,20 +1,22 @@
 """The interface for frontends: list and search tools, call them, and access resources and prompts."""
 
-from toolcrib.gateway.call_options import ARGUMENT_BYTES, CallOptions, Run, idempotency_key, oversized
+from toolcrib.cooperative import map_cooperatively
+from toolcrib.gateway.call_options import (
+    ARGUMENT_BYTES,
+    CallOptions,
+    ProcessSlots,
+    Run,
+    idempotency_key,
+    oversized,
+)
 from toolcrib.gateway.completion import Completion
-from toolcrib.gateway.cooperative import map_cooperatively
-from toolcrib.gateway.declarations import ChosenTools, Declarations, DeclaredTools
+from toolcrib.gateway.declarations import ChosenTools, Declarations, DeclaredTools, ToolSelection
 from toolcrib.gateway.gateway import Gateway
-from toolcrib.gateway.multi_round_calls import MultiRoundCalls
-from toolcrib.gateway.process_slots import ProcessSlots
-from toolcrib.gateway.prompt_index import PromptIndex
+from toolcrib.gateway.multi_round_calls import MultiRoundCalls, StateSigner, bound_to
 from toolcrib.gateway.provider_turn import ProviderConnection, TurnResult, asked_of
-from toolcrib.gateway.resource_index import ResourceIndex
-from toolcrib.gateway.resources import LINK, AnnouncedLists, ResourceAccess
-from toolcrib.gateway.signed_state import StateSigner, bound_to
-from toolcrib.gateway.subscriptions import Subscriber
+from toolcrib.gateway.resource_index import PromptIndex, ResourceIndex
+from toolcrib.gateway.resources import LINK, AnnouncedLists, ResourceAccess, Subscriber
 from toolcrib.gateway.suspended_calls import SuspensionLimits, Tell
-from toolcrib.gateway.tool_selection import ToolSelection
 
 __all__ = [
     "ARGUMENT_BYTES",

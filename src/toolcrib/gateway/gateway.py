@@ -8,11 +8,10 @@ from time import perf_counter
 from typing import Any, TypeVar, Unpack, cast
 
 from toolcrib.catalog import Snapshot
+from toolcrib.cooperative import map_cooperatively
 from toolcrib.errors import Refused
-from toolcrib.gateway.call_options import AccessDenied, CallOptions
+from toolcrib.gateway.call_options import AccessDenied, CallOptions, ProcessSlots, overloaded
 from toolcrib.gateway.completion import Completion
-from toolcrib.gateway.cooperative import map_cooperatively
-from toolcrib.gateway.process_slots import ProcessSlots, overloaded
 from toolcrib.gateway.related_tools import RelatedTools, TagIndex
 from toolcrib.gateway.resources import ResourceAccess
 from toolcrib.interfaces import Handler, Recorder

@@ -1,6 +1,9 @@
-"""Index of the resources of several sources: resolves URIs, and rewrites URIs so that they resolve back."""
+"""Index of resources, URI templates and prompts of all sources."""
 
-from collections.abc import Callable, Iterable, Sequence
+import re
+from collections import defaultdict
+from collections.abc import Callable, Iterable, MutableMapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from hashlib import blake2b
 from operator import itemgetter
@@ -9,8 +12,95 @@ from typing import Any, NamedTuple
 import orjson
 
 from toolcrib.catalog import SourceExtras
-from toolcrib.gateway.uri_templates import UriTemplate, read_template
-from toolcrib.model import JsonObject
+from toolcrib.errors import Refused
+from toolcrib.model import JsonObject, Tool
+from toolcrib.names import fold, near, safe
+
+# --- Matches a URI against a URI template (RFC 6570) in one pass with bit masks, without backtracking ---
+
+LONGEST = 2_048
+"""Longest URI or template that is matched, in characters."""
+MOST_BLANKS = 16
+"""Most variables of a template that is matched."""
+
+_BLANK = re.compile(r"\{([^{}]*)\}")
+_WHOLE = frozenset("+#/?&")
+"""Operators with an expansion that may contain a slash; expansions of all others may not."""
+
+Places = MutableMapping[str, int]
+"""Where each text begins in one URI, as a bit mask by position."""
+
+
+@dataclass(frozen=True, slots=True)
+class UriTemplate:
+    """Literal texts, and the variables between them."""
+
+    texts: tuple[str, ...]
+    blanks: tuple[bool, ...]
+    """Whether the expansion of each variable may contain a slash. Variable i stands before text i + 1."""
+
+    @property
+    def fixed(self) -> int:
+        """The length of the literal text: of two templates that match, the one with more is more specific."""
+        return sum(map(len, self.texts))
+
+    def fits(self, uri: str, known: Places | None = None) -> bool:
+        """Whether some values of the variables expand to this URI. `known` caches masks across templates.
+
+        All reachable positions are advanced at once, as the bits of one integer, so there is no backtracking:
+        a template is untrusted input and must not be able to make this slow.
+        """
+        if len(uri) > LONGEST or not (uri.startswith(self.texts[0]) and uri.endswith(self.texts[-1])):
+            return False
+        known = {} if known is None else known
+        end = 1 << len(uri)
+        smooth = (end - 1) & ~_places("/", uri, known)
+        reached = 1 << len(self.texts[0])
+        for text, whole in zip(self.texts[1:], self.blanks, strict=True):
+            reached = -(reached & -reached) & (2 * end - 1) if whole else _run(reached, smooth)
+            reached = (reached & _places(text, uri, known)) << len(text)
+            if not reached:
+                return False
+        return bool(reached & end)
+
+
+def read_template(text: str) -> UriTemplate | None:
+    """Parse a template; None where it is malformed, too long, or has too many variables."""
+    parts = _BLANK.split(text)
+    texts, blanks = parts[::2], parts[1::2]
+    if len(blanks) > MOST_BLANKS or len(text) > LONGEST or any("{" in each or "}" in each for each in texts):
+        return None
+    return UriTemplate(tuple(texts), tuple(blank[:1] in _WHOLE for blank in blanks))
+
+
+def _run(reached: int, smooth: int) -> int:
+    """Extend each position over the following free bits: the carry of an addition runs through them."""
+    return (((reached & smooth) + smooth) ^ smooth) | reached
+
+
+def _places(text: str, uri: str, known: Places) -> int:
+    found = known.get(text)
+    if found is None:
+        found = known[text] = _found(text, uri, known) if text else (2 << len(uri)) - 1
+    return found
+
+
+def _found(text: str, uri: str, known: Places) -> int:
+    """Return the mask of a text; one with many occurrences is combined from the masks of its characters."""
+    found, at, least = 0, uri.find(text), len(text) if len(text) > 1 else len(uri)
+    while at >= 0 and least:
+        found |= 1 << at
+        at, least = uri.find(text, at + 1), least - 1
+    if at < 0:
+        return found
+    found = -1
+    for place, letter in enumerate(text):
+        found &= _places(letter, uri, known) >> place
+    return found
+
+
+# --- Index of the resources of several sources: resolves URIs, and rewrites URIs so that they resolve back
+# ---
 
 OURS = "toolcrib://"
 """Scheme of a qualified URI: `toolcrib://`, the id of the source, a slash, and the source's own URI."""
@@ -162,3 +252,96 @@ def _first(
         for name in names(holding):
             owners.setdefault(name, holding)
     return owners
+
+
+# --- Index of the prompts of several sources: resolves names, and renders lists under unambiguous names ---
+
+_Every = list[tuple[FoundResource, str, JsonObject]]
+"""Each prompt with its safe name and its definition."""
+
+
+class PromptIndex:
+    """The prompts of these sources, named by the same rules as tools."""
+
+    def __init__(self, holdings: Sequence[SourceExtras]) -> None:
+        self.holdings = {each.source: each for each in holdings}
+        self.rendered: dict[str, Any] = {}
+        """Pages that frontends have rendered from this index, by list, revision and style."""
+        self._shown: dict[str, tuple[list[JsonObject], bytes]] = {}
+
+    @cached_property
+    def _every(self) -> _Every:
+        return [
+            (FoundResource(holding, prompt["name"]), _safe(holding, prompt["name"]), prompt)
+            for holding in self.holdings.values()
+            for prompt in holding.materials.prompts
+        ]
+
+    @cached_property
+    def _names(self) -> tuple["_Names", "_Names"]:
+        return _Names(self._every, str), _Names(self._every, fold)
+
+    def find(self, name: str) -> FoundResource | None:
+        """Resolve a name, exactly or case-folded; refuses one that is ambiguous."""
+        exact, folded = self._names
+        return exact.find(name) or folded.find(fold(name))
+
+    def listed(self, style: str) -> list[JsonObject]:
+        """Return every prompt, named in a style."""
+        return self._spelled(style)[0]
+
+    def mark(self, style: str) -> bytes:
+        """Return a digest of the list."""
+        return self._spelled(style)[1]
+
+    def near(self, name: str) -> tuple[str, ...]:
+        """Return names similar to an unknown one."""
+        return near(name, [_canonical(found) for found, _, _ in self._every])
+
+    def _spelled(self, style: str) -> tuple[list[JsonObject], bytes]:
+        if style not in self._shown:
+            listed: list[JsonObject] = [
+                {**prompt, "name": self._name(found, exposed, style)}
+                for found, exposed, prompt in self._every
+            ]
+            self._shown[style] = (listed, marked(listed))
+        return self._shown[style]
+
+    def _name(self, found: FoundResource, exposed: str, style: str) -> str:
+        """Return the name in the style where it resolves to this prompt, else the canonical name."""
+        wanted = {"flat": (found.name, exposed), "safe": (exposed,)}.get(style, ())
+        return next((name for name in wanted if self._leads(name, found)), _canonical(found))
+
+    def _leads(self, name: str, found: FoundResource) -> bool:
+        try:
+            return self.find(name) == found
+        except Refused:
+            return False
+
+
+class _Names:
+    """Maps names to prompts: the first owner wins a canonical or safe name; shared flat names are refused."""
+
+    def __init__(self, every: _Every, spell: Callable[[str], str]) -> None:
+        self._owned: dict[str, FoundResource] = {}
+        self._flat: defaultdict[str, list[FoundResource]] = defaultdict(list)
+        for found, exposed, _ in every:
+            self._owned.setdefault(spell(_canonical(found)), found)
+            self._owned.setdefault(spell(exposed), found)
+            self._flat[spell(found.name)].append(found)
+
+    def find(self, name: str) -> FoundResource | None:
+        owner = self._owned.get(name)
+        sharers = self._flat.get(name, ()) if owner is None else ()
+        if len(sharers) > 1:
+            names = ", ".join(map(_canonical, sharers[:3]))
+            raise Refused("NOT_FOUND", f"{name[:200]} may mean {names}; use one of these names")
+        return sharers[0] if sharers else owner
+
+
+def _canonical(found: FoundResource) -> str:
+    return f"{found.holding.source}:{found.name}"
+
+
+def _safe(holding: SourceExtras, name: str) -> str:
+    return safe(Tool(name=f"{holding.source}:{name}", source=holding.source, family="mcp"))

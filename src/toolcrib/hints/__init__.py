@@ -12,8 +12,6 @@ from toolcrib.hints.builders import (
     removed,
     slow,
 )
-from toolcrib.hints.confidence import confidence
-from toolcrib.hints.parse import read
 from toolcrib.hints.parts import (
     action,
     alignment,
@@ -25,7 +23,7 @@ from toolcrib.hints.parts import (
     risk,
     warning,
 )
-from toolcrib.hints.rules import HintsError, faults
+from toolcrib.hints.rules import HintsError, confidence, faults, read
 from toolcrib.model.hints import (
     Alignment,
     Alternative,

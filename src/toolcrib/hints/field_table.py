@@ -1,4 +1,4 @@
-"""Schema table of the hints: the type of every field, shared by validation and parsing."""
+"""Table of all hint fields with types and bounds, and the JSON Schema made from it."""
 
 from dataclasses import dataclass, fields
 from typing import Any, get_args
@@ -8,6 +8,7 @@ from toolcrib.hints.value_types import (
     COUNT,
     FLAG,
     MOMENT,
+    MOST,
     NAMED,
     NAMES,
     OBJECT,
@@ -41,7 +42,10 @@ from toolcrib.model.hints import (
     Validity,
     WarningType,
     json_name,
+    spoken,
 )
+
+# --- Schema table of the hints: the type of every field, shared by validation and parsing ---
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,3 +176,25 @@ def _rules(kind: type[Any]) -> tuple[FieldRule, ...]:
 
 RULES: dict[type[Any], tuple[FieldRule, ...]] = {kind: _rules(kind) for kind in _SHAPES}
 """Field rules of each part."""
+
+
+# --- JSON Schema of the hints for API descriptions, generated from the table that validates them ---
+
+
+def schema(kind: type[Any] = Hints) -> dict[str, Any]:
+    """Return the schema of a part, nested parts included."""
+    shapes = {rule.name: rule.shape for rule in RULES[kind]}
+    said = spoken(kind)
+    described: dict[str, Any] = {
+        "type": "object",
+        "properties": {key: _described(shapes[name]) for name, (key, _) in said.items()},
+    }
+    needed = [key for key, always in said.values() if always]
+    return {**described, "required": needed} if needed else described
+
+
+def _described(shape: ValueType | One | Many) -> dict[str, Any]:
+    if isinstance(shape, ValueType):
+        return dict(shape.schema)
+    inner = schema(shape.kind)
+    return inner if isinstance(shape, One) else {"type": "array", "items": inner, "maxItems": MOST}

@@ -1,12 +1,22 @@
-"""Constructors for the parts of hints: action, resource, risk, impact and others."""
+"""Parts of hints, and what fills in the fields an author left out."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
-from typing import TypedDict, TypeVar, Unpack
+from typing import Any, TypedDict, TypeVar, Unpack, cast
 
-from toolcrib.hints.rules import roi
-from toolcrib.hints.scales import aligned, weighed
-from toolcrib.model import JsonObject
+from toolcrib.hints.rules import (
+    HintsError,
+    aligned,
+    checked,
+    confidence,
+    freshness,
+    quality,
+    roi,
+    validity,
+    weighed,
+)
+from toolcrib.hints.value_types import SHARE, is_number, is_share, shown
+from toolcrib.model import Evidence, Hints, JsonObject
 from toolcrib.model.hints import (
     ActionCategory,
     Alignment,
@@ -18,14 +28,18 @@ from toolcrib.model.hints import (
     Impact,
     Level,
     NextAction,
+    Part,
     Provenance,
     Quality,
     Resource,
     ResourceFacts,
     Risk,
     RiskType,
+    Validity,
     WarningType,
 )
+
+# --- Constructors for the parts of hints: action, resource, risk, impact and others ---
 
 T = TypeVar("T")
 Several = T | Iterable[T]
@@ -184,3 +198,150 @@ def provenance(
         model_version=model_version,
         processing_time=processing_time,
     )
+
+
+# --- Builds complete hints from few arguments: fills in defaults and calculates derived fields ---
+
+_BRIEF = 80
+_LONG = 500
+_WEIGHT: dict[Level, float] = {"critical": 1.0, "high": 0.8, "medium": 0.5, "low": 0.2}
+_STEP = 0.05
+"""Effort of one action, as a share of the maximum."""
+_WHOLE_EFFORT = 600_000.0
+"""Milliseconds of estimated time that count as maximum effort: ten minutes."""
+
+
+class HintOptions(TypedDict, total=False):
+    """Options of every builder; each one replaces the builder's own value."""
+
+    next: Several[NextAction | str]
+    """Suggested steps: names of tools, or actions."""
+    related: Several[Resource]
+    quality: Quality | float
+    freshness: Freshness | float
+    completeness: float
+    validation: float
+    """How thoroughly the result was validated, from 0 (not at all) to 1."""
+    valid_for: Validity | float
+    """A word, or seconds."""
+    context_needed: Several[str]
+    assumptions: Several[str]
+    risk_factors: Several[Risk]
+    dependencies: Several[Dependency]
+    estimated_impact: Impact
+    preference_alignment: Several[Alignment]
+    reasoning: str
+    warnings: Several[Caution]
+    alternatives: Several[Alternative]
+    constraints: Several[str]
+    metadata: Provenance
+
+
+_KNOWN = frozenset(HintOptions.__annotations__)
+
+
+def build(told: str, said: HintOptions, preset: HintOptions, *, because: str = "") -> Hints:
+    """Build hints from the given options, and from `preset` for those that are missing.
+
+    The first argument is a sentence on what happened, `because` a further reason for or against the result.
+    """
+    given: HintOptions = {**preset, **said}
+    strange = given.keys() - _KNOWN
+    if strange:
+        raise TypeError(_refusal(min(strange)))
+    word, counted = quality(given.get("quality", "high"))
+    age, fresh = freshness(given.get("freshness", "current"))
+    evidence = Evidence(
+        quality=counted,
+        freshness=fresh,
+        completeness=_share(given, "completeness"),
+        validation=_share(given, "validation"),
+    )
+    trust = confidence(evidence)
+    actions = suggested(given.get("next", ()))
+    return checked(
+        Hints(
+            suggested_next_actions=actions,
+            related_resources=listed(given.get("related", ())),
+            confidence=trust,
+            source_quality=word,
+            validity_period=validity(given.get("valid_for", "short")),
+            estimated_impact=given.get("estimated_impact") or _expected(actions, trust),
+            reasoning=given.get("reasoning") or _reasoning(told, word, age, because or _state(evidence)),
+            context_needed=listed(given.get("context_needed", ())),
+            assumptions=listed(given.get("assumptions", ())),
+            risk_factors=listed(given.get("risk_factors", ())),
+            dependencies=listed(given.get("dependencies", ())),
+            preference_alignment=listed(given.get("preference_alignment", ())),
+            warnings=listed(given.get("warnings", ())),
+            alternatives=listed(given.get("alternatives", ())),
+            constraints=listed(given.get("constraints", ())),
+            metadata=given.get("metadata"),
+            evidence=evidence,
+        )
+    )
+
+
+def suggested(said: Several[NextAction | str]) -> tuple[NextAction, ...]:
+    """Return steps as actions; a bare name becomes an action of medium priority."""
+    return tuple(action(each) if isinstance(each, str) else each for each in listed(said))
+
+
+def listed(said: Any) -> tuple[Any, ...]:
+    """Return the argument as a tuple; a string, a part or a mapping counts as one item."""
+    if isinstance(said, tuple):
+        return cast("tuple[Any, ...]", said)
+    if isinstance(said, str | Part | Mapping) or not isinstance(said, Iterable):
+        return (cast("Any", said),)
+    return tuple(cast("Iterable[Any]", said))
+
+
+def brief(text: str) -> str:
+    """Return a text cut to a length that fits inside a sentence."""
+    return text if len(text) <= _BRIEF else f"{text[: _BRIEF - 1]}…"
+
+
+def _refusal(name: str) -> str:
+    if name == "confidence":
+        return "confidence is reckoned: say quality, freshness, completeness or validation instead"
+    return f"hints have no {name!r}; there are {', '.join(sorted(_KNOWN))}"
+
+
+def _share(given: Mapping[str, Any], name: str) -> float:
+    value = given.get(name, 1.0)
+    if not is_share(value):
+        raise HintsError((f"{name} is {shown(value)}: give {SHARE.wanted}",))
+    return value
+
+
+def _expected(actions: tuple[NextAction, ...], trust: float) -> Impact:
+    """Estimate the impact: benefit is confidence times the weight of the highest priority."""
+    if not actions:
+        return Impact()
+    times = (getattr(each, "estimated_time", None) for each in actions)
+    time = sum(each for each in times if is_number(each) and each > 0)
+    weight = max(_WEIGHT.get(getattr(each, "priority", "low"), 0.0) for each in actions)
+    return impact(trust * weight, min(1.0, _STEP * len(actions) + time / _WHOLE_EFFORT))
+
+
+def _reasoning(told: str, word: Quality, age: Freshness, because: str) -> str:
+    """Return the inputs of the confidence in words."""
+    told = told if len(told) <= _LONG else f"{told[: _LONG - 1]}…"
+    return f"{told} The source is of {word} quality, its data {_AGES[age]}; {because}."
+
+
+def _state(evidence: Evidence) -> str:
+    share, checks = evidence.completeness, evidence.validation
+    here = "all of it is here" if share == 1 else f"{int(share * 100)} % of it is here"
+    looked = "was checked" if checks == 1 else "was checked in part" if checks else "was not checked"
+    return f"{here}, and it {looked}"
+
+
+_AGES: dict[Freshness, str] = {
+    "current": "current",
+    "fresh": "fresh",
+    "recent": "recent",
+    "stale": "stale",
+    "outdated": "outdated",
+    "unknown": "of unknown age",
+}

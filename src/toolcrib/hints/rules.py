@@ -1,17 +1,75 @@
-"""Validates hints: the type of every field, and constraints between fields."""
+"""Parses and validates hints: ranges, consistency, cycles and scales."""
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import MISSING
+from graphlib import CycleError, TopologicalSorter
 from itertools import islice
 from math import inf
 from operator import attrgetter
-from typing import Any
+from typing import Any, TypeVar, cast
 
-from toolcrib.hints.cycles import circle
-from toolcrib.hints.field_table import RULES, Many, One
-from toolcrib.hints.value_types import TUPLE, ValueType, is_tuple, shown
-from toolcrib.model import Hints
-from toolcrib.model.hints import Alignment, Impact
+from toolcrib.hints.field_table import RULES, FieldRule, Many, One
+from toolcrib.hints.value_types import MOST, TUPLE, ValueType, is_number, is_share, is_tuple, shown
+from toolcrib.model import Evidence, Hints, JsonObject
+from toolcrib.model.hints import Alignment, AlignmentWord, Freshness, Impact, Level, Quality, Validity
+
+# --- Cycle detection in dependencies ---
+
+
+def circle(waits: Collection[tuple[str, tuple[str, ...]]]) -> tuple[str, ...]:
+    """Return the names of a dependency cycle, the first one repeated at the end; empty if there is none."""
+    names = {name for name, _ in waits}
+    # Fast path: a cycle needs a name that both waits and is waited for, which is rare.
+    if all(map(names.isdisjoint, (others for _, others in waits))):
+        return ()
+    order: TopologicalSorter[str] = TopologicalSorter()
+    for name, others in waits:
+        order.add(name, *others)
+    try:
+        order.prepare()
+    except CycleError as error:
+        return tuple(reversed(error.args[1]))
+    return ()
+
+
+# --- Confidence in a result: one formula over five factors, each from 0 (bad) to 1 (good) ---
+
+QUALITY: dict[Quality, float] = {"high": 0.98, "medium": 0.85, "unknown": 0.75, "low": 0.55}
+"""Numeric value of each quality word."""
+FRESHNESS: dict[Freshness, float] = {
+    "current": 1.0,
+    "fresh": 0.95,
+    "recent": 0.8,
+    "unknown": 0.6,
+    "stale": 0.4,
+    "outdated": 0.1,
+}
+"""Numeric value of each freshness word."""
+FLOOR = {"freshness": 0.6, "completeness": 0.5, "validation": 0.3, "success": 0.4}
+"""Factor that remains if a component is 0."""
+
+SURE, UNSURE = 0.8, 0.3
+"""Validation of a failure: explained by a known rule, or by an unexpected fault."""
+
+_PRIOR, _WORTH = 0.9, 4.0
+"""Prior for success: a rate of 0.9, weighted as four calls."""
+
+
+def confidence(evidence: Evidence) -> float:
+    """Return quality times a factor for each other component; it is monotonic in all five."""
+    trust = evidence.quality
+    for name, floor in FLOOR.items():
+        trust *= floor + (1.0 - floor) * getattr(evidence, name)
+    return round(min(1.0, max(0.0, trust)), 3)
+
+
+def success(rate: float, calls: int) -> float:
+    """Return the Bayesian average of a success rate: the prior dominates while there are few calls."""
+    return (rate * calls + _PRIOR * _WORTH) / (calls + _WORTH)
+
+
+# --- Validates hints: the type of every field, and constraints between fields ---
 
 ROOT = "agentHints"
 ENOUGH = 32
@@ -185,3 +243,153 @@ def _quick(kind: type[Any]) -> tuple[Values, tuple[tuple[Check, Any], ...], Betw
 
 
 _QUICK = {kind: _quick(kind) for kind in RULES}
+
+
+# --- Parses hints from the JSON format for agents; errors name the path of each invalid value ---
+
+_UNSPOKEN = "evidence"
+_RECKONED = {(Hints, "confidence")}
+_NEEDED = {(Impact, "benefit"), (Impact, "effort")}
+
+
+def read(said: JsonObject) -> Hints:
+    """Parse hints. Fields with a default, and those that can be calculated, are optional.
+
+    A missing `confidence` is calculated from `sourceQuality`, a missing `roi` from benefit and effort.
+    """
+    faults: list[str] = []
+    hints = _part(Hints, said, ROOT, faults)
+    if faults:
+        raise HintsError(tuple(faults[:ENOUGH]))
+    return checked(hints)
+
+
+def _part(kind: type[Any], said: Any, path: str, faults: list[str]) -> Any:
+    if not isinstance(said, Mapping):
+        faults.append(f"{path} is {shown(said)}: give an object")
+        return None
+    given = cast("Mapping[Any, Any]", said)
+    rules = {rule.key: rule for rule in RULES[kind] if rule.name != _UNSPOKEN}
+    strange = islice((key for key in given if key not in rules), ENOUGH)
+    faults += (f"{path} has a field {shown(key)}: there is none" for key in strange)
+    values: dict[str, Any] = {}
+    for key, rule in rules.items():
+        if given.get(key) is not None:
+            values[rule.name] = _value(rule, given[key], f"{path}.{key}", faults)
+        elif _is_needed(kind, rule):
+            faults.append(f"{path} has no {key}: it is needed")
+    return None if faults else kind(**_reckoned(kind, values))
+
+
+def _is_needed(kind: type[Any], rule: FieldRule) -> bool:
+    place = (kind, rule.name)
+    return place in _NEEDED or (rule.default is MISSING and place not in _RECKONED)
+
+
+def _value(rule: FieldRule, said: Any, path: str, faults: list[str]) -> Any:
+    if isinstance(rule.shape, One):
+        return _part(rule.shape.kind, said, path, faults)
+    if isinstance(said, list | tuple):
+        return _several(rule, cast("list[Any]", said), path, faults)
+    if isinstance(rule.shape, Many):
+        faults.append(f"{path} is {shown(said)}: give a list")
+    return said
+
+
+def _several(rule: FieldRule, said: list[Any], path: str, faults: list[str]) -> tuple[Any, ...]:
+    if len(said) > MOST:
+        faults.append(f"{path} is {shown(said)}: give at most {MOST}")
+        return ()
+    if not isinstance(rule.shape, Many):
+        return tuple(said)
+    kind = rule.shape.kind
+    return tuple(_part(kind, each, f"{path}[{place}]", faults) for place, each in enumerate(said))
+
+
+def _reckoned(kind: type[Any], values: dict[str, Any]) -> dict[str, Any]:
+    """Add the fields that are calculated from others."""
+    if kind is Impact and "roi" not in values:
+        benefit, effort = values["benefit"], values["effort"]
+        return values | {"roi": roi(benefit, effort)} if is_number(benefit) and is_number(effort) else values
+    if kind is Hints and "confidence" not in values:
+        word = values.get("source_quality", "unknown")
+        evidence = Evidence(quality=next((count for each, count in QUALITY.items() if each == word), 0.0))
+        return values | {"evidence": evidence, "confidence": confidence(evidence)}
+    return values
+
+
+# --- Scales between numbers and words: quality, freshness, validity, severity, alignment ---
+
+W = TypeVar("W", bound=str)
+
+_QUALITY: tuple[tuple[float, Quality], ...] = ((0.92, "high"), (0.7, "medium"), (0, "low"))
+_FRESHNESS: tuple[tuple[float, Freshness], ...] = (
+    (1, "current"),
+    (0.9, "fresh"),
+    (0.7, "recent"),
+    (0.3, "stale"),
+    (0, "outdated"),
+)
+VALIDITY: tuple[tuple[float, Validity], ...] = (
+    (inf, "indefinite"),
+    (86_400, "long"),
+    (3_600, "medium"),
+    (300, "short"),
+    (0, "immediate"),
+)
+"""Minimum duration of each word, in seconds."""
+_SEVERITY: tuple[tuple[float, Level], ...] = ((0.5, "critical"), (0.25, "high"), (0.08, "medium"), (0, "low"))
+_ALIGNMENT: tuple[tuple[float, AlignmentWord], ...] = (
+    (0.7, "strong"),
+    (0.4, "moderate"),
+    (0.1, "weak"),
+    (-0.1, "neutral"),
+    (-1, "conflict"),
+)
+
+
+def quality(said: Quality | float) -> tuple[Quality, float]:
+    """Return the word and the number for a source's quality, given either of them."""
+    return _both("quality", said, QUALITY, _QUALITY)
+
+
+def freshness(said: Freshness | float) -> tuple[Freshness, float]:
+    """Return the word and the number for freshness, given either of them."""
+    return _both("freshness", said, FRESHNESS, _FRESHNESS)
+
+
+def _both(
+    what: str, said: W | float, counts: Mapping[W, float], words: tuple[tuple[float, W], ...]
+) -> tuple[W, float]:
+    if isinstance(said, str):
+        if said in counts:
+            return said, counts[said]
+    elif is_share(said):
+        return _word(said, words), float(said)
+    raise HintsError((f"{what} is {shown(said)}: give one of {', '.join(counts)}, or a number from 0 to 1",))
+
+
+def _word(number: float, words: tuple[tuple[float, W], ...]) -> W:
+    """Return the first word with a bound that the number reaches, else the last word."""
+    return next((word for least, word in words if number >= least), words[-1][1])
+
+
+def validity(said: Validity | float) -> Validity:
+    """Return the longest period that the seconds cover; a word is returned unchanged."""
+    words = [word for _, word in VALIDITY]
+    if isinstance(said, str):
+        if said in words:
+            return said
+    elif is_number(said) and said >= 0:
+        return _word(said, VALIDITY)
+    raise HintsError((f"valid_for is {shown(said)}: give one of {', '.join(words)}, or seconds",))
+
+
+def weighed(probability: float, impact: float) -> Level:
+    """Return the severity of a risk: the product of probability and impact, as a word."""
+    return _word(probability * impact, _SEVERITY)
+
+
+def aligned(score: float) -> AlignmentWord:
+    """Return the word for an alignment score."""
+    return _word(score, _ALIGNMENT)

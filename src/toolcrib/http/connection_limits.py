@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING
 from toolcrib.descriptors import soft_limit, spare_descriptors
 from toolcrib.errors import Refused
 from toolcrib.http.client_address import ClientAddresses
-from toolcrib.http.held_memory import BLOCK_BYTES, EXEMPT, HeldMemory
-from toolcrib.http.memory_watch import LARGE_BYTES, MemoryWatch
-from toolcrib.networks import client_network
+from toolcrib.http.memory import BLOCK_BYTES, EXEMPT, LARGE_BYTES, HeldMemory, MemoryWatch
+from toolcrib.quotas import client_network
 from toolcrib.slots import DEFAULT_SHARE, Slots
 
 if TYPE_CHECKING:

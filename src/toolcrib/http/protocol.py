@@ -8,13 +8,23 @@ import httptools
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from toolcrib.http.connection_limits import ClientConnection, ConnectionLimits
-from toolcrib.http.flow_control import CountingFlow
-from toolcrib.http.framing import HEAD_END, ChunkedFraming, MalformedRequest, coding_fault
-from toolcrib.http.request_cycle import RequestCycle, ServedApp, Usual
-from toolcrib.http.request_target import check_authority, parse_target
-from toolcrib.http.unread_bodies import UNCOUNTED_BODY_BYTES, hold_body
-from toolcrib.http.websocket import WebSocket, shake
-from toolcrib.http.websocket_upgrade import SOCKETS, Run
+from toolcrib.http.framing import (
+    HEAD_END,
+    ChunkedFraming,
+    MalformedRequest,
+    check_authority,
+    coding_fault,
+    parse_target,
+)
+from toolcrib.http.request_cycle import (
+    UNCOUNTED_BODY_BYTES,
+    CountingFlow,
+    RequestCycle,
+    ServedApp,
+    Usual,
+    hold_body,
+)
+from toolcrib.http.websocket import SOCKETS, Run, WebSocket, shake
 
 HEAD_BYTES = 64 << 10
 """Maximum bytes of an incomplete head. The guard has a lower limit, but needs a complete head."""

@@ -1,15 +1,93 @@
-"""One HTTP request; its body is read lazily."""
+"""A request: headers, query, JSON body and the origin of its call."""
 
-from collections.abc import Awaitable, Callable, MutableMapping
+import re
+from collections.abc import Awaitable, Callable, Mapping, MutableMapping
 from collections.abc import Set as AbstractSet
 from typing import Any, Protocol
 from urllib.parse import parse_qsl
+from uuid import NAMESPACE_OID, UUID, uuid5
+
+import orjson
 
 from toolcrib.errors import Refused
+from toolcrib.formats.traceparent import TraceParent, joined
 from toolcrib.http.connection_limits import ClientConnection, ConnectionLimits, UnfinishedBody
-from toolcrib.http.json_body import check_keys, check_type, parse
-from toolcrib.http.memory_watch import LARGE_BYTES
-from toolcrib.model import Actor, Caller, Json, Origin
+from toolcrib.http.memory import LARGE_BYTES
+from toolcrib.model import Actor, Caller, Json, JsonObject, Origin
+from toolcrib.schemas.json_parsing import case_variant, duplicate_key
+from toolcrib.schemas.subschemas import DEPTH, NODES, crowded, too_deep
+
+# --- Parses a request body into a JSON value of bounded depth and size, which later code can walk safely ---
+
+_JSON = b"application/json"
+
+
+def check_type(headers: Mapping[bytes, bytes]) -> None:
+    """Refuse a Content-Type that is not JSON, and any Content-Encoding."""
+    declared = headers.get(b"content-type", _JSON)
+    if declared != _JSON:
+        kind = declared.partition(b";")[0].strip().lower()
+        if kind != _JSON and not (kind.startswith(b"application/") and kind.endswith(b"+json")):
+            shown = kind.decode("latin-1")[:100]
+            message = f"the body must be application/json, not {shown!r}"
+            raise Refused("INVALID_REQUEST", message, path="Content-Type")
+    if b"content-encoding" in headers:
+        message = "the body must not be compressed; leave Content-Encoding out"
+        raise Refused("INVALID_REQUEST", message, path="Content-Encoding")
+
+
+def parse(body: bytes) -> Json:
+    """Return the JSON value of a body; refuse malformed JSON, and more levels or values than allowed."""
+    return read(body, "INVALID_REQUEST", "the body", None)
+
+
+def check_keys(body: bytes, value: Json, free: AbstractSet[str] = frozenset()) -> None:
+    """Refuse a body with a duplicate key in one object, except within the values of `free` keys."""
+    path = duplicate_key(body, value, free)
+    if path is not None:
+        raise Refused("INVALID_REQUEST", f"{path!r} is given twice; give it once", path=path)
+
+
+def check_case(fields: JsonObject, path: str) -> None:
+    """Refuse an object with two keys that differ only in case: some parsers merge them."""
+    key = case_variant(fields)
+    if key is not None:
+        message = f"{path}{key} is given twice, in upper and lower case; give it once"
+        raise Refused("INVALID_REQUEST", message, path=f"{path}{key}")
+
+
+def read(text: bytes | str, code: str, what: str, path: str | None) -> Json:
+    """Parse a JSON text; the error names the position in the text and the `path` in the request."""
+    if not text:
+        raise Refused(code, f"{what} is empty; send JSON", path=path)
+    bounded = _surely_bounded(text)
+    if not bounded and isinstance(text, bytes) and crowded(text):
+        raise Refused(code, f"{what} holds more than {NODES:,} values; send less", path=path)
+    try:
+        value = orjson.loads(text)
+    except orjson.JSONDecodeError as fault:
+        where = f"line {fault.lineno}, column {fault.colno}"
+        raise Refused(code, f"{what} is not JSON: {_said(fault)} at {where}", path=path) from None
+    found = None if bounded else too_deep(value)
+    if found is not None:
+        raise Refused(code, f"{what} {found}; send less", path=path)
+    return value
+
+
+def _surely_bounded(text: bytes | str) -> bool:
+    """Return whether the text's length and brackets prove that its value is within the limits (fast path)."""
+    if len(text) > NODES:
+        return False
+    if isinstance(text, str):
+        return text.count("[") + text.count("{") <= DEPTH
+    return text.count(b"[") + text.count(b"{") <= DEPTH
+
+
+def _said(fault: orjson.JSONDecodeError) -> str:
+    return fault.msg.partition(":")[0] or "malformed"
+
+
+# --- One HTTP request; its body is read lazily ---
 
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
@@ -177,3 +255,64 @@ class Request:
 
 def _too_large(limit: int) -> Refused:
     return Refused("PAYLOAD_TOO_LARGE", f"the body is over the limit of {limit} bytes; send less")
+
+
+# --- Parses the origin of a call from its headers: agent, session, trace and correlation ids, with defaults
+# ---
+
+LONGEST_WAIT = 300.0
+_UNSAID = Origin()
+_PLAIN = re.compile(rb"[!-~](?:[ -~]{0,126}[!-~])?")
+_WAIT = re.compile(rb"(?:^|[,;\s])wait=([0-9]{1,9})(?:$|[,;\s])")
+_FIELDS = (b"x-agent-id", b"x-agent-version", b"x-session-id", b"x-correlation-id", b"traceparent")
+
+
+class CallOrigins:
+    """Parses the origin headers of calls."""
+
+    def __init__(self, new_id: Callable[[], str], address: Callable[[Request], str] = lambda _: "") -> None:
+        self._new_id, self._address = new_id, address
+
+    def of(self, request: Request, face: str) -> Origin:
+        """Return the origin of a request. A malformed or too long value is ignored."""
+        headers = request.headers
+        if headers.keys().isdisjoint(_FIELDS):
+            trace = self._new_id()
+            return _UNSAID.replace(
+                face=face, address=self._address(request), trace_id=trace, correlation_id=trace
+            )
+        given = {name: found for name in _FIELDS if (found := _plain(headers.get(name))) is not None}
+        place = joined(given.get(b"traceparent", "")) or TraceParent(self._new_id(), "", sampled=True)
+        correlation = given.get(b"x-correlation-id")
+        return Origin(
+            face=face,
+            address=self._address(request),
+            agent_id=given.get(b"x-agent-id", "unknown"),
+            agent_version=given.get(b"x-agent-version", "0"),
+            session_id=given.get(b"x-session-id"),
+            trace_id=place.trace_id,
+            parent=place.parent,
+            sampled=place.sampled,
+            correlation_id=place.trace_id if correlation is None else as_uuid(correlation),
+        )
+
+
+def patience(request: Request) -> float | None:
+    """Return the timeout of a call in seconds, from `X-Timeout-Ms` or `Prefer: wait=N`; None without both."""
+    stated = request.headers.get(b"x-timeout-ms")
+    if stated is not None and stated.isdigit() and len(stated) < 10:
+        return min(int(stated) / 1000, LONGEST_WAIT)
+    wait = _WAIT.search(request.headers.get(b"prefer", b""))
+    return None if wait is None else min(float(wait[1]), LONGEST_WAIT)
+
+
+def as_uuid(text: str) -> str:
+    """Return a UUID: the text itself if it is one, else a UUIDv5 derived from it, equal for equal texts."""
+    try:
+        return str(UUID(text))
+    except ValueError:
+        return str(uuid5(NAMESPACE_OID, text))
+
+
+def _plain(value: bytes | None) -> str | None:
+    return value.decode("ascii") if value is not None and _PLAIN.fullmatch(value) else None

@@ -1,4 +1,4 @@
-"""One request and its response on a connection: uvicorn's cycle with a fast path for complete messages."""
+"""One request-response cycle of a connection, with flow control and unread bodies."""
 
 import asyncio
 import logging
@@ -9,8 +9,62 @@ from uvicorn.protocols.http.flow_control import FlowControl
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, RequestResponseCycle
 
 from toolcrib.errors import Refused
-from toolcrib.http.connection_limits import ClientConnection
+from toolcrib.http.connection_limits import ClientConnection, overloaded
 from toolcrib.http.request import Receive, Scope, Send
+
+# --- Flow control of one connection: bytes buffered in either direction are counted, and for a limited time
+# ---
+
+READ_SECONDS, READ_BYTES = 60.0, 64 << 10
+"""Seconds, and the bytes of a response a client must read in them: unread bytes stay in memory until then."""
+
+
+class CountingFlow(FlowControl):
+    """Counts unread response bytes and aborts the connection of a client that reads too slowly."""
+
+    def __init__(self, transport: asyncio.Transport, connection: ClientConnection) -> None:
+        super().__init__(transport)
+        self._connection, self._loop = connection, asyncio.get_running_loop()
+        self._timer: asyncio.TimerHandle | None = None
+
+    def resume_reading(self) -> None:
+        """Resume reading: the bytes received so far were consumed."""
+        if self.read_paused:
+            self._connection.incoming.clear()
+            super().resume_reading()
+
+    def pause_writing(self) -> None:
+        """Start to watch the write buffer (backpressure: the client does not read)."""
+        super().pause_writing()
+        self._watch_over(self._transport.get_write_buffer_size())
+
+    def resume_writing(self) -> None:
+        """Resume writing and stop the watch."""
+        super().resume_writing()
+        self.stop()
+
+    def stop(self) -> None:
+        """Stop the watch and release the counted bytes."""
+        self._connection.hold_unread(0)
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _watch_over(self, unread: int) -> None:
+        # Timer first: counting the bytes may abort this connection.
+        self._timer = self._loop.call_later(READ_SECONDS, self._not_read, unread)
+        self._connection.hold_unread(unread)
+
+    def _not_read(self, before: int) -> None:
+        unread = self._transport.get_write_buffer_size()
+        if before - unread < READ_BYTES:
+            self._transport.abort()
+        else:
+            self._watch_over(unread)
+
+
+# --- One request and its response on a connection: uvicorn's cycle with a fast path for complete messages
+# ---
 
 MAX_JOINED_BYTES = 64 << 10
 """Maximum bytes of a body that is copied behind its head, so that both are sent in one system call."""
@@ -184,3 +238,41 @@ class RequestCycle(RequestResponseCycle):
 
 def _nothing() -> None:
     pass
+
+
+# --- Counts request bodies that the handler has not read yet, and drops those over the limit ---
+
+UNCOUNTED_BODY_BYTES = 16 << 10
+"""Bytes of a body that may be buffered before they are counted."""
+_WHAT = "bytes of unfinished bodies"
+
+
+def hold_body(cycle: RequestCycle) -> None:
+    """Count the buffered part of a body.
+
+    Over the limit, the decision is deferred until the request is authenticated: it may be the operator's.
+    """
+    connection = cycle.connection
+    if cycle.task is not None and connection.is_undecided:
+        return
+    if connection.hold_incoming(len(cycle.body)):
+        cycle.flow.pause_reading()
+    elif cycle.task is not None and connection.defer():
+        cycle.flow.pause_reading()
+        asyncio.get_running_loop().call_soon(_decide, cycle)
+    else:
+        cycle.drop_body(overloaded(_WHAT))
+
+
+def _decide(cycle: RequestCycle) -> None:
+    """Drop a deferred body that is still buffered and over the limit, now that its principal is known."""
+    connection, size = cycle.connection, len(cycle.body)
+    connection.decided()
+    if size <= UNCOUNTED_BODY_BYTES or cycle.response_complete or connection.is_ended:
+        return
+    if not connection.hold_incoming(size):
+        cycle.drop_body(overloaded(_WHAT))
+        if cycle.more_body:
+            cycle.flow.resume_reading()
+        # A complete body that was dropped must not be taken for a complete empty one.
+        cycle.more_body = True

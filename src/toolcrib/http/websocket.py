@@ -1,9 +1,10 @@
-"""A WebSocket on an upgraded HTTP connection: whole messages, limits in both directions, a heartbeat."""
+"""WebSocket connections: upgrade, messages and close."""
 
 import asyncio
 import logging
 from collections import deque
-from typing import Any
+from collections.abc import Awaitable, Callable
+from typing import Any, Protocol
 
 from websockets.datastructures import Headers
 from websockets.frames import Frame, Opcode
@@ -14,7 +15,49 @@ from websockets.server import ServerProtocol
 from toolcrib.errors import Refused
 from toolcrib.http.connection_limits import ClientConnection, ConnectionLimits
 from toolcrib.http.request import Scope
-from toolcrib.http.websocket_upgrade import Run
+
+# --- Interfaces of WebSocket upgrades: an open WebSocket, its handler, and the upgrade of a connection ---
+
+SOCKETS = "/app-ws"
+"""The only path with WebSocket upgrades; on any other path the Upgrade header is ignored."""
+
+
+class OpenWebSocket(Protocol):
+    """An open WebSocket."""
+
+    async def receive(self) -> str | bytes | None:
+        """Return the next message, or wait for it; None once the connection is closed."""
+        ...
+
+    async def send(self, text: str) -> None:
+        """Send a message without waiting for delivery; do nothing if the connection is closed."""
+        ...
+
+    def known(self) -> None:
+        """Mark the peer as authenticated: it no longer counts against the connection limit."""
+        ...
+
+    async def close(self, code: int, reason: str = "") -> None:
+        """Start the close handshake without waiting for its reply; nothing more is received. Idempotent."""
+        ...
+
+
+Run = Callable[[OpenWebSocket], Awaitable[None]]
+"""Handles a WebSocket; returns when it is done or the connection is closed."""
+
+
+class WebSocketUpgrade(Protocol):
+    """Upgrades the connection of a request to a WebSocket, or refuses an invalid handshake."""
+
+    def __call__(self, run: Run, *, heartbeat: float) -> None:
+        """Complete the handshake and run the handler in a task; the WebSocket is closed when it returns.
+
+        A ping is sent every `heartbeat` seconds.
+        """
+        ...
+
+
+# --- A WebSocket on an upgraded HTTP connection: whole messages, limits in both directions, a heartbeat ---
 
 MESSAGE_BYTES = 1 << 20
 """Maximum bytes of a message, over all its frames."""

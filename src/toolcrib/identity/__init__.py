@@ -4,12 +4,10 @@ from dataclasses import replace
 from functools import lru_cache, partial
 
 from toolcrib.errors import Refused
-from toolcrib.identity.admin import admin_key, derive
-from toolcrib.identity.anonymous import AnonymousIdentity
 from toolcrib.identity.failed_logins import FailedLogins, Failure, Untried
 from toolcrib.identity.keys import KeyRing, digest, is_generated, new_key
+from toolcrib.identity.local_callers import AnonymousIdentity, TrustHeaderIdentity, admin_key, derive
 from toolcrib.identity.sign_in import PageSession, SignIn, require_fresh
-from toolcrib.identity.trust_header import TrustHeaderIdentity
 from toolcrib.identity.users import UserCache
 from toolcrib.model import OPERATOR, Caller, Credential
 

@@ -9,9 +9,9 @@ import anyio
 
 from toolcrib.errors import Refused
 from toolcrib.model import Actor
-from toolcrib.networks import client_network
 from toolcrib.observe import Action, Audit
-from toolcrib.observe.event_limits import EventCount, EventLimits
+from toolcrib.observe.audit import EventCount, EventLimits
+from toolcrib.quotas import client_network
 
 FREE_FAILURES = 10
 """Failures of one address within `WINDOW_SECONDS` that are answered without a delay."""

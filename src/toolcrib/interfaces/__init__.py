@@ -11,13 +11,6 @@ from toolcrib.interfaces.apps import (
     StoredUsers,
     UserRecord,
 )
-from toolcrib.interfaces.audit import (
-    FIRST_PREVIOUS,
-    AuditEntry,
-    AuditRecord,
-    AuditTrail,
-    digest_of,
-)
 from toolcrib.interfaces.calls import (
     Followers,
     Format,
@@ -32,7 +25,6 @@ from toolcrib.interfaces.calls import (
 )
 from toolcrib.interfaces.formats import Bounds, Loss, Provider, ProviderCall, ProviderResult
 from toolcrib.interfaces.keys import KeyChanges, KeyPosition, KeyRecord, StoredKeys
-from toolcrib.interfaces.mcp_sessions import FORGOTTEN, McpSessionRow, StoredMcpSessions
 from toolcrib.interfaces.reload import ConfigReload, ReloadPlan, ServerEntry
 from toolcrib.interfaces.shared import ChangeSignal, EnergyAllowance, RateDemand, Shared
 from toolcrib.interfaces.sources import (
@@ -53,9 +45,15 @@ from toolcrib.interfaces.sources import (
     note_not_begun,
 )
 from toolcrib.interfaces.store import (
+    FIRST_PREVIOUS,
+    FORGOTTEN,
     GIVERS,
     LATENCY_BOUNDS,
+    AuditEntry,
+    AuditRecord,
+    AuditTrail,
     CallRow,
+    McpSessionRow,
     ReplayRow,
     ReplayTotals,
     Store,
@@ -63,10 +61,12 @@ from toolcrib.interfaces.store import (
     StoredClaims,
     StoredDefinition,
     StoredDefinitions,
+    StoredMcpSessions,
     StoredOverlay,
     StoredReplays,
     StoredUsage,
     UsageRow,
+    digest_of,
 )
 
 __all__ = [

@@ -1,15 +1,143 @@
-"""Protocol of the persistent store: one repository per aggregate."""
+"""Interface of the store, and the records it keeps."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from hashlib import sha256
+from json import dumps
 from typing import Literal, Protocol
 
 from toolcrib.clock import Clock
 from toolcrib.interfaces.apps import AppData, StoredApps, StoredUsers
-from toolcrib.interfaces.audit import AuditTrail
 from toolcrib.interfaces.keys import StoredKeys
-from toolcrib.interfaces.mcp_sessions import StoredMcpSessions
-from toolcrib.model import JsonObject
+from toolcrib.model import Json, JsonObject
+
+# --- Protocol of the audit trail: an append-only hash chain of administrative actions ---
+
+FIRST_PREVIOUS = "0" * 64
+"""The previous hash of the first record."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AuditEntry:
+    """One administrative action, redacted, before it is appended to the chain."""
+
+    at: float
+    """When it ended, in seconds since the epoch."""
+    actor_kind: str
+    actor: str
+    user: str | None
+    frontend: str
+    address: str
+    process: str
+    action: str
+    target: str
+    before: Json
+    after: Json
+    outcome: str
+    """`success`, or the error code."""
+
+    def content(self, number: int, previous: str) -> JsonObject:
+        """Return the hashed content of the record with this number: everything but the hash."""
+        return {
+            "number": number,
+            "at": self.at,
+            "actor": {"kind": self.actor_kind, "name": self.actor, "user": self.user},
+            "origin": {"frontend": self.frontend, "address": self.address, "process": self.process},
+            "action": self.action,
+            "target": self.target,
+            "before": self.before,
+            "after": self.after,
+            "outcome": self.outcome,
+            "previous": previous,
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AuditRecord(AuditEntry):
+    """A record of the chain: the entry, its number, the previous record's hash, and its own hash."""
+
+    number: int
+    previous: str
+    hash: str
+
+    def as_json(self) -> JsonObject:
+        """Return the record as every frontend shows it."""
+        return {**self.content(self.number, self.previous), "hash": self.hash}
+
+
+def digest_of(content: JsonObject) -> str:
+    """Return the hash of a record's content: SHA-256 of JSON with sorted keys, no spaces, in ASCII."""
+    canonical = dumps(content, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
+    return sha256(canonical.encode()).hexdigest()
+
+
+class AuditTrail(Protocol):
+    """Stored audit records. Append-only: the database refuses updates and deletions."""
+
+    async def add(self, entry: AuditEntry) -> AuditRecord:
+        """Append a record to the chain and return it; shielded from cancellation until it is written."""
+        ...
+
+    async def recent(
+        self,
+        *,
+        limit: int,
+        before: int | None = None,
+        actor: str | None = None,
+        action: str | None = None,
+        since: float | None = None,
+    ) -> Sequence[AuditRecord]:
+        """Return records, the newest first, with numbers below `before`.
+
+        `action` is a full name, or the part before the dot for all actions of that group.
+        """
+        ...
+
+
+# --- Store protocol for MCP sessions: last use, and ended sessions ---
+
+FORGOTTEN = "forgotten"
+"""Id of the row with the time up to which ended sessions were pruned; a principal's row appends its name."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class McpSessionRow:
+    """The stored state of an MCP session; the rest is in its token."""
+
+    id: str
+    """Hash of the token's random part."""
+    principal: str
+    """Principal that owns the session."""
+    used: float
+    """Time of its last use or its end, by the store's clock."""
+    ended: bool = False
+
+
+class StoredMcpSessions(Protocol):
+    """Stored MCP sessions: those older than an hour, and ended ones; for all others the token suffices."""
+
+    async def get(self, id: str) -> McpSessionRow | None:
+        """Return the stored state of a session, if any."""
+        ...
+
+    async def end(self, row: McpSessionRow) -> None:
+        """Store the end of a session, which is final."""
+        ...
+
+    async def renew(self, rows: Sequence[McpSessionRow]) -> None:
+        """Store the last use of sessions; ended ones, and those with a later use, are unchanged."""
+        ...
+
+    async def ended_since(self, moment: float) -> Sequence[str]:
+        """Return the ids of sessions that ended at this moment or later."""
+        ...
+
+    async def prune(self, before: float, *, most: int, per_principal: int) -> int:
+        """Delete rows unused since a time, and the least recently used past the limits; return a count."""
+        ...
+
+
+# --- Protocol of the persistent store: one repository per aggregate ---
 
 GIVERS = "url_givers"
 """Entry of a stored overlay with the kind of caller that added each server; no setting, never exported."""

@@ -1,22 +1,27 @@
 """Domain model: immutable values that all layers share; standard library only."""
 
-from toolcrib.model.actor import FILE_WATCH, LIBRARY, SIGNAL, SYSTEM, Actor, ActorKind
-from toolcrib.model.call import Call, Origin, Progress, Report
+from toolcrib.model.call import Call, Channel, ObservedChannel, Origin, Progress, Report, Unanswered
 from toolcrib.model.caller import (
     EVERY_CONTEXT,
+    FILE_WATCH,
+    HARDWARE,
+    LIBRARY,
     NO_CONTEXT,
     OPERATOR,
+    SIGNAL,
+    SYSTEM,
     TRUST_HEADER,
+    Actor,
+    ActorKind,
     AddressGiver,
     Caller,
     Credential,
+    Device,
+    Level,
+    Requirement,
     permits,
 )
-from toolcrib.model.channel import Channel, Unanswered
-from toolcrib.model.device import HARDWARE, Device, Level, Requirement
 from toolcrib.model.hints import Evidence, Hints
-from toolcrib.model.json import Json, JsonObject
-from toolcrib.model.observed_channel import ObservedChannel
 from toolcrib.model.result import REPLAYED, Ask, Kind, Metadata, Problem, Result, Voice
 from toolcrib.model.tool import (
     APPS,
@@ -32,6 +37,7 @@ from toolcrib.model.tool import (
     Tool,
     fingerprint,
 )
+from toolcrib.model.value import Json, JsonObject
 
 __all__ = [
     "APPS",

@@ -1,10 +1,45 @@
-"""The authenticated caller of a request: identity, context, permissions."""
+"""Who calls: caller, device and acting administrator."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal
 
-from toolcrib.model.device import Device
+from toolcrib.model.value import JsonObject
+
+# --- Devices and their capabilities, and the hardware requirements of apps ---
+
+HARDWARE = ("CAMERA", "DISPLAY", "MICROPHONE", "SPEAKER", "IMU", "BUTTON", "LIGHT", "WIFI")
+"""All known kinds of hardware; no device has any other kind."""
+
+Level = Literal["REQUIRED", "OPTIONAL"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Requirement:
+    """One kind of hardware that an app requires or can use."""
+
+    type: str
+    level: Level = "REQUIRED"
+    description: str = ""
+
+    def as_json(self) -> dict[str, Any]:
+        """Serialize in the format of apps."""
+        said: dict[str, Any] = {"type": self.type, "level": self.level}
+        return {**said, "description": self.description} if self.description else said
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Device:
+    """A user's device: its kinds of hardware, and its full capabilities."""
+
+    model: str = ""
+    has: frozenset[str] = frozenset()
+    """Kinds of `HARDWARE`."""
+    capabilities: JsonObject = field(default_factory=dict[str, Any], hash=False, repr=False)
+    """All capabilities, as sent to apps: `hasCamera`, `camera`, and so on."""
+
+
+# --- The authenticated caller of a request: identity, context, permissions ---
 
 AddressGiver = Literal["operator", "other"]
 """Kind of caller that supplied an address for the gateway to connect to."""
@@ -96,3 +131,81 @@ def permits(held: Iterable[str], wanted: str) -> bool:
     # `*` has no colon: otherwise `*:*`, which must grant nothing, would grant everything.
     granting = ("*", wanted, f"{resource}{colon}*", "crib:admin" if resource == "crib" else wanted)
     return any(each in granting for each in held)
+
+
+# --- The actor of an administrative action, and where it comes from, as in an audit record ---
+
+ActorKind = Literal[
+    "admin",
+    "key",
+    "user",
+    "anonymous",
+    "unknown",
+    "command_line",
+    "library",
+    "signal",
+    "file_watch",
+    "system",
+]
+"""`user` is a user named by a trusted header (mode `trust_header`), `key` any API key, also a user's."""
+
+_KINDS: dict[str, ActorKind] = {
+    "admin": "admin",
+    "anonymous": "anonymous",
+    "trust_header": "user",
+    "local": "library",
+}
+"""Kinds of callers without an API key, by the name of their credential."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Actor:
+    """A caller as an audit record names it."""
+
+    kind: ActorKind
+    name: str
+    """Name of the key, or the operating system's user on the command line; empty if there is none."""
+    caller: Caller
+    """The caller that provides the permissions and ownership for authorizing the action."""
+    frontend: str
+    """`rest`, `page`, `mcp`, `apps`, `cli`, `library` or `gateway`."""
+    address: str = ""
+    """The client's network address; empty for an action from this machine."""
+
+    @classmethod
+    def of(cls, caller: Caller, frontend: str, address: str = "") -> "Actor":
+        """Return the actor for an authenticated caller."""
+        kind = _KINDS.get(caller.key, "key")
+        name = caller.user or "" if kind == "user" else caller.key
+        return cls(kind=kind, name=name, caller=caller, frontend=frontend, address=address)
+
+    @classmethod
+    def unknown(cls, frontend: str, address: str, name: str = "") -> "Actor":
+        """Return the actor for a failed authentication; `name` is the key's, if known."""
+        nobody = Caller(id="unknown", contexts=frozenset())
+        return cls(kind="unknown", name=name, caller=nobody, frontend=frontend, address=address)
+
+    @property
+    def user(self) -> str | None:
+        """The user that the actor acts for."""
+        return self.caller.user
+
+    @property
+    def label(self) -> str:
+        """Kind and name in one word, such as `key:ci`; only the kind if the name adds nothing."""
+        return self.kind if self.name in ("", self.kind) else f"{self.kind}:{self.name}"
+
+
+def _program(kind: ActorKind, frontend: str) -> Actor:
+    everything = Caller(id="local", key="local", permissions=frozenset({"*"}), operator=True)
+    return Actor(kind=kind, name="", caller=everything, frontend=frontend)
+
+
+LIBRARY = _program("library", "library")
+"""The program that embeds the gateway and calls its admin API directly."""
+SIGNAL = _program("signal", "gateway")
+"""The sender of a SIGHUP to this process."""
+FILE_WATCH = _program("file_watch", "gateway")
+"""A changed config file."""
+SYSTEM = _program("system", "gateway")
+"""The gateway itself."""

@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping
 from typing import Any, cast
 
-from toolcrib.model.json import Json, JsonObject
+from toolcrib.model.value import Json, JsonObject
 
 GATEWAY = "toolcrib/gateway"
 """`_meta` key of an initialize response: the id of the responding gateway."""

@@ -6,8 +6,7 @@ from functools import cache
 from operator import attrgetter
 from typing import Any, Literal, Self, cast
 
-from toolcrib.model.json import JsonObject
-from toolcrib.model.value import Value
+from toolcrib.model.value import JsonObject, Value
 
 Quality = Literal["high", "medium", "low", "unknown"]
 Freshness = Literal["current", "fresh", "recent", "stale", "outdated", "unknown"]
@@ -160,7 +159,7 @@ class Provenance(Part):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Evidence:
-    """Inputs of the confidence formula, each from 0 to 1; see `toolcrib.hints.confidence`."""
+    """Inputs of the confidence formula, each from 0 to 1; see `toolcrib.hints.rules`."""
 
     quality: float = 0.75
     freshness: float = 1.0

@@ -6,8 +6,7 @@ from enum import StrEnum
 from typing import Any
 
 from toolcrib.model.hints import Hints
-from toolcrib.model.json import Json, JsonObject
-from toolcrib.model.value import Value
+from toolcrib.model.value import Json, JsonObject, Value
 
 
 class Kind(StrEnum):

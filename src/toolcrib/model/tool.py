@@ -6,8 +6,8 @@ from hashlib import sha256
 from json import dumps
 from typing import Any, Literal
 
-from toolcrib.model.device import Requirement
-from toolcrib.model.json import JsonObject
+from toolcrib.model.caller import Requirement
+from toolcrib.model.value import JsonObject
 
 Category = Literal["query", "mutation", "analysis", "generation"]
 ResponseTime = Literal["fast", "medium", "slow"]

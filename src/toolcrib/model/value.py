@@ -1,7 +1,17 @@
-"""Base class of values created on every call: fast construction and copying."""
+"""JSON types, and frozen values."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, Self, cast
+
+# --- Type aliases for JSON values ---
+
+Json = Any
+"""Any JSON value: a recursive union would not help the type checker, as every reader checks types."""
+
+JsonObject = Mapping[str, Any]
+
+
+# --- Base class of values created on every call: fast construction and copying ---
 
 
 class Value:

@@ -1,17 +1,14 @@
 """Observability: one record per call, for the log, metrics, traces, usage counts and the call list."""
 
 from toolcrib.observe.audit import Action, Audit
-from toolcrib.observe.call_entry import CallEntry, Sink
-from toolcrib.observe.ids import new_id
+from toolcrib.observe.call_entry import CallEntry, Sink, new_id
 from toolcrib.observe.log import Log, setup
 from toolcrib.observe.metrics import CONTENT_TYPE, Metrics
-from toolcrib.observe.mutation_rows import MutationRows
-from toolcrib.observe.recent_calls import RecentCalls
-from toolcrib.observe.recorder import CallRecorder
+from toolcrib.observe.recent_calls import MutationRows, RecentCalls
+from toolcrib.observe.recorder import CallRecorder, ToolHistory
 from toolcrib.observe.redact import MASK, Redactor
 from toolcrib.observe.sequences import Sequences
 from toolcrib.observe.spans import INSTALL, Sampling, Spans, installed
-from toolcrib.observe.tool_history import ToolHistory
 from toolcrib.observe.usage_counts import ToolUsage, UsageTally, quantile, summary
 
 __all__ = [

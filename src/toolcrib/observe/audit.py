@@ -1,22 +1,166 @@
-"""Writes an audit record for every administrative action before its response, and logs the record's hash."""
+"""Audit log of administrative actions: a hash chain, with a limit on events of one kind."""
 
 import logging
 import os
 import socket
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Hashable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from time import time
-from typing import NamedTuple
+from time import monotonic, time
+from typing import Any, Generic, NamedTuple, TypeVar
 
 import anyio
 import orjson
 
 from toolcrib.errors import Lost, ToolcribError
-from toolcrib.interfaces import AuditEntry, AuditRecord, AuditTrail
-from toolcrib.model import Actor, ActorKind, Caller, Json
-from toolcrib.observe.event_limits import EventLimits
+from toolcrib.interfaces import FIRST_PREVIOUS, AuditEntry, AuditRecord, AuditTrail, digest_of
+from toolcrib.model import Actor, ActorKind, Caller, Json, JsonObject
 from toolcrib.observe.redact import Redactor
+
+# --- Rate-limits event records: the first N per key and window are admitted, the rest are only counted ---
+
+WINDOW_SECONDS = 60.0
+MAX_KEYS = 4096
+"""Maximum number of keys counted separately; events of further keys are counted together."""
+
+K = TypeVar("K", bound=Hashable)
+
+
+@dataclass(slots=True)
+class EventCount(Generic[K]):
+    """Number of events of one key in one window that were not recorded individually."""
+
+    key: K
+    since: float
+    """Seconds since the epoch."""
+    until: float
+    """On the monotonic clock."""
+    seen: int = 0
+    count: int = 0
+
+    def as_json(self) -> JsonObject:
+        """Return the content of the summary record."""
+        return {"count": self.count, "since": round(self.since, 3)}
+
+
+class EventLimits(Generic[K]):
+    """Admits the first `free` events of a key in each window and counts the others.
+
+    With more than `max_keys` keys at once, events of further keys are counted under `rest`.
+    """
+
+    def __init__(
+        self,
+        *,
+        free: int,
+        rest: K,
+        window: float = WINDOW_SECONDS,
+        max_keys: int = MAX_KEYS,
+        clock: Callable[[], float] = monotonic,
+    ) -> None:
+        self._free, self._window, self._max_keys, self._clock = free, window, max_keys, clock
+        self._rest = rest
+        self._open: dict[K, EventCount[K]] = {}
+
+    def admit(self, key: K) -> bool:
+        """Return whether this event gets a record of its own; if not, it is counted."""
+        flood = self._open.get(key)
+        if flood is None:
+            flood = self._begin(key)
+        flood.seen += 1
+        if flood.seen <= self._free and flood.key != self._rest:
+            return True
+        flood.count += 1
+        return False
+
+    def put_back(self, flood: EventCount[K]) -> None:
+        """Restore a count that could not be written; it is due again at the end of the next window."""
+        now = self._open.get(flood.key) or self._begin(flood.key)
+        now.count += flood.count
+        now.since = min(now.since, flood.since)
+
+    def due(self, *, everything: bool = False) -> list[EventCount[K]]:
+        """Remove the windows that are over, and return those with a count above zero."""
+        now = self._clock()
+        over = [flood for flood in self._open.values() if everything or flood.until <= now]
+        for flood in over:
+            del self._open[flood.key]
+            if flood.count and not everything:
+                # A flood may continue: the next window admits none, so that it causes one record per window.
+                self._begin(flood.key).seen = self._free
+        return [flood for flood in over if flood.count]
+
+    def _begin(self, key: K) -> EventCount[K]:
+        if len(self._open) >= self._max_keys and key != self._rest:
+            return self._open.get(self._rest) or self._begin(self._rest)
+        flood = self._open[key] = EventCount(key, time(), self._clock() + self._window)
+        return flood
+
+
+# --- Verifies the hash chain of audit records, from the newest to the first ---
+
+
+@dataclass(slots=True)
+class ChainCheck:
+    """State of one verification of the chain."""
+
+    head: str = ""
+    """Hash of the newest record; empty if there is none."""
+    records: int = 0
+    broken: int | None = None
+    """Lowest number of a record that is modified, missing or out of order."""
+    reason: str = ""
+    head_found: bool = False
+    """Whether the expected hash is in the chain."""
+    _number: int | None = None
+    _previous: str = ""
+
+    @property
+    def intact(self) -> bool:
+        """Whether no record is modified and none is missing up to the head."""
+        return self.broken is None
+
+    def add(self, record: Mapping[str, Any], head: str | None) -> None:
+        """Check the next older record."""
+        number, digest = int(record["number"]), str(record["hash"])
+        content: JsonObject = {name: value for name, value in record.items() if name != "hash"}
+        if self._number is None:
+            self.head = digest
+        elif number != self._number - 1:
+            self._found(number + 1, "is missing" if number < self._number - 1 else "has a number twice")
+        elif digest != self._previous:
+            self._found(self._number, "does not follow the record before it")
+        if digest_of(content) != digest:
+            self._found(number, "has been changed")
+        self.records += 1
+        self.head_found = self.head_found or digest == head
+        self._number, self._previous = number, str(record["previous"])
+
+    def end(self) -> None:
+        """Check that the oldest record is the first."""
+        if self._number is None:
+            return
+        if self._number != 1:
+            self._found(1, "is missing")
+        elif self._previous != FIRST_PREVIOUS:
+            self._found(1, "is not the first of its chain")
+
+    def _found(self, number: int, reason: str) -> None:
+        # The iteration goes from the newest to the oldest, so the last finding is the first broken record.
+        self.broken, self.reason = number, reason
+
+
+async def check_chain(records: AsyncIterator[JsonObject], head: str | None = None) -> ChainCheck:
+    """Verify records, the newest first; `head` is a hash to look for among them."""
+    check = ChainCheck()
+    async for record in records:
+        check.add(record, head)
+    check.end()
+    return check
+
+
+# --- Writes an audit record for every administrative action before its response, and logs the record's hash
+# ---
 
 MAX_VALUE_CHARACTERS = 16_384
 """Maximum size of `before` and of `after` in a record, in characters; longer values are truncated."""

@@ -1,4 +1,4 @@
-"""Formats calls and log records as lines: JSON for machines, coloured text for a terminal."""
+"""Log lines as JSON, with redacted arguments."""
 
 import logging
 from collections.abc import Callable, Mapping
@@ -9,10 +9,12 @@ from typing import Any, cast
 
 import orjson
 
-from toolcrib.model import Caller, Origin, Tool
+from toolcrib.model import Caller, JsonObject, Origin, Tool
 from toolcrib.model.secret_names import SECRETS_FIELD, SecretArguments
 from toolcrib.observe.call_entry import CallEntry, CallStart, error_class, outcome, summary_of
 from toolcrib.observe.redact import MASK, SHORTEST, Redactor
+
+# --- Formats calls and log records as lines: JSON for machines, coloured text for a terminal ---
 
 Line = Callable[[Mapping[str, Any]], bytes]
 """Formats one event, which is already redacted, as a line."""
@@ -195,3 +197,183 @@ def _said(error: BaseException) -> str:
 
 def _plain(value: object) -> str:
     return value.isoformat() if isinstance(value, datetime) else str(value)
+
+
+# --- Call arguments for the log: redacted and truncated ---
+
+LONGEST = 2_048
+"""Approximate maximum of logged characters; longer arguments are truncated, with a marker."""
+
+_MAX_CACHED_ARGUMENTS = 10_000
+_DEEPEST = 32
+
+
+class LoggedArguments:
+    """Serializes call arguments. Small ones without a sign of a secret skip the redaction of each value."""
+
+    def __init__(self, redactor: Redactor) -> None:
+        self._redactor = redactor
+        self._hidden: dict[tuple[str, str], frozenset[str]] = {}
+
+    def spell(self, start: CallStart | CallEntry) -> bytes:
+        """Return redacted arguments as JSON."""
+        arguments = start.arguments
+        assert arguments is not None  # noqa: S101 - for the type checker: callers look first
+        if not self._secret_names(start.tool) and _may_be_small(arguments):
+            encoded = json_line(arguments)[:-1]
+            if len(encoded) <= LONGEST and self._redactor.is_plain(encoded.decode()):
+                return encoded
+        return json_line(self.clean(start))[:-1]
+
+    def clean(self, start: CallStart | CallEntry) -> Any:
+        """Return redacted arguments as a JSON value."""
+        return self._redactor.clean(start.arguments, room=LONGEST, hidden=self._secret_names(start.tool))
+
+    def _secret_names(self, tool: Tool) -> frozenset[str]:
+        key = (tool.name, tool.fingerprint)
+        names = self._hidden.get(key)
+        if names is None:
+            if len(self._hidden) >= _MAX_CACHED_ARGUMENTS:
+                self._hidden.clear()
+            names = self._hidden[key] = frozenset(_hidden_in(tool.input_schema, _DEEPEST))
+        return names
+
+
+def _may_be_small(arguments: JsonObject) -> bool:
+    """Whether the arguments may fit the limit as they are; stops counting as soon as they do not."""
+    room = LONGEST
+    for value in arguments.values():
+        if type(value) is not str:
+            return _may_be_small_inside(arguments)
+        room -= len(value)
+    return room >= len(arguments)
+
+
+def _may_be_small_inside(arguments: JsonObject) -> bool:
+    room, nested = LONGEST, list[JsonObject | list[Any]]((arguments,))
+    for value in nested:  # grows as it is walked
+        parts = value if isinstance(value, list) else value.values()
+        room -= len(parts)
+        if room < 0:
+            return False
+        for part in parts:
+            if isinstance(part, str):
+                room -= len(part)
+            elif isinstance(part, dict | list):
+                nested.append(cast("JsonObject | list[Any]", part))
+    return room >= 0
+
+
+def _hidden_in(schema: object, depth: int) -> set[str]:
+    """Return the field names a schema declares secret: `writeOnly`, or `format: password`."""
+    found: set[str] = set()
+    if depth == 0:
+        return found
+    if isinstance(schema, list):
+        return found.union(*(_hidden_in(each, depth - 1) for each in cast("list[object]", schema)))
+    if not isinstance(schema, Mapping):
+        return found
+    for word, part in cast("Mapping[str, object]", schema).items():
+        if word == "properties" and isinstance(part, Mapping):
+            fields = cast("Mapping[str, object]", part)
+            found |= {name for name, field in fields.items() if _is_secret(field)}
+            found = found.union(*(_hidden_in(field, depth - 1) for field in fields.values()))
+        else:
+            found |= _hidden_in(part, depth - 1)
+    return found
+
+
+def _is_secret(field: object) -> bool:
+    if not isinstance(field, Mapping):
+        return False
+    said = cast("Mapping[str, object]", field)
+    return said.get("writeOnly") is True or said.get("format") == "password"
+
+
+# --- Fast JSON log lines: the fields that calls share are redacted and serialized once, then cached ---
+
+_MAX_CACHED_LINES = 10_000
+UNREADABLE = b'"[unreadable]"'
+"""Placeholder for arguments that cannot be serialized."""
+_CHANGING = ("ts", "call_id", "trace_id", "correlation_id", "duration_ms", "items", "bytes")
+
+
+class FastLines:
+    """Produces the lines of `json_line(call_event(…))`, with the fields that vary per call placed first."""
+
+    def __init__(self, redactor: Redactor, arguments: LoggedArguments | None = None) -> None:
+        self._redactor = redactor
+        self._arguments = arguments
+        self._learned = redactor.learned
+        self._kept: dict[tuple[object, ...], str] = {}
+        self._second = (0, "")
+
+    def line(self, entry: CallEntry) -> bytes:
+        """Return the line of a finished call."""
+        call_id, tool, caller, origin, problem, cached, seconds, at, _, _, arguments = entry
+        ids = self._ids(call_id, origin)
+        if ids is None:
+            event = call_event(entry, self._redactor)
+            asked = {} if arguments is None else {"arguments": orjson.Fragment(self._asked(entry))}
+            return json_line(event | asked)
+        code = problem.code if problem is not None else None
+        sort, items, size = summary_of(entry)
+        key = (_whose(tool, caller, origin), code, cached, tool.deprecated is None, sort)
+        rest = self._kept.get(key)
+        if rest is None:
+            rest = self._keep(key, call_event(entry, self._redactor))
+        counted = f'"items":{"null" if items is None else items},"bytes":{"null" if size is None else size}'
+        took = f'"duration_ms":{seconds * 1000.0:.3f}'
+        head = f'{{"ts":"{self._spelled(at)}",{ids},{took},{counted},'
+        if arguments is None:
+            return f"{head}{rest}\n".encode()
+        return f'{head}"arguments":{self._asked(entry).decode()},{rest}\n'.encode()
+
+    def start(self, start: CallStart) -> bytes:
+        """Return the line of a call that starts."""
+        ids = self._ids(start.id, start.origin)
+        asked = self._asked(start)
+        if ids is None:
+            event = start_event(start, self._redactor)
+            return json_line(event | {"arguments": orjson.Fragment(asked)})
+        key = _whose(start.tool, start.caller, start.origin)
+        rest = self._kept.get(key)
+        if rest is None:
+            rest = self._keep(key, start_event(start, self._redactor))
+        head = f'{{"ts":"{self._spelled(start.at)}",{ids},"arguments":'.encode()
+        return b"%b%b,%b\n" % (head, asked, rest.encode())
+
+    def _asked(self, call: CallStart | CallEntry) -> bytes:
+        if self._arguments is None:
+            return b"null"
+        try:
+            return self._arguments.spell(call)
+        except Exception:  # noqa: BLE001 - boundary: arguments may be anything, and the line is worth more
+            return UNREADABLE
+
+    def _ids(self, call_id: str, origin: Origin) -> str | None:
+        """Return the ids of a call as JSON fields; None if they are not plain hexadecimal ids."""
+        if self._learned != self._redactor.learned or len(self._kept) >= _MAX_CACHED_LINES:
+            self._learned, self._kept = self._redactor.learned, {}
+        trace, correlation = origin.trace_id, origin.correlation_id
+        ids = f"{call_id}\n{trace}" if trace == correlation else f"{call_id}\n{trace}\n{correlation}"
+        if not self._redactor.is_id(ids):
+            return None
+        return f'"call_id":"{call_id}","trace_id":"{trace}","correlation_id":"{correlation}"'
+
+    def _keep(self, key: tuple[object, ...], event: dict[str, Any]) -> str:
+        fields = {name: value for name, value in event.items() if name not in _CHANGING}
+        rest = self._kept[key] = orjson.dumps(fields).decode()[1:]
+        return rest
+
+    def _spelled(self, at: float) -> str:
+        """Format a timestamp; the part down to the second is formatted once per second."""
+        second = int(at)
+        if second != self._second[0]:
+            self._second = (second, datetime.fromtimestamp(second, UTC).strftime("%Y-%m-%dT%H:%M:%S"))
+        return f"{self._second[1]}.{int((at - second) * 1_000_000):06d}Z"
+
+
+def _whose(tool: Tool, caller: Caller, origin: Origin) -> tuple[object, ...]:
+    about = (origin.face, origin.agent_id, origin.provider)
+    return (tool.name, tool.exposed, caller.id, caller.user, caller.context, *about)

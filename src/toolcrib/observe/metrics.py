@@ -1,21 +1,278 @@
-"""Prometheus metrics: plain counters per tool, rendered as text only when scraped."""
+"""Prometheus metrics of calls, tools, servers and the process."""
 
+import logging
 import re
 from bisect import bisect_left
-from collections import Counter
+from collections import Counter, OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
+from itertools import accumulate
+from typing import cast
+
+from prometheus_client import (
+    CollectorRegistry,
+    GCCollector,
+    PlatformCollector,
+    ProcessCollector,
+    generate_latest,
+)
 
 from toolcrib.errors import CODES
-from toolcrib.interfaces import SourceState
-from toolcrib.model import Tool
-from toolcrib.observe.call_entry import BLAMELESS, CallEntry
-from toolcrib.observe.call_warnings import SOON, is_deprecated, is_late
-from toolcrib.observe.tool_metrics import BOUNDS, PER_TOOL, ToolMetrics, counts, family, number
+from toolcrib.interfaces import LATENCY_BOUNDS, SourceState
+from toolcrib.model import PROMISES, Deprecation, Problem, Tool
+from toolcrib.observe.call_entry import BLAMELESS, CallEntry, error_class, outcome_of_code
 from toolcrib.version import VERSION
+
+# --- Log warnings about tools in use: deprecated ones, and ones slower than their declared response time ---
+
+PAUSE = 60.0
+"""Minimum seconds between two warnings about the same tool and reason, against log spam."""
+MAX_WARNED_TOOLS = 2_000
+
+SOON = min(PROMISES.values())
+"""Shortest promised time of all, in seconds: a call that took no longer is never late."""
+
+_logger = logging.getLogger(__name__)
+
+
+def is_late(tool: Tool, problem: Problem | None, cached: bool, seconds: float) -> bool:  # noqa: FBT001 - of an entry
+    """Whether the tool was called and took longer than its declared response time."""
+    promised = tool.promised
+    if promised is None or seconds <= promised or cached:
+        return False
+    return problem is None or problem.kind not in BLAMELESS
+
+
+def is_deprecated(tool: Tool, problem: Problem | None) -> bool:
+    """Whether a deprecated tool was used; a call to an already removed tool does not count."""
+    return tool.deprecated is not None and (problem is None or problem.code != "TOOL_REMOVED")
+
+
+class CallWarnings:
+    """Checks finished calls, off the call path, and logs warnings for the operator."""
+
+    def __init__(self, limit: int = MAX_WARNED_TOOLS) -> None:
+        self._limit = limit
+        self._told: OrderedDict[tuple[str, str], tuple[float, int]] = OrderedDict()
+        """Per tool and reason: time of the last warning, and number of suppressed ones since."""
+
+    def take(self, batch: Sequence[CallEntry]) -> None:
+        """Log a warning for each deprecated or late call, debounced per tool."""
+        for entry in batch:
+            _, tool, _, _, problem, cached, seconds, _, _, _, _ = entry
+            if seconds <= SOON and tool.deprecated is None:
+                continue
+            if is_deprecated(tool, problem):
+                self._warn(entry, "deprecated", _on_its_way_out(tool))
+            if is_late(tool, problem, cached, seconds):
+                self._warn(entry, "late", _broken_promise(tool, seconds))
+
+    def _warn(self, entry: CallEntry, reason: str, said: str) -> None:
+        key = (entry.tool.name, reason)
+        last, unsaid = self._told.get(key, (float("-inf"), 0))
+        if entry.at - last < PAUSE:
+            self._told[key] = (last, unsaid + 1)
+            return
+        self._told[key] = (entry.at, 0)
+        self._told.move_to_end(key)
+        if len(self._told) > self._limit:
+            self._told.popitem(last=False)
+        more = f" There were {unsaid} more such calls since this was last said." if unsaid else ""
+        _logger.warning("%s%s", said, more, extra=_about(entry))
+
+
+def _on_its_way_out(tool: Tool) -> str:
+    leaving = cast("Deprecation", tool.deprecated)
+    until = f" and will be removed on {leaving.removal_date}" if leaving.removal_date else ""
+    instead = f"; call {leaving.replacement} instead" if leaving.replacement else ""
+    return f"A call used {tool.name}, which is deprecated since {leaving.since}{until}{instead}."
+
+
+def _broken_promise(tool: Tool, seconds: float) -> str:
+    promised = PROMISES[tool.response_time] * 1000
+    took = f"A call to {tool.name} took {seconds * 1000:.0f} ms"
+    return f"{took}; its response time is {tool.response_time!r}, which promises {promised:.0f} ms at most."
+
+
+def _about(entry: CallEntry) -> dict[str, str | None]:
+    return {
+        "call_id": entry.id,
+        "tool": entry.tool.name,
+        "caller": entry.caller.id,
+        "user_id": entry.caller.user,
+        "trace_id": entry.origin.trace_id,
+        "correlation_id": entry.origin.correlation_id,
+    }
+
+
+# --- Counters of one tool, and their rendering in Prometheus' text format ---
+#
+# Rendered by hand: the library takes 6 µs per line; a thousand used tools would block the event loop 120 ms.
+
+BOUNDS = tuple(bound / 1000.0 for bound in LATENCY_BOUNDS)
+_EDGES = (*map(str, BOUNDS), "+Inf")
+
+PER_TOOL = (
+    ("tool_calls_total", "counter", "Calls by how they ended."),
+    ("tool_errors_total", "counter", "Calls that failed, by the class of the error."),
+    ("tool_seconds", "histogram", "How long calls took."),
+    ("cache_total", "counter", "Whether cacheable tools were answered from the cache."),
+    ("tool_late_total", "counter", "Calls that took longer than the tool promises."),
+    ("tool_deprecated_total", "counter", "Calls to tools that are on their way out."),
+    ("mcp_tool_calls_total", "counter", "Calls to tools of MCP servers."),
+    ("mcp_tool_latency_seconds", "histogram", "How long calls to tools of MCP servers took."),
+)
+"""Metric families with series per tool: name without prefix, type, help; the order of `ToolMetrics.spell`."""
+
+Labels = Mapping[str, str]
+
+
+class ToolMetrics:
+    """Counters of one tool."""
+
+    __slots__ = (
+        "buckets",
+        "deprecated",
+        "ends",
+        "hits",
+        "late",
+        "local",
+        "mcp",
+        "misses",
+        "name",
+        "seconds",
+        "source",
+        "spelled",
+    )
+
+    def __init__(self, name: str, source: str, local: str, *, mcp: bool) -> None:
+        self.name = name
+        self.source = source
+        self.local = local
+        self.mcp = mcp
+        self.ends: Counter[tuple[str, str]] = Counter()
+        """Calls by category, which an operator may change, and error code; the code of success is empty."""
+        self.buckets = [0] * len(_EDGES)
+        self.seconds = 0.0
+        self.hits = 0
+        self.misses = 0
+        self.late = 0
+        self.deprecated = 0
+        self.spelled: tuple[str, ...] = ()
+        """Cached result of `spell`, cleared on every count: most tools are unused between two scrapes."""
+
+    def spell(self, prefix: str) -> tuple[str, ...]:
+        """Return the tool's lines in each family, in the order of `PER_TOOL`."""
+        if not self.spelled:
+            self.spelled = (
+                _lines(f"{prefix}_tool_calls_total", self._calls()),
+                _lines(f"{prefix}_tool_errors_total", self._errors()),
+                self._histogram(f"{prefix}_tool_seconds", {"tool": self.name}),
+                _lines(f"{prefix}_cache_total", self._cache()),
+                self._count(f"{prefix}_tool_late_total", self.late),
+                self._count(f"{prefix}_tool_deprecated_total", self.deprecated),
+                _lines(f"{prefix}_mcp_tool_calls_total", self._mcp_calls()),
+                self._mcp_histogram(f"{prefix}_mcp_tool_latency_seconds"),
+            )
+        return self.spelled
+
+    def _calls(self) -> Iterator[tuple[Labels, int]]:
+        counts: Counter[tuple[str, str, str]] = Counter()
+        for (category, code), count in self.ends.items():
+            counts[category, outcome_of_code(code), error_class(code) if code else "none"] += count
+        for (category, status, kind), count in counts.items():
+            yield {"tool": self.name, "category": category, "status": status, "class": kind}, count
+
+    def _errors(self) -> Iterator[tuple[Labels, int]]:
+        counts: Counter[str] = Counter()
+        for (_, code), count in self.ends.items():
+            if code:
+                counts[error_class(code)] += count
+        for kind, count in counts.items():
+            yield {"tool": self.name, "class": kind}, count
+
+    def _cache(self) -> Iterator[tuple[Labels, int]]:
+        if self.hits or self.misses:
+            yield {"tool": self.name, "outcome": "hit"}, self.hits
+            yield {"tool": self.name, "outcome": "miss"}, self.misses
+
+    def _count(self, name: str, count: int) -> str:
+        return _lines(name, (({"tool": self.name}, count),)) if count else ""
+
+    def _mcp_calls(self) -> Iterator[tuple[Labels, int]]:
+        counts: Counter[str] = Counter()
+        for (_, code), count in self.ends.items():
+            counts[outcome_of_code(code)] += count * self.mcp
+        for status, count in counts.items():
+            if count:
+                yield {"server": self.source, "tool": self.local, "status": status}, count
+
+    def _mcp_histogram(self, name: str) -> str:
+        return self._histogram(name, {"server": self.source, "tool": self.local}) if self.mcp else ""
+
+    def _histogram(self, name: str, labels: Labels) -> str:
+        inner = _inner(labels)
+        below = list(accumulate(self.buckets))
+        lines = [
+            f'{name}_bucket{{{inner},le="{edge}"}} {count}\n'
+            for edge, count in zip(_EDGES, below, strict=True)
+        ]
+        lines.append(f"{name}_sum{{{inner}}} {self.seconds!r}\n{name}_count{{{inner}}} {below[-1]}\n")
+        return "".join(lines)
+
+
+def family(name: str, kind: str, what: str, lines: Iterable[str]) -> str:
+    """Return a metric family: HELP, TYPE, then its lines."""
+    return f"# HELP {name} {what}\n# TYPE {name} {kind}\n{''.join(lines)}"
+
+
+def counts(name: str, kind: str, what: str, label: str, numbers: Mapping[str, float]) -> str:
+    """Return a metric family with one label."""
+    return family(
+        name, kind, what, (_lines(name, (({label: value}, number) for value, number in numbers.items())),)
+    )
+
+
+def number(name: str, kind: str, what: str, value: float) -> str:
+    """Return a metric family without labels."""
+    return family(name, kind, what, (f"{name} {value}\n",))
+
+
+def _lines(name: str, numbers: Iterable[tuple[Labels, float]]) -> str:
+    return "".join(f"{name}{{{_inner(labels)}}} {number}\n" for labels, number in numbers)
+
+
+def _inner(labels: Labels) -> str:
+    return ",".join(f'{name}="{_escape(value)}"' for name, value in labels.items())
+
+
+def _escape(value: str) -> str:
+    return value.replace("\\", r"\\").replace('"', r"\"").replace("\n", r"\n")
+
+
+# --- Prometheus metrics of this process: memory, file descriptors, garbage collection, Python version ---
+#
+# Imported on the first scrape: many gateways are never scraped, and the library imports a web server.
+
+
+def process_metrics() -> bytes:
+    """Return the process metrics in Prometheus' text format."""
+    return generate_latest(_registry())
+
+
+@lru_cache(maxsize=1)
+def _registry() -> CollectorRegistry:
+    registry = CollectorRegistry()
+    for collector in (ProcessCollector, PlatformCollector, GCCollector):
+        collector(registry=registry)
+    return registry
+
+
+# --- Prometheus metrics: plain counters per tool, rendered as text only when scraped ---
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
-MOST_TOOLS = 20_000
+MAX_LABELLED_TOOLS = 20_000
 OTHER = "other"
 """Label of all tools past `MOST_TOOLS`: a catalog that changes constantly must not exhaust memory."""
 
@@ -29,7 +286,7 @@ class Metrics:
         *,
         sources: Callable[[], Iterable[SourceState]] | None = None,
         parked: Callable[[], int] = int,
-        limit: int = MOST_TOOLS,
+        limit: int = MAX_LABELLED_TOOLS,
     ) -> None:
         if not re.fullmatch(r"[a-zA-Z_][a-zA-Z0-9_]*", prefix):
             raise ValueError(
@@ -84,7 +341,6 @@ class Metrics:
             *(number(f"{name}_{suffix}", kind, what, read()) for suffix, kind, what, read in self._watched),
             *self._source_states(list(self._sources() if self._sources else ())),
         )
-        from toolcrib.observe.process_metrics import process_metrics
 
         return "".join(parts).encode() + process_metrics()
 

@@ -5,17 +5,17 @@ from dataclasses import asdict, fields
 
 from toolcrib.catalog import Overrides, ToolOverride
 from toolcrib.config import Document
-from toolcrib.config.consistency import loopback
+from toolcrib.config.checks import loopback
 from toolcrib.config.mcp import Defaults, McpServer, McpTool
 from toolcrib.config.sections import ContextSection, OverrideSection
 from toolcrib.egress import AddressRules
-from toolcrib.egress.addresses import LOOPBACK
+from toolcrib.egress.egress import LOOPBACK
 from toolcrib.interfaces import Upkeep
 from toolcrib.model import Slow
 from toolcrib.policy import Context
 from toolcrib.quotas import ReplayQuota
-from toolcrib.sources.mcp.rlimits import NO_LIMITS, ProcessLimits
-from toolcrib.sources.mcp.server_settings import McpSettings, ToolSettings
+from toolcrib.sources.mcp.connection import McpSettings, ToolSettings
+from toolcrib.sources.mcp.server_process import NO_LIMITS, ProcessLimits
 
 _MOST_LANES = {"stdio": 8, "http": 32, "sse": 32}
 """Default connection limit per server for callers that support elicitation; over stdio each is a process."""

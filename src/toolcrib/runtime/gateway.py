@@ -1,22 +1,27 @@
-"""Builds the policy, and the gateway on top of the policy, the steps and the supervisor."""
+"""Builds the gateway with its energy budget."""
 
 import logging
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from secrets import token_hex
+from typing import Self
 
 from toolcrib.builtin import AdminTools
 from toolcrib.config import Document
 from toolcrib.errors import Refused, ToolcribError
+from toolcrib.formats import PROVIDERS
 from toolcrib.gateway import Completion, Gateway, ProcessSlots
+from toolcrib.gateway.energy import EnergyMeter
 from toolcrib.identity import UserCache
-from toolcrib.interfaces import Handler, Step, Store
-from toolcrib.model import Tool
+from toolcrib.interfaces import EnergyAllowance, Handler, Shared, Step, Store
+from toolcrib.model import Call, Tool
 from toolcrib.model.gateways import MAX_GATEWAYS, gateways_of_process
 from toolcrib.observe import CallRecorder, new_id
 from toolcrib.pipeline import compose
 from toolcrib.policy import (
     Contexts,
     DisabledRule,
+    EnergyRule,
     HardwareRule,
     InstalledRule,
     PermissionsRule,
@@ -24,8 +29,42 @@ from toolcrib.policy import (
     Policy,
     RemovedRule,
 )
-from toolcrib.runtime.energy_budget import EnergyBudget
+from toolcrib.steps.spend import Spend
 from toolcrib.supervisor import Supervisor
+
+# --- Energy budgets: builds the meter, the policy rule and the step that charges calls, from the config ---
+
+
+@dataclass(frozen=True)
+class EnergyBudget:
+    """The energy meter, the policy rule that reads it, and the contexts that bound it."""
+
+    contexts: Contexts
+    meter: EnergyMeter
+    rule: EnergyRule
+
+    @classmethod
+    def of(cls, document: Document, contexts: Contexts, shared: Shared) -> Self:
+        """Build it from the `energy` section of the config."""
+        said = document.energy
+        meter = EnergyMeter(shared, EnergyAllowance(start=said.start, recover=said.recover_per_s))
+        return cls(contexts, meter, EnergyRule(contexts, meter.level, said.default_cost))
+
+    def spend(self) -> Spend:
+        """Return the step that charges the cost of a call."""
+        return Spend(self.rule.counts, self.rule.cost, self.meter.take)
+
+    def silent(self, call: Call) -> bool:
+        """Whether slow-response messages are off: by the context, else if the provider owns the audio."""
+        context = self.contexts.contexts.get(call.caller.context)
+        if context is not None and context.slow_response is not None:
+            return not context.slow_response
+        named = call.origin.provider or (None if context is None else context.provider)
+        provider = None if named is None else PROVIDERS.get(named)
+        return provider is not None and provider.bounds.owns_audio
+
+
+# --- Builds the policy, and the gateway on top of the policy, the steps and the supervisor ---
 
 log = logging.getLogger(__name__)
 

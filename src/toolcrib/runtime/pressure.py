@@ -6,9 +6,7 @@ from typing import TYPE_CHECKING
 from toolcrib.config.sections import LimitsSection
 from toolcrib.http import ClientAddresses
 from toolcrib.http.connection_limits import ConnectionLimits, bounded_by_descriptors
-from toolcrib.http.held_memory import BLOCK_BYTES
-from toolcrib.http.large_results import MAX_SHARE_OF_LIMIT, LargeResults
-from toolcrib.http.memory_watch import MemoryWatch, memory_limit
+from toolcrib.http.memory import BLOCK_BYTES, MAX_SHARE_OF_LIMIT, LargeResults, MemoryWatch, memory_limit
 from toolcrib.observe import CallRecorder
 from toolcrib.store.shared.memory import MemoryShared
 

@@ -1,36 +1,35 @@
-"""Hot reload: computes the difference between the config in force and the new one, and applies it."""
+"""Hot reload: apply the difference between two configs, on request or when the file changes."""
 
 import logging
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import partial
+from pathlib import Path
 
 import anyio
 from anyio import to_thread
+from anyio.abc import TaskGroup
 
+from toolcrib.background_tasks import keep_running
 from toolcrib.catalog import Catalog, Mode
 from toolcrib.config import ConfigError, ConfigFault, Document, again
 from toolcrib.config.sections import Sections
 from toolcrib.egress import AddressRules
-from toolcrib.errors import Refused
+from toolcrib.errors import Refused, ToolcribError
 from toolcrib.gateway import Gateway
 from toolcrib.interfaces import ReloadPlan, ServerEntry, Store, StoredDefinition
 from toolcrib.model import JsonObject
 from toolcrib.model.gateways import gateways_of_process
-from toolcrib.observe import Redactor
+from toolcrib.observe import CallRecorder, Redactor
 from toolcrib.policy import Contexts
 from toolcrib.runtime.convert import contexts_of, overrides_of, rules_of
-from toolcrib.runtime.server_sources import (
-    WantedServer,
-    address_remarks,
-    entries,
-    pin_mode,
-    remembered,
-    wanted,
-)
-from toolcrib.sources.mcp.connection_quota import ConnectionQuota
+from toolcrib.runtime.sources import WantedServer, address_remarks, entries, pin_mode, remembered, wanted
+from toolcrib.runtime.store_sync import StoreWriter
+from toolcrib.sources.mcp.owner_connections import ConnectionQuota
 from toolcrib.steps.breaker import Breaker
 from toolcrib.supervisor import Supervisor
+
+# --- Hot reload: computes the difference between the config in force and the new one, and applies it ---
 
 log = logging.getLogger(__name__)
 
@@ -273,3 +272,71 @@ def _told(plan: ReloadPlan) -> str:
     parts = ("added", "removed", "changed", "applied", "restart")
     said = [f"{name} {', '.join(getattr(plan, name))}" for name in parts if getattr(plan, name)]
     return "; ".join(said) or "nothing has changed"
+
+
+# --- Builds the catalog from the name claims and tool definitions in the store ---
+
+
+def watch_definition_changes(catalog: Catalog, journal: CallRecorder) -> None:
+    """Export a counter of tool definitions that differ from the ones seen before."""
+    what = "Definitions of tools that were another than the one seen before."
+    journal.watch("definition_changes_total", "counter", what, catalog.definition_changes.total)
+
+
+async def make_catalog(document: Document, order: Sequence[str], store: Store, tasks: TaskGroup) -> Catalog:
+    """Build the catalog with sources in this order; new claims and definitions are written behind."""
+    claims: StoreWriter[str] = StoreWriter("name claims", store.claims.put, store.claims.drop)
+    definitions: StoreWriter[StoredDefinition] = StoreWriter(
+        "definitions",
+        lambda fresh: store.definitions.put(tuple(fresh.values())),
+        store.definitions.drop,
+    )
+    tasks.start_soon(keep_running, claims.run)
+    tasks.start_soon(keep_running, definitions.run)
+    catalog = Catalog(
+        order,
+        added=document.added,
+        overrides=overrides_of(document),
+        claims=await store.claims.all(),
+        claimed=claims.note,
+        known=await store.definitions.all(),
+        seen=lambda fresh, stale: definitions.note({each.name: each for each in fresh}, stale),
+    )
+    catalog.pin(document.pins, pin_modes(document))
+    return catalog
+
+
+# --- Watches the config file by polling `stat`, and reloads it after a change ---
+
+EVERY = 0.5
+"""Polling interval in seconds. A `stat` takes microseconds, so a file-watching library would gain nothing."""
+
+Mark = tuple[int, int, int] | None
+
+
+async def watch(path: Path, reload: Callable[[], Awaitable[object]]) -> None:
+    """Reload after each change, debounced by one interval, until cancelled; a rejected file is logged."""
+    served, seen = None, _mark(path)  # None: reload at first, it may have changed since it was loaded
+    while True:
+        await anyio.sleep(EVERY)
+        last, seen = seen, _mark(path)
+        if seen is None or seen == served or seen != last:
+            continue
+        served = seen
+        try:
+            await reload()
+        except ToolcribError as error:
+            log.error("%s was changed, but %s", path, error)  # noqa: TRY400 - the traceback adds nothing
+        except Exception:  # boundary: an unexpected failure of a reload must not stop the gateway
+            log.exception("%s was changed, but the reload failed unexpectedly", path)
+
+
+def _mark(path: Path) -> Mark:
+    """Return a fingerprint of the file; it has the inode, since many editors replace a file on saving."""
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    if not found.st_size:
+        return None  # being written: many programs truncate a file first
+    return found.st_mtime_ns, found.st_size, found.st_ino

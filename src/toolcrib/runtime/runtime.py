@@ -16,7 +16,7 @@ from toolcrib.config import Document, again, home
 from toolcrib.config.open_store import open_store_of
 from toolcrib.config.secrets import audited_server
 from toolcrib.gateway import Completion, Gateway, MultiRoundCalls, ProcessSlots, StateSigner, SuspensionLimits
-from toolcrib.http.large_results import LargeResults
+from toolcrib.http.memory import LargeResults
 from toolcrib.identity import FailedLogins, Identity
 from toolcrib.interfaces import Shared, Source, Step, Store
 from toolcrib.model import APPS, FILE_WATCH, Origin, Tool
@@ -33,16 +33,12 @@ from toolcrib.observe import (
     UsageTally,
 )
 from toolcrib.policy import Contexts, Policy
-from toolcrib.runtime.app_runtime import AppRuntime, ToolEvents, make_app_runtime, rereading
-from toolcrib.runtime.catalog import make_catalog, watch_definition_changes
-from toolcrib.runtime.config_watch import watch
+from toolcrib.runtime.app_runtime import AppRuntime, DemoApps, ToolEvents, make_app_runtime, rereading
 from toolcrib.runtime.convert import contexts_of, quota_of
-from toolcrib.runtime.demo_apps import DemoApps
-from toolcrib.runtime.energy_budget import EnergyBudget
-from toolcrib.runtime.gateway import make_gateway, make_policy, own_id
+from toolcrib.runtime.gateway import EnergyBudget, make_gateway, make_policy, own_id
 from toolcrib.runtime.identity import make_identity
-from toolcrib.runtime.local_sources import ids, our_sources, own_sources
-from toolcrib.runtime.reload import Reloader, placed
+from toolcrib.runtime.reload import Reloader, make_catalog, placed, watch, watch_definition_changes
+from toolcrib.runtime.sources import ids, our_sources, own_sources
 from toolcrib.runtime.step_order import forget_gone, order
 from toolcrib.runtime.store_sync import StoreWatch, forget_replays
 from toolcrib.runtime.traces import exporting

@@ -2,7 +2,7 @@
 
 from collections.abc import Awaitable, Callable, Sequence
 
-from toolcrib.catalog.snapshot import Snapshot
+from toolcrib.catalog.catalog import Snapshot
 from toolcrib.config import Document
 from toolcrib.interfaces import ResultMemory, Shared, Step
 from toolcrib.model import Call, Origin

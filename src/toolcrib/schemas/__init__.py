@@ -1,10 +1,8 @@
 """JSON Schema validation: schemas are bounded and compiled once; errors are written for a model to act on."""
 
-from toolcrib.schemas.bounds import too_deep
-from toolcrib.schemas.errors import InvalidSchema
 from toolcrib.schemas.explain import ValidationFault
-from toolcrib.schemas.guard import GuardedSchema, check
-from toolcrib.schemas.validator import Validator, compile_schema
+from toolcrib.schemas.subschemas import InvalidSchema, too_deep
+from toolcrib.schemas.validator import GuardedSchema, Validator, check, compile_schema
 
 __all__ = [
     "GuardedSchema",

@@ -1,18 +1,204 @@
-"""Compiled JSON Schema validators that fetch no references and have bounded time for any value or pattern."""
+"""Compiles schemas to validators, within a bound on their validation cost."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from copy import deepcopy
+from dataclasses import dataclass
 from itertools import islice
-from typing import Any, NoReturn
+from typing import Any, Literal, NoReturn, cast
 
 import jsonschema_rs
+import orjson
 
 from toolcrib.model import JsonObject
-from toolcrib.schemas.bounds import NODES, measure
-from toolcrib.schemas.cost import ValidationCost, effort
-from toolcrib.schemas.errors import InvalidSchema
 from toolcrib.schemas.explain import ValidationFault, explain
-from toolcrib.schemas.patterns import pattern_options, without_unsafe
-from toolcrib.schemas.subschemas import Schema, survey
+from toolcrib.schemas.subschemas import NODES, InvalidSchema, Schema, Subschema, measure, survey, too_deep
+
+# --- Regular expressions of a schema: linear time and bounded memory, or not executed at all ---
+
+MOST_PATTERNS = 256
+PATTERN_BYTES = 4 * 1024 * 1024
+"""Bytes that all compiled patterns of a schema may take together: some tenths of a second at worst."""
+
+
+def pattern_options(places: Iterable[Subschema]) -> jsonschema_rs.RegexOptions:
+    """Select the linear-time engine, and divide the memory among the patterns."""
+    distinct = {pattern for place in places for pattern in (*_own_pattern(place), *_naming(place))}
+    if len(distinct) > MOST_PATTERNS:
+        raise InvalidSchema("#", f"it holds more than {MOST_PATTERNS} different patterns")
+    return jsonschema_rs.RegexOptions(size_limit=PATTERN_BYTES // max(1, len(distinct)))
+
+
+def without_unsafe(schema: Schema, options: jsonschema_rs.RegexOptions) -> tuple[Schema, tuple[str, ...]]:
+    """Copy a schema without patterns the engine rejects, such as look-around; return their paths too."""
+    copy = deepcopy(schema)
+    dropped: list[str] = []
+    for place in survey(copy).values():
+        # Members with an unsupported pattern would become unknown, and perhaps rejected, so it is an error.
+        if not all(_runs(pattern, options) for pattern in _naming(place)):
+            raise InvalidSchema(
+                f"{place.path}/patternProperties", "a pattern is wrong, too large or uses look-around"
+            )
+        if not all(_runs(pattern, options) for pattern in _own_pattern(place)):
+            del place.schema["pattern"]
+            dropped.append(f"{place.path}/pattern")
+    return copy, tuple(sorted(dropped))
+
+
+def _own_pattern(place: Subschema) -> tuple[str, ...]:
+    pattern: Any = place.schema.get("pattern")
+    return (pattern,) if isinstance(pattern, str) else ()
+
+
+def _naming(place: Subschema) -> tuple[str, ...]:
+    named: Any = place.schema.get("patternProperties")
+    return tuple(named) if isinstance(named, dict) else ()  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
+
+
+def _runs(pattern: str, options: jsonschema_rs.RegexOptions) -> bool:
+    try:
+        jsonschema_rs.validator_for({"pattern": pattern}, pattern_options=options)
+    except ValueError:
+        return False
+    return True
+
+
+# --- Static upper bounds for the cost of validating against a schema ---
+
+MOST_PATHS = 10_000
+"""Paths through a schema: nested unions of shared definitions double them with each level."""
+LONGEST_CHAIN = 64
+"""Chained subschemas that apply to one value. The validator recurses: chain times depth is its stack."""
+
+Edges = Mapping[int, Sequence[int]]
+Places = Mapping[int, Subschema]
+
+
+@dataclass(frozen=True, slots=True)
+class ValidationCost:
+    """Upper bounds for the work of one validation."""
+
+    paths: int
+    """Paths through the schema; a recursion counts once."""
+    visits: int
+    """Evaluations of one value, per level."""
+    growth: int
+    """Factor by which the evaluations can grow from one level to the next."""
+    recursive: bool
+    """Whether the depth is bounded only by the value."""
+    branching: bool
+    """Whether there are unions: the validator collects their errors for each branch."""
+
+    def errors(self, depth: int, nodes: int) -> int:
+        """Return the maximum number of errors for a value of this size."""
+        most = self.visits * self.growth**depth
+        return nodes * (most if self.recursive else min(most, self.paths))
+
+
+def effort(places: Places) -> ValidationCost:
+    """Calculate the cost of a schema; raise InvalidSchema if it is unbounded or too high."""
+    here = {key: _looks_here(place) for key, place in places.items()}
+    order = _inside_out(here)
+    _refuse_chains(order, here, places)
+    paths, recursive = _paths(here, places)
+    return ValidationCost(
+        paths=paths,
+        visits=_most(order, here, places, lambda _: 1),
+        growth=max(_most(order, here, places, _member_looks), _most(order, here, places, _item_looks), 1),
+        recursive=recursive,
+        branching=any("anyOf" in place.schema or "oneOf" in place.schema for place in places.values()),
+    )
+
+
+def _looks_here(place: Subschema) -> Sequence[int]:
+    # `unevaluated*` evaluates the subschemas of the same value a second time.
+    if place.here and ("unevaluatedProperties" in place.schema or "unevaluatedItems" in place.schema):
+        return place.here * 2
+    return place.here
+
+
+def _inside_out(edges: Edges) -> list[int]:
+    """Return the subschemas in postorder: each after its targets, cycles aside."""
+    order: list[int] = []
+    seen: set[int] = set()
+    stack = list(edges)
+    while stack:
+        key = stack.pop()
+        if key < 0:  # all targets are done
+            order.append(~key)
+        elif key not in seen:
+            seen.add(key)
+            stack.append(~key)
+            stack += edges[key]
+    return order
+
+
+def _refuse_chains(order: Sequence[int], here: Edges, places: Places) -> None:
+    chains: dict[int, int] = {}
+    for key in order:
+        longest = 0
+        for target in here[key]:
+            if target not in chains:
+                raise InvalidSchema(places[key].path, "it refers to itself without going a level deeper")
+            longest = max(longest, chains[target])
+        if longest >= LONGEST_CHAIN:
+            raise InvalidSchema(places[key].path, f"more than {LONGEST_CHAIN} steps are chained on one value")
+        chains[key] = longest + 1
+
+
+def _paths(here: Edges, places: Places) -> tuple[int, bool]:
+    """Return the highest number of paths from any subschema, and whether the schema is recursive."""
+    edges = {key: [*here[key], *place.below] for key, place in places.items()}
+    ways: dict[int, int] = {}
+    recursive = False
+    for key in _inside_out(edges):
+        count = _own_cost(places[key].schema)
+        for target in edges[key]:
+            # In postorder, a target without a count is part of a cycle.
+            recursive = recursive or target not in ways
+            count += ways.get(target, 1)
+        if count > MOST_PATHS:
+            raise InvalidSchema(
+                "#", f"there are more than {MOST_PATHS:,} ways through it; nest fewer references"
+            )
+        ways[key] = count
+    return max(ways.values()), recursive
+
+
+def _most(order: Sequence[int], here: Edges, places: Places, own: Callable[[Schema], int]) -> int:
+    """Add each subschema's count to those of all it applies to the same value; return the maximum."""
+    sums: dict[int, int] = {}
+    for key in order:
+        count = own(places[key].schema)
+        for target in here[key]:
+            count += sums[target]
+        sums[key] = count
+    return max(sums.values())
+
+
+def _own_cost(schema: Schema) -> int:
+    """Return one, plus one for each `enum` option that needs a deep comparison."""
+    options: Any = schema.get("enum")
+    if not isinstance(options, list):
+        return 1
+    return 1 + sum(isinstance(option, (dict, list)) for option in options)  # pyright: ignore[reportUnknownVariableType]
+
+
+def _member_looks(schema: Schema) -> int:
+    """Return how many keywords can apply to the same member of an object."""
+    patterns: Any = schema.get("patternProperties")
+    plain = "properties" in schema or "additionalProperties" in schema
+    named = len(patterns) if isinstance(patterns, dict) else 0  # pyright: ignore[reportUnknownArgumentType]
+    return plain + named + ("unevaluatedProperties" in schema)
+
+
+def _item_looks(schema: Schema) -> int:
+    """Return how many keywords can apply to the same item of an array."""
+    plain = "items" in schema or "prefixItems" in schema or "additionalItems" in schema
+    return plain + ("contains" in schema) + ("unevaluatedItems" in schema)
+
+
+# --- Compiled JSON Schema validators that fetch no references and have bounded time for any value or pattern
+# ---
 
 MOST_WORK = 20_000_000
 """Subschema evaluations allowed in one validation: about a quarter of a second."""
@@ -126,3 +312,58 @@ def _refusal(error: ValueError) -> InvalidSchema:
 
 def _whole(prefix: str, expected: str, sentence: str) -> ValidationFault:
     return ValidationFault(prefix, expected, f"{prefix}: {sentence}")
+
+
+# --- Admits external schemas that are bounded, self-contained and compilable, and rejects all others ---
+
+MOST_BYTES = 64 * 1024
+DEEPEST = 32
+
+
+@dataclass(frozen=True, slots=True)
+class GuardedSchema:
+    """An admitted schema, and the repairs that were necessary."""
+
+    schema: Schema
+    repairs: tuple[str, ...] = ()
+
+
+def check(schema: object, *, root: Literal["object"] | None = "object") -> GuardedSchema:
+    """Check a schema and return a private copy; `root="object"` requires the type of tool arguments."""
+    if not isinstance(schema, Mapping):
+        raise InvalidSchema("#", "a schema must be a JSON object")
+    plain = _copy(cast("Mapping[str, Any]", schema))
+    repairs: list[str] = []
+    if plain.pop("$id", None) is not None:
+        repairs.append("#/$id was left out: references stay inside the schema")
+    if root == "object":
+        plain = _rooted(plain, repairs)
+    validator = compile_schema(plain)
+    repairs += [
+        f"{path} is left to the tool to check: it cannot be run safely" for path in validator.unchecked
+    ]
+    return GuardedSchema(plain, tuple(repairs))
+
+
+def _copy(schema: Mapping[str, Any]) -> Schema:
+    # Bounds first: shared subtrees can be small in memory and exponential when serialized.
+    excess = too_deep(dict(schema), DEEPEST, MOST_BYTES)
+    if excess:
+        raise InvalidSchema("#", f"it {excess}; split the tool or flatten its parameters")
+    try:
+        text = orjson.dumps(dict(schema))
+    except TypeError as error:
+        raise InvalidSchema("#", f"it is not JSON: {error}") from error
+    if len(text) > MOST_BYTES:
+        raise InvalidSchema("#", f"it takes {len(text):,} bytes, at most {MOST_BYTES:,} are allowed")
+    return orjson.loads(text)
+
+
+def _rooted(schema: Schema, repairs: list[str]) -> Schema:
+    kind = schema.get("type")
+    if kind == "object":
+        return schema
+    if kind is not None:
+        raise InvalidSchema("#/type", "arguments are an object, so the type must be 'object'")
+    repairs.append("#/type was missing: 'object' was put in")
+    return {"type": "object", **schema}

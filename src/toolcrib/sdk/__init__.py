@@ -4,15 +4,13 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 from toolcrib.errors import BusinessRuleError
-from toolcrib.sdk.app_tools import HandledTool
 from toolcrib.sdk.checks import Finding, ToolDefinitionError
-from toolcrib.sdk.context import ToolContext
-from toolcrib.sdk.decorator import AnyTool, FunctionTool, create_tool, tool
-from toolcrib.sdk.ids import BrandedId
+from toolcrib.sdk.context import ToolContext, ToolResult
+from toolcrib.sdk.decorator import AnyTool, FunctionTool, HandledTool, create_tool, tool
 from toolcrib.sdk.options import Options
 from toolcrib.sdk.registry import Registry
-from toolcrib.sdk.result import ToolResult
 from toolcrib.sdk.shared_schemas import (
+    BrandedId,
     CardId,
     DateRange,
     DeckId,

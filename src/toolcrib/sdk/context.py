@@ -1,15 +1,37 @@
-"""The context of a tool call, passed to functions with a parameter of this type."""
+"""What a tool function receives and returns: context and result."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from time import time
-from typing import Any
+from typing import Any, Generic, TypeVar
 from uuid import uuid4
 
 from anyio import from_thread
 
-from toolcrib.model import Call, Progress, Report
+from toolcrib.model import Call, Hints, JsonObject, Progress, Report
+
+# --- ToolResult: data with a message to speak, hints and follow-ups, as an alternative to plain data ---
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolResult(Generic[T]):
+    """Data with a message to speak, hints for the agent, follow-ups, or a request for silence."""
+
+    data: T
+    message: str = ""
+    """A sentence to speak; if empty, the gateway derives one."""
+    hints: Hints | JsonObject | None = None
+    """Hints for the agent's next step: built with `toolcrib.hints`, or a mapping in their JSON form."""
+    suppress_voice: bool = False
+    """Suppress speech of a voice assistant: the tool has shown or spoken the result already."""
+    follow_ups: tuple[str, ...] = ()
+    """Suggested next questions of the user."""
+
+
+# --- The context of a tool call, passed to functions with a parameter of this type ---
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

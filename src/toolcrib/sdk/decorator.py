@@ -1,25 +1,180 @@
-"""The decorators `@tool` and `create_tool`: define a tool by a typed Python function."""
+"""The `@tool` decorator and `create_tool`, and tools with handlers of apps."""
 
 import inspect
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, Generic, ParamSpec, TypeVar, Unpack, cast, overload
+from typing import TYPE_CHECKING, Any, Generic, Literal, ParamSpec, TypeVar, Unpack, cast, overload
 
 from toolcrib.model import Family, JsonObject, Tool
 from toolcrib.names import snake
-from toolcrib.sdk.app_tools import (
-    AppCategory,
-    HandledTool,
-    Phrases,
-    ToolHandler,
-    extensions_of,
-    handled_tool,
-)
 from toolcrib.sdk.checks import Finding, ToolDefinitionError, refuse
-from toolcrib.sdk.docstring import read_docstring
 from toolcrib.sdk.options import Options, read_options
 from toolcrib.sdk.signature import UNREADABLE, Signature, read_signature
+
+if TYPE_CHECKING:
+    from toolcrib.sdk.app.session import AppContext
+
+# --- Parses docstrings in Google or Sphinx style: the description, and the text per parameter ---
+
+_SECTION = re.compile(r"(Args|Arguments|Parameters|Raises|Yields):|(Returns?):.*")
+_ENTRY = re.compile(r"(\w+)\s*(?:\([^)]*\))?\s*:\s*(.*)")
+_MARK = re.compile(r":(\w+)(?:\s+([^:]*))?:\s*(.*)")
+_ARGS = frozenset({"Args", "Arguments", "Parameters", "param", "parameter", "arg", "argument"})
+_RETURNS = frozenset({"Return", "Returns", "return", "returns"})
+
+
+@dataclass(frozen=True, slots=True)
+class Docstring:
+    """A parsed docstring: description, and text per parameter."""
+
+    description: str
+    parameters: Mapping[str, str]
+
+
+@dataclass(slots=True)
+class _Reader:
+    """Line parser: appends each line to the current section, `into`."""
+
+    text: list[str] = field(default_factory=list[str])
+    returns: list[str] = field(default_factory=list[str])
+    parameters: dict[str, list[str]] = field(default_factory=dict[str, list[str]])
+    into: list[str] = field(default_factory=list[str])
+    listing: bool = False
+    """Whether the current section lists parameters."""
+    depth: int = 0
+    """Indentation of its entries; 0 before the first."""
+
+    def take(self, line: str) -> None:
+        """Parse the next line."""
+        indent = len(line) - len(line.lstrip())
+        entry = _ENTRY.fullmatch(line.strip()) if self.listing else None
+        if line and not indent:
+            self.open(line)
+        elif entry is not None and self.depth in (0, indent):
+            self.depth = indent
+            self.into = self.parameters.setdefault(entry[1], [])
+            self.into.append(entry[2])
+        else:
+            self.into.append(line)
+
+    def open(self, line: str) -> None:
+        """Parse a line without indentation: it starts a section, or continues the text."""
+        mark, section = _MARK.fullmatch(line), _SECTION.fullmatch(line)
+        self.listing, self.depth = False, 0
+        if mark is not None:
+            word, name, rest = mark.groups()
+            self.into = self._place(word, (name or "").split(" ")[-1])
+            self.into.append(rest)
+        elif section is not None:
+            word, _, rest = line.partition(":")
+            self.into, self.listing = self._place(word), word in _ARGS
+            self.into.append(rest)
+        else:
+            self.into = self.text
+            self.into.append(line)
+
+    def _place(self, word: str, name: str = "") -> list[str]:
+        if word in _RETURNS:
+            return self.returns
+        return self.parameters.setdefault(name, []) if word in _ARGS and name else []
+
+
+def read_docstring(text: str) -> Docstring:
+    """Parse a docstring with cleaned indentation, in Google or Sphinx style.
+
+    The return value stays in the description, as agents need it.
+    """
+    reader = _Reader()
+    for line in text.splitlines():
+        reader.take(line)
+    said = re.sub(r"\n{3,}", "\n\n", "\n".join(reader.text).strip())
+    returns = _joined(reader.returns)
+    whole = f"{said}\n\nReturns: {returns}".strip() if returns else said
+    named = {name: _joined(lines) for name, lines in reader.parameters.items()}
+    return Docstring(whole, {name: words for name, words in named.items() if words})
+
+
+def _joined(lines: list[str]) -> str:
+    return " ".join(" ".join(lines).split())
+
+
+# --- Tools of mini-apps: the definition as the gateway stores it, and its handler ---
+
+AppCategory = Literal["productivity", "media", "communication", "utility", "other"]
+"""Category of an app tool, for sorting by assistants; unrelated to whether the tool is a mutation."""
+
+Phrases = Sequence[str] | Mapping[str, Sequence[str]]
+"""Activation phrases of users: a list, or a list per language."""
+
+ToolHandler = Callable[[dict[str, Any], "AppContext"], Any]
+"""Takes the arguments and the context; async handlers are awaited, others run in a thread."""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class HandledTool:
+    """A definition with its handler: returned by `create_tool(handler=…)`, for `AppServer.register_tool`."""
+
+    definition: JsonObject
+    """`name`, `description`, `inputSchema`, `mentraExtensions`."""
+    handler: ToolHandler
+
+    def __repr__(self) -> str:
+        return f"<HandledTool {self.name}>"
+
+    @property
+    def name(self) -> str:
+        """The name without the package."""
+        return str(self.definition["name"])
+
+
+def handled_tool(
+    *,
+    name: str,
+    handler: ToolHandler,
+    description: str = "",
+    parameters: JsonObject | None = None,
+    required: Sequence[str] = (),
+    extensions: JsonObject | None = None,
+) -> HandledTool:
+    """Create a tool; refuses only what could never be called, the rest is checked on publishing."""
+    refuse_name(name)
+    if not callable(handler):
+        raise ToolDefinitionError(f"tool {name}: handler is a function of arguments and context")
+    schema = {"type": "object", "properties": dict(parameters or {}), "required": list(required)}
+    return HandledTool(defined(name, description, schema, extensions or {}), handler)
+
+
+def defined(name: str, description: str, schema: JsonObject, extensions: JsonObject) -> dict[str, Any]:
+    """Return a definition in the format of `POST /api/apps/{package}/tools`."""
+    said = {"name": name, "description": description, "inputSchema": schema}
+    return {**said, "mentraExtensions": dict(extensions)} if extensions else said
+
+
+def extensions_of(phrases: Phrases | None, category: AppCategory | None) -> dict[str, Any]:
+    """Return the extensions for assistants, without the missing ones."""
+    said: dict[str, Any] = {}
+    if phrases:
+        by_language = isinstance(phrases, Mapping)
+        said["activationPhrases"] = (
+            {tag: list(each) for tag, each in phrases.items()} if by_language else list(phrases)
+        )
+    if category is not None:
+        said["category"] = category
+    return said
+
+
+def refuse_name(name: str) -> None:
+    """Refuse an empty name, or one with a colon, which separates the package."""
+    if not isinstance(name, str) or not name.strip():  # pyright: ignore[reportUnnecessaryIsInstance] - authors are not always typed
+        raise ToolDefinitionError("a tool has a name: create_tool(name=…, handler=…)")
+    if ":" in name:
+        said = "a name holds no colon, which parts it from its package: use a dash or an underscore"
+        raise ToolDefinitionError(f"tool {name}: {said}")
+
+
+# --- The decorators `@tool` and `create_tool`: define a tool by a typed Python function ---
 
 P = ParamSpec("P")
 R = TypeVar("R")

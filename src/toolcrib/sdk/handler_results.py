@@ -13,7 +13,7 @@ from toolcrib import hints
 from toolcrib.errors import Broken, Failed, ToolcribError, spell
 from toolcrib.hints.rules import rules_of
 from toolcrib.model import Hints, Json, Result, Tool, Voice
-from toolcrib.sdk.result import ToolResult
+from toolcrib.sdk.context import ToolResult
 
 LONGEST_TEXT = 4_000
 """Maximum characters of a message to speak or of an error message."""

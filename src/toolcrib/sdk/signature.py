@@ -15,8 +15,7 @@ from typing_extensions import Doc, TypedDict, is_typeddict
 from toolcrib.errors import Refused
 from toolcrib.model import Json, JsonObject
 from toolcrib.sdk.checks import ToolDefinitionError
-from toolcrib.sdk.context import ToolContext
-from toolcrib.sdk.result import ToolResult
+from toolcrib.sdk.context import ToolContext, ToolResult
 
 Convert = Callable[[JsonObject], dict[str, Any]]
 Function = Callable[..., Any]

@@ -1,22 +1,140 @@
-"""A bounded thread pool for synchronous functions, divided among principals."""
+"""Runs synchronous functions in threads, and limits those that use the CPU."""
 
 import asyncio
 import inspect
-from collections.abc import Callable, Generator
+import logging
+import sys
+from collections.abc import Awaitable, Callable, Coroutine, Generator
 from contextlib import contextmanager, suppress
 from functools import partial
+from inspect import iscoroutine
 from math import inf
 from threading import Lock
-from time import thread_time
-from typing import Any
+from time import perf_counter, thread_time
+from types import coroutine
+from typing import Any, TypeVar, cast
 
 import anyio
 from anyio import to_thread
 
 from toolcrib.errors import Refused
 from toolcrib.interfaces import note_not_begun
-from toolcrib.sdk.cpu_slots import CpuSlots
+from toolcrib.interpreter_lock import is_contended
 from toolcrib.slots import FairSlots
+
+# --- Limits concurrent CPU-bound functions, so that the event loop gets the interpreter lock (GIL) ---
+
+MIN_RUNNING = 2
+"""Functions that may run concurrently under any contention: a single one could block all others."""
+MORE_PER_CHECK = 8
+LIGHT_SECONDS = 0.001
+"""Functions that use less CPU time per call than this are not limited."""
+_CHECK_SECONDS = 0.02
+_CHECK_INTERVALS = 40
+"""A check may wait for a few switch intervals, so this many lie between two checks."""
+_DECAY = 0.9
+"""Weight of the previous cost at the next call, so that one cheap call does not make a function light."""
+
+
+class CpuSlots:
+    """Adaptive slots for CPU-bound functions: a few, and more while the interpreter lock is free.
+
+    CPU time alone does not distinguish a function that holds the lock from one that mostly waits for I/O,
+    or computes with the lock released. Contention does: while there is none, more functions may start.
+    """
+
+    def __init__(self, max_waiting: int, *, contended: Callable[[], bool] = is_contended) -> None:
+        self._slots = FairSlots(MIN_RUNNING, 1.0, max_waiting=max_waiting)
+        self._contended = contended
+        self._costs: dict[int, float] = {}
+        self._check: asyncio.TimerHandle | None = None
+
+    def is_light(self, function: Callable[..., Any]) -> bool:
+        """Whether calls of a function need no slot; one that was never called needs one."""
+        return self._costs.get(_key(function), LIGHT_SECONDS) < LIGHT_SECONDS
+
+    def note(self, function: Callable[..., Any], seconds: float) -> None:
+        """Record the CPU seconds of one call."""
+        key = _key(function)
+        self._costs[key] = max(seconds, self._costs.get(key, 0.0) * _DECAY)
+
+    async def take(self, principal: str, seconds: float) -> bool:
+        """Take a slot, waiting at most `seconds`; False if none became free."""
+        if self._slots.take(principal):
+            self._check_later()
+            return True
+        self._check_later(waiting=True)
+        return await self._slots.wait(principal, "", seconds)
+
+    def release(self, principal: str) -> None:
+        """Release a slot."""
+        self._slots.release(principal)
+
+    def _check_later(self, *, waiting: bool = False) -> None:
+        if self._check is None and (waiting or self._slots.used > MIN_RUNNING):
+            delay = max(_CHECK_SECONDS, _CHECK_INTERVALS * sys.getswitchinterval())
+            self._check = asyncio.get_running_loop().call_later(delay, self._adjust)
+
+    def _adjust(self) -> None:
+        """Raise the limit while the lock is free; otherwise reduce it to the minimum."""
+        self._check, slots = None, self._slots
+        if not slots.waiting and slots.used <= MIN_RUNNING:
+            slots.resize(MIN_RUNNING)
+            return
+        slots.resize(MIN_RUNNING if self._contended() else max(MIN_RUNNING, slots.used) + MORE_PER_CHECK)
+        self._check_later(waiting=True)
+
+
+def _key(function: Callable[..., Any]) -> int:
+    """Return the identity of a tool's function, which lives as long as its tool."""
+    return id(function.func if isinstance(function, partial) else function)
+
+
+# --- Logs a warning with the name of an async function that blocked the event loop for too long ---
+
+log = logging.getLogger(__name__)
+
+HELD_SECONDS = 0.25
+"""One step of a coroutine that takes longer than this is a stall of the event loop."""
+
+T = TypeVar("T")
+
+
+def watched(awaitable: Awaitable[T], tool: str) -> Awaitable[T]:
+    """Wrap a coroutine to time its steps; return other awaitables unchanged."""
+    if not iscoroutine(awaitable):
+        return awaitable
+    return cast("Awaitable[T]", _timed(awaitable, tool))
+
+
+@coroutine
+def _timed(inner: Coroutine[Any, Any, T], tool: str) -> Generator[Any, Any, T]:
+    thrown: BaseException | None = None
+    while True:
+        began = perf_counter()
+        try:
+            awaited = inner.send(None) if thrown is None else inner.throw(thrown)
+        except StopIteration as end:
+            return end.value
+        finally:
+            thrown = None  # its traceback refers to this frame
+            _warn_if_held(tool, perf_counter() - began)
+        try:
+            yield awaited
+        except GeneratorExit:
+            inner.close()
+            raise
+        except BaseException as error:  # noqa: BLE001 - thrown into the function at once
+            thrown = error
+
+
+def _warn_if_held(tool: str, seconds: float) -> None:
+    if seconds > HELD_SECONDS:
+        advice = "make it a function without async, which runs in a thread"
+        log.warning("%s held the event loop for %.2f s, and all requests with it: %s", tool, seconds, advice)
+
+
+# --- A bounded thread pool for synchronous functions, divided among principals ---
 
 MOST_THREADS = 64
 WAIT_SECONDS = 60.0

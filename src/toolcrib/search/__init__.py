@@ -1,7 +1,6 @@
 """Tool search: BM25 over the words of tool definitions."""
 
-from toolcrib.search.corpus import Corpus
-from toolcrib.search.index import Index
+from toolcrib.search.index import Corpus, Index
 
 SEARCH = "crib:search_tools"
 """Canonical name of the search tool."""

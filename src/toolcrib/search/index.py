@@ -1,20 +1,298 @@
-"""Search for one audience: its own tools, ranked by BM25 over the shared index."""
+"""Lexical index (BM25) over the catalog."""
 
-from collections.abc import Iterable, Mapping
+import re
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
 from heapq import nlargest
-from itertools import islice
+from itertools import chain, islice
 from math import log
+from types import MappingProxyType
+from typing import Any, cast
+from unicodedata import category, normalize
 
-from toolcrib.model import Tool
-from toolcrib.search.corpus import Corpus
-from toolcrib.search.words import STOPS, stem, words
+from anyio.lowlevel import checkpoint
+
+from toolcrib.apps.properties import every_phrase
+from toolcrib.model import JsonObject, Tool, fingerprint
+from toolcrib.names import fold
+
+# --- Tokenizer and stemmer: normalizes case, accents and English suffixes ---
+
+_PLAIN = re.compile(r"[A-Z]{2,}s(?![a-z])|[A-Z]?[a-z0-9]+|[A-Z0-9]+(?![a-z])")
+"""Tokens of ASCII text: `readFile`, `read_file` and `READ-File` are two, `IDs` and `mp3` one."""
+_STARTS = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
+_WORDS = re.compile(r"[^\W_]+")
+_UNSPACED = re.compile("[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]+")
+"""Scripts without spaces between words: Thai, Lao, Burmese, Khmer, kana, Han."""
+
+_SLACK = 64
+_OFTEN = (
+    "a an and any are as at be by can could do does for from has have how i if in into is it its me my"
+    " not of on or our please so some such that the their them then there these this those to us want was"
+    " we what when where which who will with would you your"
+)
+STOPS = frozenset(_OFTEN.split())
+"""English stop words."""
+
+
+def words(text: str) -> Sequence[str]:
+    """Return the tokens of a text, case-folded but not stemmed."""
+    if text.isascii():
+        return [word.lower() for word in _PLAIN.findall(text)]
+    found = _WORDS.findall(_folded(_STARTS.sub(" ", text)))
+    return [part for word in found for part in ((word,) if word.isascii() else _parted(word))]
+
+
+@lru_cache(maxsize=50_000)
+def stem(word: str) -> str:
+    """Strip English suffixes, so that `searches` and `searching` become `search`."""
+    if len(word) < 4 or not word.isascii() or not word.isalpha():
+        return word
+    word = _singular(word)
+    for ending in ("ing", "ed"):
+        left = word.removesuffix(ending)
+        if left != word and len(left) > 2 and _has_vowel(left) and not word.endswith("eed"):
+            word = _undoubled(left)
+            break
+    return word[:-1] if len(word) > 3 and word.endswith("e") else word
+
+
+@lru_cache(maxsize=50_000)
+def telling(word: str) -> str:
+    """Return the stem of a word; empty for a stop word."""
+    return "" if word in STOPS else stem(word)
+
+
+def _folded(text: str) -> str:
+    """Fold case and strip combining marks, vowel signs included: index and query are treated alike."""
+    # Some characters decompose to whole phrases. Korean syllables, the longest ordinary case, take three.
+    apart = normalize("NFKD", text.casefold())[: 4 * len(text) + _SLACK]
+    return normalize("NFC", "".join(each for each in apart if category(each)[0] != "M")).casefold()
+
+
+def _parted(word: str) -> Iterator[str]:
+    """Split runs of unspaced scripts into character bigrams, as their word boundaries are unknown."""
+    place = 0
+    for run in _UNSPACED.finditer(word):
+        if run.start() > place:
+            yield word[place : run.start()]
+        place, text = run.end(), run.group()
+        yield from (text[at : at + 2] for at in range(len(text) - 1)) if len(text) > 1 else (text,)
+    if place < len(word):
+        yield word[place:]
+
+
+def _singular(word: str) -> str:
+    if word.endswith("ies") and len(word) > 4:
+        return f"{word[:-3]}y"
+    if word.endswith(("sses", "ches", "shes", "xes", "zes")):
+        return word[:-2]
+    return word[:-1] if word.endswith("s") and not word.endswith(("ss", "us", "is")) else word
+
+
+def _undoubled(word: str) -> str:
+    double = len(word) > 3 and word[-1] == word[-2] and word[-1] not in "lsz"
+    return word[:-1] if double else word
+
+
+def _has_vowel(word: str) -> bool:
+    return any(letter in "aeiouy" for letter in word)
+
+
+# --- Extracts the weighted words of a tool definition; the field a word occurs in sets its weight ---
+
+NAME, TITLE, MARK, SOURCE, PARAMETER, PROSE, DETAIL = 4.0, 3.0, 2.5, 2.0, 1.2, 1.0, 0.5
+"""Weight of a word in each field; `MARK` is for tags and activation phrases."""
+
+_MOST_PROSE = 4_000
+_MOST_PARAMETERS = 64
+_DEEPEST = 3
+_MAX_TOOL_WORDS = 512
+_K, _B, _USUAL = 1.2, 0.5, 40.0
+"""BM25 parameters: term frequency saturation (k1), length normalization (b), average length in words.
+
+The average length is a constant, not the mean of a catalog. So a score reveals nothing about tools its reader
+may not see, and it is calculated once for all audiences.
+"""
+
+
+def weighed(tool: Tool) -> dict[str, float]:
+    """Return the words of a tool with their BM25 term weights."""
+    counts: dict[str, float] = {}
+    before = counts.get
+    for weight, text in _named(tool):
+        for word in map(stem, words(text[:_MOST_PROSE])):
+            counts[word] = before(word, 0.0) + weight
+    length = 0
+    for weight, text in _said(tool):
+        said = words(text[:_MOST_PROSE])
+        length += len(said)
+        for word in map(telling, said):
+            counts[word] = before(word, 0.0) + weight
+    counts.pop("", None)
+    short = _K * (1 - _B + _B * length / _USUAL)
+    # Words of the name fields come first, so that the cut drops words of the description.
+    some = islice(counts.items(), _MAX_TOOL_WORDS)
+    return {word: count * (_K + 1) / (count + short) for word, count in some}
+
+
+def _named(tool: Tool) -> Iterator[tuple[float, str]]:
+    """Yield the short fields: names, title, tags, source, category."""
+    yield NAME, tool.local
+    joined = "".join(words(tool.local))
+    if joined != tool.local:
+        yield NAME, joined
+    if tool.expose_as:
+        yield NAME, tool.expose_as
+    if tool.title:
+        yield TITLE, tool.title
+    yield MARK, " ".join((*tool.tags, *every_phrase(tool.extensions)))
+    yield SOURCE, " ".join((tool.source, *tool.aliases))
+    yield PARAMETER, f"{tool.category} {tool.extensions.get('category', '')}"
+
+
+def _said(tool: Tool) -> Iterator[tuple[float, str]]:
+    """Yield the long fields, to which length normalization applies."""
+    yield PROSE, tool.description
+    found = _parameters(tool.input_schema)
+    yield PARAMETER, " ".join(name for name, _ in found)
+    yield DETAIL, " ".join(description for _, description in found if description)
+
+
+def _parameters(schema: JsonObject) -> list[tuple[str, str]]:
+    """Return names and descriptions of parameters, including those of nested objects and arrays."""
+    found: list[tuple[str, str]] = []
+    level: list[Any] = [schema]
+    for _ in range(_DEEPEST):
+        within: list[Any] = []
+        for each in level:
+            for name, about in _properties(each):
+                found.append((name, str(about.get("description", ""))))
+                within += (part for part in (about, about.get("items")) if part and "properties" in part)
+                if len(found) >= _MOST_PARAMETERS:
+                    return found
+        level = within
+    return found
+
+
+def _properties(schema: Any) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    given = cast("Mapping[str, Any]", schema).get("properties") if isinstance(schema, Mapping) else None
+    if isinstance(given, Mapping):
+        for name, about in cast("Mapping[str, Any]", given).items():
+            yield str(name), cast("Mapping[str, Any]", about) if isinstance(about, Mapping) else {}
+
+
+# --- Inverted index over all tools, shared by every audience: word to tools and weights ---
+
+_NONE: Mapping[int, float] = MappingProxyType({})
+_AT_ONCE = 100
+MOST_WORDS = 20_000
+"""Distinct words indexed per source, which bounds memory."""
+_NAMING = 16
+"""Words of each tool that are indexed beyond that limit; the first ones come from its name."""
+_SPARE = 1_000
+"""Stale definitions tolerated, beyond one per current tool, before the index is rebuilt."""
+
+
+class Corpus:
+    """Append-only: each new definition gets a permanent position in the index.
+
+    An audience is a set of positions, so a hundred thousand audiences share one index.
+    """
+
+    def __init__(self) -> None:
+        self._places: dict[tuple[str, str], int] = {}
+        self._held: dict[str, dict[int, float]] = {}
+        self._names: dict[str, list[int]] = {}
+        self._known: dict[str, set[str]] = {}
+        """Words indexed for each source."""
+        self._sorted: list[str] = []
+        self._sized: dict[tuple[str, int], list[str]] = {}
+        self._whole: Mapping[str, Tool] = {}
+
+    def __len__(self) -> int:
+        return len(self._places)
+
+    def renewed(self, tools: Mapping[str, Tool]) -> "Corpus":
+        """Return the index to use for these tools: this one, or an empty one if most entries are stale."""
+        return self if len(self) <= 2 * len(tools) + _SPARE else Corpus()
+
+    async def read(self, tools: Mapping[str, Tool]) -> None:
+        """Index a whole catalog in batches that yield to the event loop; a known mapping is skipped."""
+        if tools is not self._whole:
+            listed = tuple(tools.values())
+            for start in range(0, len(listed), _AT_ONCE):
+                self.places(listed[start : start + _AT_ONCE])
+                await checkpoint()
+            self._whole = tools
+
+    def places(self, tools: Iterable[Tool]) -> list[int]:
+        """Return the positions of some tools; new ones are indexed first."""
+        places = self._places
+        found: list[int] = []
+        for tool in tools:
+            key = (tool.fingerprint or fingerprint(tool), tool.exposed)
+            place = places.get(key)
+            if place is None:
+                place = places[key] = len(places)
+                self._read(tool, place)
+            found.append(place)
+        return found
+
+    def having(self, word: str) -> Mapping[int, float]:
+        """Return the positions of the tools that contain a word, with its weight in each."""
+        return self._held.get(word, _NONE)
+
+    def named(self, name: str) -> Sequence[int]:
+        """Return the positions of the tools with this name, compared after folding."""
+        return self._names.get(fold(name), ())
+
+    def starting(self, beginning: str) -> Iterator[str]:
+        """Yield the words with this prefix, in alphabetical order."""
+        ordered = self._ordered()
+        for place in range(bisect_left(ordered, beginning), len(ordered)):
+            if not ordered[place].startswith(beginning):
+                return
+            yield ordered[place]
+
+    def sized(self, beginning: str, lengths: Iterable[int]) -> Iterator[str]:
+        """Yield the words that start with this letter and have one of these lengths."""
+        self._ordered()
+        return chain.from_iterable(self._sized.get((beginning, length), ()) for length in lengths)
+
+    def _read(self, tool: Tool, place: int) -> None:
+        held, known = self._held, self._known.setdefault(tool.source, set())
+        for at, (word, weight) in enumerate(weighed(tool).items()):
+            if word not in known:
+                if len(known) >= MOST_WORDS and at >= _NAMING:
+                    continue
+                known.add(word)
+            having = held.get(word)
+            if having is None:
+                held[word] = {place: weight}
+            else:
+                having[place] = weight
+        for name in {fold(each) for each in (tool.name, tool.exposed, tool.local, *tool.aliases)}:
+            self._names.setdefault(name, []).append(place)
+
+    def _ordered(self) -> list[str]:
+        if len(self._sorted) != len(self._held):
+            self._sorted = sorted(self._held)
+            self._sized = {}
+            for word in self._sorted:
+                self._sized.setdefault((word[0], len(word)), []).append(word)
+        return self._sorted
+
+
+# --- Search for one audience: its own tools, ranked by BM25 over the shared index ---
 
 EXACT = 100.0
 """Score added to a tool if the query is exactly its name."""
 
 # Bounds of one query: characters, terms, similar words merged into a term, unknown words corrected.
 _MOST_TEXT = 4_000
-_MOST_WORDS = 16
+_MAX_QUERY_WORDS = 16
 _MOST_ALIKE = 32
 _MOST_MISSPELT = 8
 _SHORTEST_BEGUN, _SHORTEST_MISSPELT = 2, 4
@@ -103,7 +381,7 @@ class Index:
         asked += map(self._misspelt, unknown[-_MOST_MISSPELT:])
         if told and told[-1] == said[-1] and query[-1].isalnum():
             asked.append(self._begun(told[-1]))
-        return sorted((each for each in asked if each[0]), key=_count)[:_MOST_WORDS]
+        return sorted((each for each in asked if each[0]), key=_count)[:_MAX_QUERY_WORDS]
 
     def _begun(self, word: str) -> _Asked:
         """Return the words that have this prefix, as the last word of a query may be incomplete.

@@ -1,10 +1,7 @@
 """App sessions of users: lifecycle, WebSocket protocol, display and speech events, notifications."""
 
-from toolcrib.sessions.app_state import AppState
-from toolcrib.sessions.app_timeouts import AppTimeouts
-from toolcrib.sessions.session_use import SessionUse
-from toolcrib.sessions.socket import AppSocket
+from toolcrib.sessions.app_state import AppSocket, AppState, AppTimeouts
 from toolcrib.sessions.user_events import UserEvent
-from toolcrib.sessions.user_sessions import UserSessions
+from toolcrib.sessions.user_sessions import SessionUse, UserSessions
 
 __all__ = ["AppSocket", "AppState", "AppTimeouts", "SessionUse", "UserEvent", "UserSessions"]

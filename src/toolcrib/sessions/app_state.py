@@ -1,16 +1,170 @@
-"""State machine of one app session of one user: the states and the allowed transitions."""
+"""States of apps per user: start attempts, connection, grace period and stop."""
 
-from collections.abc import Callable
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass
-from typing import Any, Literal
+from math import inf
+from typing import Any, Literal, Protocol
 
 import anyio
 
 from toolcrib.apps.messages import session_id
+from toolcrib.errors import Unavailable, problem
 from toolcrib.model import Problem
-from toolcrib.sessions.message_rate import MessageRate
-from toolcrib.sessions.socket import AppSocket
-from toolcrib.sessions.start_attempt import StartAttempt, refusal
+from toolcrib.slots import DEFAULT_SHARE
+
+# --- Protocol of an app's WebSocket connection ---
+
+
+class AppSocket(Protocol):
+    """A message stream to and from an app; the frontend that accepted the connection implements it."""
+
+    async def receive(self) -> str | bytes | None:
+        """Return the next message; None after the connection has closed, on every call."""
+        ...
+
+    async def send(self, text: str) -> None:
+        """Queue a message: does not wait for the app to read it, and does not raise after a disconnect."""
+        ...
+
+    async def close(self, code: int, reason: str = "") -> None:
+        """Close the connection, once; `receive` returns None from then on."""
+        ...
+
+
+# --- Timeouts and limits of app sessions ---
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AppTimeouts:
+    """Timeouts in seconds, and limits of sizes and counts."""
+
+    activation: float = 10.0
+    """Time an app has to connect and authenticate after a start."""
+    grace: float = 5.0
+    """Time a disconnected app has to reconnect before its webhook is called."""
+    heartbeat: float = 10.0
+    """Interval of WebSocket pings; the frontend that owns the socket sends them."""
+    idle: float | None = 600.0
+    """An app without calls, messages or events for this long is stopped; None disables that."""
+    first_frame: float = 5.0
+    """Time a new connection has to send its first message, which authenticates it."""
+    frame_bytes: int = 1 << 20
+    """Bytes of the largest message an app may send."""
+    webhook: float = 10.0
+    """Timeout of a webhook response."""
+    sockets: int = 4096
+    """Maximum number of authenticated app connections."""
+    share: float = DEFAULT_SHARE
+    """Largest share of a limit for one principal: a key, or the key that owns the app."""
+    phone_microphone: bool = True
+    """Whether the phone's microphone counts as the device's."""
+
+
+# --- Rate limit for messages of an app (token bucket) ---
+
+# Tokens of a full bucket.
+BURST = 500.0
+RATE = 100.0
+"""Tokens added per second."""
+_BYTES = 4_096
+"""Bytes per extra token: a larger message costs several tokens."""
+
+
+class MessageRate:
+    """The token bucket of one app session."""
+
+    def __init__(self) -> None:
+        self._left, self._at = BURST, anyio.current_time()
+
+    def take(self, size: int) -> bool:
+        """Charge a message of this size in bytes; return False if it exceeds the limit."""
+        now = anyio.current_time()
+        self._left = min(BURST, self._left + (now - self._at) * RATE) - 1 - size // _BYTES
+        self._at = now
+        return self._left >= 0
+
+
+# --- One attempt to start or reconnect an app, shared by all waiters: it settles once ---
+
+PATIENCE = 1.0
+"""Seconds the right connection may still take after a failed one, once the webhook has responded."""
+
+
+class StartAttempt:
+    """Created when an app is requested to connect, or is expected to reconnect."""
+
+    def __init__(self) -> None:
+        self.limit = anyio.CancelScope(deadline=inf)
+        """Scope around the timeout of the attempt; evidence of a failure shortens its deadline."""
+        self.recalled = False
+        """Whether a lost app's webhook is in flight; an app that is back by then releases and reconnects."""
+        self._done = anyio.Event()
+        self._problem: Problem | None = None
+        self._suspicion: Problem | None = None
+        self._named = self._answered = False
+
+    @property
+    def open(self) -> bool:
+        """Whether the attempt has not settled."""
+        return not self._done.is_set()
+
+    def settle(self, found: Problem | None = None) -> None:
+        """Settle the attempt, with an error or without; only the first call counts."""
+        if self.open:
+            self._problem = found
+            self._done.set()
+
+    async def ended(self) -> None:
+        """Wait until the attempt has settled, whatever the result."""
+        await self._done.wait()
+
+    async def wait(self) -> None:
+        """Wait until the app runs; raise the error of a failed attempt."""
+        await self._done.wait()
+        if self._problem is not None:
+            raise unavailable(self._problem)
+
+    # Evidence collected during the attempt. None of it is final: a connection is unauthenticated until it
+    # has sent the key, and an unauthenticated client must not be able to fail the attempt for its waiters.
+
+    def suspect(self, found: Problem, *, named: bool) -> None:
+        """Record a probable cause, used if the attempt fails; `named` if the connection named this app."""
+        if self._suspicion is None or (named and not self._named):
+            self._suspicion, self._named = found, named
+        self._hurry()
+
+    def answered(self) -> None:
+        """Record that the app has responded to the webhook."""
+        self._answered = True
+        self._hurry()
+
+    def reason(self, otherwise: Problem) -> Problem:
+        """Return the recorded cause, or else the given problem."""
+        return self._suspicion or otherwise
+
+    def _hurry(self) -> None:
+        if self._named and self._answered:
+            self.limit.deadline = min(self.limit.deadline, anyio.current_time() + PATIENCE)
+
+
+def refusal(stage: str, message: str, *, retryable: bool) -> Problem:
+    """Return the problem of an app that is not available."""
+    return problem("APP_NOT_AVAILABLE", message, stage=stage, retryable=retryable)
+
+
+def too_late(package: str, seconds: float) -> Problem:
+    """Return the problem of an app that did not connect in time."""
+    message = f"{package} was asked to start and did not connect within {seconds:g} s; try again"
+    return problem("TIMEOUT", message, stage="timeout")
+
+
+def unavailable(found: Problem) -> Unavailable:
+    """Build an exception from a problem: each waiter must raise its own instance."""
+    return Unavailable(found.code, found.message, stage=found.stage, retryable=found.retryable)
+
+
+# --- State machine of one app session of one user: the states and the allowed transitions ---
 
 State = Literal["connecting", "running", "grace_period", "resurrecting", "stopping", "stopped"]
 
@@ -160,3 +314,70 @@ class AppStateMachine:
             self.streams, self.foreground = (), False
             self.over.set()
         self._hear(self, reason)
+
+
+# --- Table of app sessions by user, and the errors of starts that failed ---
+
+MOST_FAILED = 1_000
+"""Failed starts that are remembered; the oldest are evicted."""
+
+
+class AppStates:
+    """App sessions that are not stopped, by user; users without any have no entry."""
+
+    def __init__(self) -> None:
+        self._users: dict[str, dict[str, AppStateMachine]] = {}
+        self._failed: OrderedDict[tuple[str, str], AppState] = OrderedDict()
+        self.expected: set[AppStateMachine] = set()
+        """Sessions that wait for their app to connect."""
+
+    def get(self, user: str, package: str) -> AppStateMachine | None:
+        """Return one app session, unless it is stopped."""
+        apps = self._users.get(user)
+        return None if apps is None else apps.get(package)
+
+    def of(self, user: str) -> tuple[AppStateMachine, ...]:
+        """Return a user's app sessions that are not stopped."""
+        return tuple(self._users.get(user, {}).values())
+
+    def __iter__(self) -> Iterator[AppStateMachine]:
+        """Iterate over a snapshot of all app sessions: they may change during the iteration."""
+        return iter([life for apps in self._users.values() for life in apps.values()])
+
+    def users(self) -> int:
+        """Return how many users have app sessions that are not stopped."""
+        return len(self._users)
+
+    def add(self, life: AppStateMachine) -> None:
+        """Add an app session that is starting."""
+        self._failed.pop((life.user, life.package), None)
+        self._users.setdefault(life.user, {})[life.package] = life
+
+    def changed(self, life: AppStateMachine) -> None:
+        """Update the table after a transition; remove a stopped session."""
+        if life.state in ("connecting", "resurrecting"):
+            self.expected.add(life)
+        else:
+            self.expected.discard(life)
+        if life.state == "stopped":
+            self._drop(life)
+
+    def _drop(self, life: AppStateMachine) -> None:
+        apps = self._users[life.user]
+        del apps[life.package]
+        if not apps:
+            del self._users[life.user]
+        if life.error is not None:
+            self._failed[life.user, life.package] = life.describe()
+            if len(self._failed) > MOST_FAILED:
+                self._failed.popitem(last=False)
+
+    def forget(self, package: str) -> None:
+        """Forget the failed starts of an app."""
+        for key in [key for key in self._failed if key[1] == package]:
+            del self._failed[key]
+
+    def states(self, user: str) -> Mapping[str, AppState]:
+        """Return the states of a user's apps; stopped ones only if their start failed."""
+        failed = {package: state for (whose, package), state in self._failed.items() if whose == user}
+        return {**failed, **{life.package: life.describe() for life in self.of(user)}}

@@ -13,11 +13,7 @@ from toolcrib.apps.signature import digest
 from toolcrib.interfaces import AppRecord, UserRecord
 from toolcrib.model import JsonObject
 from toolcrib.sessions.app_start import spoken, worn
-from toolcrib.sessions.app_state import AppStateMachine
-from toolcrib.sessions.app_states import AppStates
-from toolcrib.sessions.app_timeouts import AppTimeouts
-from toolcrib.sessions.socket import AppSocket
-from toolcrib.sessions.start_attempt import refusal
+from toolcrib.sessions.app_state import AppSocket, AppStateMachine, AppStates, AppTimeouts, refusal
 from toolcrib.slots import Slots
 
 log = logging.getLogger(__name__)

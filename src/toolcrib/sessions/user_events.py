@@ -1,7 +1,7 @@
-"""Event stream to a user's devices: fan-out to all listeners, without waiting for any of them."""
+"""Events of a user's session, for apps and for devices."""
 
 from collections import deque
-from collections.abc import AsyncGenerator, Iterator, Mapping
+from collections.abc import AsyncGenerator, Iterable, Iterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -9,8 +9,42 @@ from typing import Any, Literal
 import anyio
 import orjson
 
+from toolcrib.apps.messages import TRANSCRIPTION
 from toolcrib.errors import Refused
 from toolcrib.slots import DEFAULT_SHARE, Slots
+
+# --- Matches transcriptions to the stream subscriptions of an app ---
+
+_ALL = ("all", "*")
+_ANY = "auto"
+
+
+def matching(streams: Iterable[str], language: str | None) -> str | None:
+    """Return the subscription that best matches a transcription's language; None if none does.
+
+    `transcription` matches any language; `transcription:en-US` matches exactly that tag first, then
+    other variants of English: apps subscribe to their author's variant, and users speak their own.
+    """
+    fits = [(_fit(stream, language), stream) for stream in streams]
+    best = max(fits, key=lambda each: each[0], default=(0, ""))
+    return best[1] if best[0] else None
+
+
+def _fit(stream: str, language: str | None) -> int:
+    kind, _, wanted = stream.partition("?")[0].partition(":")
+    if kind in _ALL:
+        return 1
+    if kind != TRANSCRIPTION:
+        return 0
+    if not wanted or wanted == _ANY or not language:
+        return 2
+    wanted, language = wanted.lower(), language.lower()
+    if wanted == language:
+        return 4
+    return 3 if wanted.partition("-")[0] == language.partition("-")[0] else 0
+
+
+# --- Event stream to a user's devices: fan-out to all listeners, without waiting for any of them ---
 
 Kind = Literal["display", "speak", "tool", "app"]
 

@@ -1,5 +1,6 @@
-"""App sessions of all users: starts, stops and monitors apps, and exchanges messages with them."""
+"""Live sessions of users: devices, apps and how long they last."""
 
+import logging
 from collections.abc import Awaitable, Callable, Generator, Mapping
 from contextlib import AbstractAsyncContextManager, contextmanager
 from functools import partial
@@ -10,21 +11,17 @@ from anyio import TASK_STATUS_IGNORED
 from anyio.abc import TaskStatus
 
 from toolcrib.apps import messages
-from toolcrib.errors import Refused
-from toolcrib.interfaces import AppRecord, SessionRecord, UserRecord
+from toolcrib.clock import Clock
+from toolcrib.errors import Refused, ToolcribError
+from toolcrib.interfaces import AppRecord, SessionRecord, StoredUsers, UserRecord
 from toolcrib.model import Call, Device, JsonObject
-from toolcrib.sessions.app_calls import AppCalls
-from toolcrib.sessions.app_messages import AppMessages
-from toolcrib.sessions.app_start import AppStarter, worn
-from toolcrib.sessions.app_state import AppState, AppStateMachine
-from toolcrib.sessions.app_states import AppStates
-from toolcrib.sessions.app_timeouts import AppTimeouts
+from toolcrib.sessions.app_messages import AppCalls, AppMessages
+from toolcrib.sessions.app_start import AppStarter, PostsJson, TaskRunner, Webhooks, known, worn
+from toolcrib.sessions.app_state import AppSocket, AppState, AppStateMachine, AppStates, AppTimeouts
 from toolcrib.sessions.handshake import AppHandshake, HandshakeRejected
-from toolcrib.sessions.socket import AppSocket
-from toolcrib.sessions.stream_matching import matching
-from toolcrib.sessions.task_runner import TaskRunner
-from toolcrib.sessions.user_events import EventHub, EventListener, UserEvent
-from toolcrib.sessions.webhook import PostsJson, Webhooks, known
+from toolcrib.sessions.user_events import EventHub, EventListener, UserEvent, matching
+
+# --- App sessions of all users: starts, stops and monitors apps, and exchanges messages with them ---
 
 _ROUNDS = 20
 """The minimum interval between idle checks is the idle timeout divided by this."""
@@ -295,3 +292,72 @@ class UserSessions:
     def hears(self, user: str) -> bool:
         """Whether a device of a user listens."""
         return self._hub.hears(user)
+
+
+# --- Last use of user sessions: recorded in memory, written to the store in batches, for the idle timeout
+# ---
+
+log = logging.getLogger(__name__)
+
+PARTS = 20
+"""A use is stored once the stored one is older than the idle timeout divided by this."""
+MAX_PERIOD = 60.0
+"""Seconds; upper bound of the interval between rounds."""
+
+End = Callable[[str, float], Awaitable[object]]
+"""Ends the session of a user, unless it was used since a time."""
+
+
+class SessionUse:
+    """When users were last active. Recording a use is one assignment; the store is written in rounds.
+
+    `idle` is the idle timeout in seconds; None disables it.
+    """
+
+    def __init__(self, users: StoredUsers, sessions: UserSessions, clock: Clock, idle: float | None) -> None:
+        self._users, self._sessions, self._clock, self._idle = users, sessions, clock, idle
+        self._last: dict[str, float] = {}
+        self._stored: dict[str, float] = {}
+
+    def note(self, user: str) -> None:
+        """Record that a user with a session is active."""
+        if self._idle is not None:
+            self._last[user] = self._clock.now()
+
+    async def run(self, end: End) -> None:
+        """End idle sessions, until cancelled."""
+        if self._idle is None:
+            return
+        period = min(MAX_PERIOD, self._idle / PARTS)
+        while True:
+            await anyio.sleep(period)
+            try:
+                await self.look(end, period)
+            except ToolcribError as error:
+                log.warning("unused sessions of users cannot be ended now: %s", error)
+
+    async def look(self, end: End, period: float) -> None:
+        """Store the uses since the last round, and end the sessions that are idle."""
+        if self._idle is None:
+            return
+        for user in self._sessions.active(anyio.current_time() - period):
+            self.note(user)
+        now, part = self._clock.now(), self._idle / PARTS
+        due = {user: at for user, at in self._last.items() if at - self._stored.get(user, 0.0) >= part}
+        await self._users.used(due)
+        self._stored.update(due)
+        # Later by one part, since a use in another process may not be stored yet.
+        since = now - self._idle - part
+        for user in await self._users.unused_since(since):
+            if self._last.get(user, 0.0) < since:
+                await self._end(user, since, end)
+        for user in [user for user, at in self._last.items() if at < since]:
+            del self._last[user]
+            self._stored.pop(user, None)
+
+    async def _end(self, user: str, since: float, end: End) -> None:
+        try:
+            await end(user, since)
+        except Refused as error:
+            # Another process ended it, or the user came back.
+            log.debug("the session of a user was not ended: %s", error)

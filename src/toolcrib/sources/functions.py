@@ -16,8 +16,7 @@ from toolcrib.names import snake
 from toolcrib.sdk import AnyTool, FunctionTool, Registry, ToolContext
 from toolcrib.sdk.checks import unknown_replacements
 from toolcrib.sdk.handler_results import failure, result_of, unfit
-from toolcrib.sdk.loop_hold import watched
-from toolcrib.sdk.threads import MOST_THREADS, Threads, is_our_end
+from toolcrib.sdk.threads import MOST_THREADS, Threads, is_our_end, watched
 from toolcrib.slots import DEFAULT_SHARE
 
 # Seconds that the close callback of a source may take.

@@ -11,7 +11,7 @@ import anyio
 
 from toolcrib.clock import Clock
 from toolcrib.errors import Lost, Refused, ToolcribError, Unavailable, problem
-from toolcrib.formats import stored_results
+from toolcrib.formats import rest
 from toolcrib.interfaces import Handler, Outcome, ReplayRow, Stage, StoredReplays, is_not_begun
 from toolcrib.model import REPLAYED, Call, Problem, Result, Tool
 from toolcrib.quotas import BoundedReplays, ReplayQuota
@@ -152,7 +152,7 @@ class Replay:
     endings: Endings = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        now, short = self.clock.now, stored_results.spell(Result(problem=_dropped())).decode()
+        now, short = self.clock.now, rest.encode_stored(Result(problem=_dropped())).decode()
         bounded = BoundedReplays(self.replays, self.quota, short_answer=short, clock=now)
         object.__setattr__(self, "bounded", bounded)
         object.__setattr__(self, "endings", Endings(bounded, now))
@@ -211,7 +211,7 @@ class Replay:
             said = "this idempotency key was used for another request; take a new key for a new request"
             raise Refused("IDEMPOTENCY_MISMATCH", said, path="idempotencyKey")
         if found.answer is not None:
-            result = stored_results.read(found.answer)
+            result = rest.decode_stored(found.answer)
             age = max(0.0, self.clock.now() - found.at)
             return result.replace(made=time() - age, meta={**result.meta, REPLAYED: True})
         if self._runs(found):
@@ -296,12 +296,12 @@ def _ended(error: ToolcribError, tool: Tool) -> Result:
 def _spelled(result: Result) -> str:
     """Serialize a result to store; if it cannot be stored, an error that the call was carried out."""
     try:
-        spelled = stored_results.spell(result)
+        spelled = rest.encode_stored(result)
     except TypeError:
-        return stored_results.spell(Result(problem=_not_kept("CONTRACT_VIOLATION", "is not JSON"))).decode()
+        return rest.encode_stored(Result(problem=_not_kept("CONTRACT_VIOLATION", "is not JSON"))).decode()
     if len(spelled) > LARGEST:
         over = f"has {len(spelled)} bytes, and at most {LARGEST} are kept"
-        spelled = stored_results.spell(Result(problem=_not_kept("RESULT_TOO_LARGE", over)))
+        spelled = rest.encode_stored(Result(problem=_not_kept("RESULT_TOO_LARGE", over)))
     return spelled.decode()
 
 

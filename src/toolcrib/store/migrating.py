@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from time import time
 
 from toolcrib.apps.definition import faults_of, twins
-from toolcrib.apps.definition_errors import DefinitionFault, first
+from toolcrib.apps.errors import DefinitionFault, first
 from toolcrib.apps.file_migration import ToolMigration, UnmigratableFile
 from toolcrib.apps.migration import is_old, migrated
 from toolcrib.interfaces import AppRecord, AppTool, StoredApps

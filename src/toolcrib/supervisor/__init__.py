@@ -1,6 +1,6 @@
 """Supervises sources: runs them, publishes their tools, restarts them after failures, replaces them live."""
 
+from toolcrib.supervisor.runner_environment import ToolSink
 from toolcrib.supervisor.supervisor import Supervisor
-from toolcrib.supervisor.tool_sink import ToolSink
 
 __all__ = ["Supervisor", "ToolSink"]

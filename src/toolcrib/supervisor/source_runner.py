@@ -23,12 +23,15 @@ from toolcrib.interfaces import (
     Upkeep,
 )
 from toolcrib.model import Call, Result
-from toolcrib.supervisor.backoff import Backoff
-from toolcrib.supervisor.failure_reasons import outcome, reason
-from toolcrib.supervisor.in_flight import InFlightCall, InFlightCalls, lost
-from toolcrib.supervisor.published_tools import PublishedTools
-from toolcrib.supervisor.reconnect import Reconnect
-from toolcrib.supervisor.runner_environment import RunLink, RunnerEnvironment
+from toolcrib.supervisor.backoff import Backoff, Reconnect, outcome, reason
+from toolcrib.supervisor.runner_environment import (
+    InFlightCall,
+    InFlightCalls,
+    PublishedTools,
+    RunLink,
+    RunnerEnvironment,
+    lost,
+)
 
 log = logging.getLogger(__name__)
 

@@ -9,10 +9,8 @@ from anyio.abc import TaskGroup
 from toolcrib.errors import Refused, Unavailable
 from toolcrib.interfaces import Handler, KeepsConnections, Offer, Outcome, Source, SourceState, Upkeep
 from toolcrib.model import Call, Tool
-from toolcrib.supervisor.resource_updates import ResourceUpdates
-from toolcrib.supervisor.runner_environment import RunnerEnvironment
+from toolcrib.supervisor.runner_environment import ResourceUpdates, RunnerEnvironment, ToolSink
 from toolcrib.supervisor.source_runner import SourceRunner
-from toolcrib.supervisor.tool_sink import ToolSink
 
 PATIENCE = 60.0
 """Seconds between two starts of a source in a crash loop."""

@@ -10,7 +10,7 @@ from toolcrib.config import default_document
 from toolcrib.identity import new_key
 from toolcrib.model import Caller, Hints, JsonObject, Origin, Result, Tool
 from toolcrib.observe import Log, Redactor
-from toolcrib.observe.writer import LineWriterThread
+from toolcrib.observe.log import LineWriterThread
 from toolcrib.runtime import Runtime, build
 from toolcrib.schemas import compile_schema
 from toolcrib.sdk import AnyTool, ToolResult

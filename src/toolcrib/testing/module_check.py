@@ -1,20 +1,147 @@
-"""Holds the tools of a module to the checklist, and to what was published of them."""
+"""Loads a module's tools and checks them."""
 
-from collections.abc import Iterator, Mapping
+import re
+import sys
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from itertools import islice
 from pathlib import Path
 from typing import Literal
 
 import anyio
 
 from toolcrib.model import Tool
-from toolcrib.sdk import Finding
-from toolcrib.sdk.checklist import beside, judge
-from toolcrib.sdk.checklist_rules import Judgement
+from toolcrib.sdk import AnyTool, Finding
+from toolcrib.sdk.checklist import Judgement, beside, judge
 from toolcrib.sdk.published import CompatibilityBreach, InvalidPublishedFile, compare, publish, read, write
+from toolcrib.sources.functions import Functions, ModuleProblem, load_module, source_id
 from toolcrib.testing.example_runs import try_out
-from toolcrib.testing.modules import ToolModule, find_module, named_in_tests
+
+# --- Finds what a check needs of a module: its tools, its file, the tests near it, what was published of it
+# ---
+
+_ROOTS = ("pyproject.toml", "setup.py", "setup.cfg", ".git")
+_MOST_FILES = 2_000
+_MOST_BYTES = 1_000_000
+
+
+@dataclass(frozen=True, kw_only=True)
+class ToolModule:
+    """A module that was loaded for its tools."""
+
+    name: str
+    tools: tuple[AnyTool, ...]
+    file: Path | None
+    """Where it stands; None where it has no file."""
+
+    @property
+    def source(self) -> str:
+        """The first half of its tools' names."""
+        return source_id(self.name)
+
+    @property
+    def published(self) -> Path | None:
+        """The file that keeps what was published of it, beside it."""
+        if self.file is None:
+            return None
+        stem = self.file.parent if self.file.stem == "__init__" else self.file.with_suffix("")
+        return stem.with_name(f"{stem.name}.published.json")
+
+
+def find_module(named: str, *, folder: Path | None = None) -> ToolModule:
+    """Load a module, named as Python does or by its file; one that is loaded already is not loaded again."""
+    name, root = named, folder or Path.cwd()
+    wanted: Path | None = None
+    if named.endswith(".py"):
+        wanted = Path(named).resolve()
+        name, root = _dotted(wanted)
+    tools = load_module(name, folder=root)
+    file = _file_of(name)
+    if wanted is not None and file != wanted:
+        other = "another module" if file is None else str(file)
+        raise ModuleProblem(f"{named} cannot be loaded as {name}, which is {other}: rename it")
+    Functions(source_id(name), tools)  # refuses what no gateway would serve
+    return ToolModule(name=name, tools=tools, file=file)
+
+
+def _dotted(file: Path) -> tuple[str, Path]:
+    """The name a file has as a module, and the folder from which it has that name."""
+    for name in [*sys.modules]:
+        if (
+            name != "__main__"
+            and name.rpartition(".")[2] in (file.stem, file.parent.name)
+            and _file_of(name) == file
+        ):
+            return name, file.parent
+    parts, folder = [file.stem] if file.stem != "__init__" else [], file.parent
+    while (folder / "__init__.py").exists():
+        parts.insert(0, folder.name)
+        folder = folder.parent
+    return ".".join(parts), folder
+
+
+def _file_of(name: str) -> Path | None:
+    said = getattr(sys.modules.get(name), "__file__", None)
+    return Path(said).resolve() if isinstance(said, str) else None
+
+
+def named_in_tests(module: ToolModule) -> dict[str, str]:
+    """Return, for each tool that a test near the module names, the file of the first such test."""
+    found: dict[str, str] = {}
+    if module.file is None:
+        return found
+    whole = re.compile(rf"check_tools\(\s*[\"'][^\"']*\b{re.escape(module.name.rpartition('.')[2])}\b")
+    words = {tool.name: re.compile(rf"(?<![\w-]){_spellings(tool)}(?![\w-])") for tool in module.tools}
+    root = _root(module.file.parent)
+    for file in islice(_tests(module.file, root), _MOST_FILES):
+        text = _text(file)
+        everything = whole.search(text) is not None
+        for name, word in words.items():
+            if name not in found and (everything or word.search(text)):
+                found[name] = file.relative_to(root).as_posix()
+        if len(found) == len(words):
+            break
+    return found
+
+
+def _spellings(tool: AnyTool) -> str:
+    function = getattr(tool.function, "__name__", tool.name)
+    return f"(?:{re.escape(tool.name)}|{re.escape(function)})"
+
+
+def _root(folder: Path) -> Path:
+    """The folder of the project, or the module's own where there is no sign of one."""
+    return next(
+        (each for each in (folder, *folder.parents) if any((each / sign).exists() for sign in _ROOTS)), folder
+    )
+
+
+def _tests(file: Path, root: Path) -> Iterator[Path]:
+    """Tests in the module's folder, and in a folder of tests of each folder up to the project's."""
+    folder = file.parent
+    yield from sorted(_named_as_tests(folder.iterdir()))
+    for each in (folder, *folder.parents):
+        for name in ("tests", "test"):
+            yield from sorted(_named_as_tests((each / name).rglob("*.py")))
+        if each == root:
+            return
+
+
+def _named_as_tests(files: Iterable[Path]) -> Iterator[Path]:
+    return (each for each in files if each.match("test_*.py") or each.match("*_test.py"))
+
+
+def _text(file: Path) -> str:
+    try:
+        return (
+            file.read_text(encoding="utf-8", errors="replace") if file.stat().st_size <= _MOST_BYTES else ""
+        )
+    except OSError:
+        return ""
+
+
+# --- Holds the tools of a module to the checklist, and to what was published of them ---
 
 Standing = Literal["own", "running", "foreign"]
 """Whose it is: the author's own, at hand to be tried out; served by a gateway elsewhere; somebody else's.

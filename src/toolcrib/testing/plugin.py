@@ -10,8 +10,7 @@ import pytest
 if TYPE_CHECKING:
     from toolcrib.crib import Crib
     from toolcrib.sdk import AnyTool
-    from toolcrib.testing.module_check import CheckedTool, ModuleReport
-    from toolcrib.testing.modules import ToolModule
+    from toolcrib.testing.module_check import CheckedTool, ModuleReport, ToolModule
 
 _NO_ENVIRONMENT: Mapping[str, str] = MappingProxyType({})
 
@@ -53,7 +52,7 @@ class ToolChecks(pytest.Collector):
     @cached_property
     def module(self) -> "ToolModule":
         """The module, loaded."""
-        from toolcrib.testing.modules import find_module
+        from toolcrib.testing.module_check import find_module
 
         return find_module(self.name)
 

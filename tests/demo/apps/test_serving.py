@@ -4,7 +4,7 @@ import pytest
 
 from tests.demo.demo_gateway import open_demo_gateway
 from toolcrib.apps.definition import tool_faults
-from toolcrib.apps.phrases import phrases
+from toolcrib.apps.properties import phrases
 from toolcrib.apps.signature import digest, signing
 from toolcrib.demo.apps.serving import APPS
 from toolcrib.model import JsonObject

@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.demo.flashcards.learner import MORNING, Time
-from toolcrib.demo.flashcards.card_store import CardStore, LearnerCards, Review
-from toolcrib.demo.flashcards.content import STARTERS
+from toolcrib.demo.flashcards.card_store import STARTERS, CardStore, LearnerCards, Review
 from toolcrib.demo.flashcards.learning import after
 
 

@@ -11,8 +11,8 @@ from tests.demo.flashcards.learner import MORNING, Learner, actions
 from tests.gateways import open_gateway
 from toolcrib.demo.flashcards import flashcards, registry
 from toolcrib.demo.flashcards.card_store import Card, CardStore
+from toolcrib.demo.flashcards.cards import MOST_CARDS
 from toolcrib.demo.flashcards.learning import Memory
-from toolcrib.demo.flashcards.writing import MOST_CARDS
 from toolcrib.schemas import compile_schema
 from toolcrib.sdk import AnyTool, CardId
 from toolcrib.sources.functions import load_module
@@ -247,7 +247,7 @@ async def test_the_demonstration_has_them(tmp_path: Path, monkeypatch: pytest.Mo
 async def test_demo_without_library_omits_flashcards_and_warns(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr("toolcrib.runtime.local_sources.find_spec", {"fsrs": None}.get)
+    monkeypatch.setattr("toolcrib.runtime.sources.find_spec", {"fsrs": None}.get)
     async with open_gateway(demo=True) as open_doors:
         answer = await open_doors.call("get-card", {"cardId": OTTAWA})
         assert (await open_doors.call("add-numbers", {"numbers": [1]})).status == 200

@@ -8,7 +8,7 @@ import pytest
 
 from tests.demo.flashcards.learner import MORNING, Learner, actions, risk
 from tests.hint_fields import HINT_FIELD_SET
-from toolcrib.demo.flashcards.content import STARTERS
+from toolcrib.demo.flashcards.card_store import STARTERS
 from toolcrib.demo.flashcards.learning import GRADES, Grade
 
 pytestmark = [pytest.mark.anyio, pytest.mark.requirement("E7", "E8")]

@@ -11,7 +11,7 @@ from tests.http.requests import request
 from toolcrib.errors import Refused
 from toolcrib.frontends.apps import AppSockets
 from toolcrib.http import Request
-from toolcrib.http.websocket_upgrade import OpenWebSocket, Run
+from toolcrib.http.websocket import OpenWebSocket, Run
 
 pytestmark = pytest.mark.anyio
 

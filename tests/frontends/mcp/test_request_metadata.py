@@ -8,8 +8,7 @@ from hypothesis import strategies as st
 from mcp.shared.inbound import decode_header_value, encode_header_value, validate_mcp_param_headers
 
 from toolcrib.formats.mirrored_headers import mirrors_of
-from toolcrib.frontends.mcp.request import ProtocolError
-from toolcrib.frontends.mcp.request_metadata import check_mirrors, decoded, peer_of
+from toolcrib.frontends.mcp.request import ProtocolError, check_mirrors, decoded, peer_of
 from toolcrib.frontends.mcp.revisions import HEADER_MISMATCH, INVALID_PARAMS, MODERN, UNSUPPORTED_VERSION
 from toolcrib.testing import a_caller
 

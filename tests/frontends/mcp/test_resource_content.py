@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from toolcrib.frontends.mcp.resource_content import completion, contents, messages
 from toolcrib.frontends.mcp.revisions import MODERN
+from toolcrib.frontends.mcp.tool_calls import completion, contents, messages
 
 TEXT = {"type": "text", "text": "hello"}
 

@@ -50,7 +50,7 @@ async def test_cache_hints_are_sent_in_modern_era_only(runtime: Runtime) -> None
 
 
 async def test_long_lists_come_in_pages_made_once(runtime: Runtime, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("toolcrib.frontends.mcp.paging.PAGE", 4)
+    monkeypatch.setattr("toolcrib.frontends.mcp.request.PAGE", 4)
     client = Client(runtime, "2025-06-18")
     first = await client.result("resources/list")
     second = await client.result("resources/list", cursor=first["nextCursor"])

@@ -12,9 +12,9 @@ from mcp_types import ToolListChangedNotification
 from tests.frontends.mcp.mcp_gateway import CALLERS, ERAS, MODERN, serve_mcp
 from tests.frontends.mcp.messages import ENVELOPE, LEGACY_HEADERS, answer_of, ask, call, message, open_session
 from tests.waiting import until
-from toolcrib.frontends.mcp import search_mode
+from toolcrib.frontends.mcp import tool_list
 from toolcrib.frontends.mcp.request import Peer
-from toolcrib.frontends.mcp.search_mode import SearchResults
+from toolcrib.frontends.mcp.tool_list import SearchResults
 from toolcrib.model import Result
 
 pytestmark = [pytest.mark.anyio, pytest.mark.slow, pytest.mark.requirement("F8")]
@@ -157,8 +157,8 @@ async def test_what_is_gone_is_not_shown() -> None:
 
 
 async def test_only_so_much_is_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(search_mode, "MOST_FOUND", 2)
-    monkeypatch.setattr(search_mode, "MOST_CALLERS", 1)
+    monkeypatch.setattr(tool_list, "MOST_FOUND", 2)
+    monkeypatch.setattr(tool_list, "MOST_CALLERS", 1)
     async with serve_mcp() as gateway:
         finds = SearchResults(gateway.runtime.gateway)
         frank, gina = (Peer(CALLERS[name], MODERN, {}) for name in ("frank", "gina"))

@@ -14,7 +14,7 @@ from toolcrib.catalog import Catalog
 from toolcrib.errors import problem
 from toolcrib.frontends.mcp import StreamableHttpFrontend
 from toolcrib.frontends.mcp.revisions import MODERN, REVISIONS
-from toolcrib.frontends.mcp.tool_content import fitted
+from toolcrib.frontends.mcp.tool_calls import fitted
 from toolcrib.gateway import Completion, Gateway, MultiRoundCalls, StateSigner, SuspensionLimits
 from toolcrib.http import Receive, Request, Scope, Send, send_response
 from toolcrib.interfaces import Offer

@@ -9,11 +9,10 @@ import pytest
 
 from tests.waiting import until
 from toolcrib.frontends.mcp import client_requests as module
-from toolcrib.frontends.mcp.client_requests import ClientRequests
+from toolcrib.frontends.mcp.client_requests import ClientRequests, RunningRequests
 from toolcrib.frontends.mcp.jsonrpc import JsonRpcReply
-from toolcrib.frontends.mcp.response_stream import HttpResponseChannel, OpenResponses
-from toolcrib.frontends.mcp.running_requests import RunningRequests
-from toolcrib.frontends.mcp.stdio_streams import LineReader, SkippedLine
+from toolcrib.frontends.mcp.stdio import LineReader, SkippedLine
+from toolcrib.frontends.mcp.streamable_http import HttpResponseChannel, OpenResponses
 from toolcrib.http import Request
 from toolcrib.model import Unanswered
 

@@ -10,7 +10,7 @@ import pytest
 from tests.frontends.rest.tools import WaitingTool
 from tests.gateways import ADMIN, HOST, AsgiConnection, InProcessGateway, open_gateway, scope
 from tests.hint_fields import HINT_FIELD_SET
-from toolcrib.frontends.rest import execute
+from toolcrib.frontends.rest import tool_routes
 from toolcrib.gateway import ARGUMENT_BYTES
 
 pytestmark = pytest.mark.anyio
@@ -245,7 +245,7 @@ async def test_a_client_that_leaves_takes_the_call_with_it() -> None:
 
 async def test_a_quiet_stream_is_kept_alive(monkeypatch: pytest.MonkeyPatch) -> None:
     waiting = WaitingTool()
-    monkeypatch.setattr(execute.ExecuteRoute.__init__, "__kwdefaults__", {"keep_alive": 0.001})
+    monkeypatch.setattr(tool_routes.ExecuteRoute.__init__, "__kwdefaults__", {"keep_alive": 0.001})
     async with open_gateway(tools=[waiting.tool()]) as gateway:
         gone = anyio.Event()
         teller = AsgiConnection(b'{"name": "wait"}', leaves=gone)

@@ -10,9 +10,8 @@ from anyio.lowlevel import checkpoint
 
 from tests.frontends.rest.tools import TOOLS
 from tests.gateways import InProcessGateway, open_gateway
-from toolcrib import Registry
+from toolcrib import Registry, cooperative
 from toolcrib.formats import PROVIDERS
-from toolcrib.gateway import cooperative
 from toolcrib.model import Tool
 
 pytestmark = pytest.mark.anyio
@@ -110,4 +109,4 @@ async def test_others_have_their_turn_while_a_long_list_is_spelled(
         total = (await gateway.request("GET", "/api/tools?format=gemini")).json["total"]
         tasks.cancel_scope.cancel()
     # Each tool is asked about, its parameters are looked at, and it is spelled.
-    assert turns >= 3 * (total // cooperative.BITE)
+    assert turns >= 3 * (total // cooperative.ITEMS_PER_CLOCK_CHECK)

@@ -9,7 +9,7 @@ import pytest
 
 from tests.gateways import ADMIN, HOST, AsgiConnection, InProcessGateway, open_gateway, scope
 from tests.waiting import until
-from toolcrib.frontends.rest.user_events import UserEventStream
+from toolcrib.frontends.rest.user_routes import UserEventStream
 from toolcrib.http import Request
 from toolcrib.sessions import UserEvent
 

@@ -8,10 +8,8 @@ import pytest
 from tests.schemas.fitting.drawn import stands
 from toolcrib.model import JsonObject
 from toolcrib.schemas import check
-from toolcrib.schemas.fitting.dialects import DIALECTS, GEMINI, OPENAI_STRICT
-from toolcrib.schemas.fitting.fit import Dialect, fit
-from toolcrib.schemas.fitting.losses import MOST_NODES
-from toolcrib.schemas.fitting.strict import strictly
+from toolcrib.schemas.fitting.dialects import DIALECTS, GEMINI, MOST_NODES, OPENAI_STRICT
+from toolcrib.schemas.fitting.fit import Dialect, fit, strictly
 
 
 def acquainted(count: int) -> JsonObject:

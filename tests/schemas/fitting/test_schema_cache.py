@@ -1,7 +1,7 @@
 """Something is made of a schema once per definition, and of no more definitions than there is room for."""
 
 from toolcrib.model import JsonObject, Tool
-from toolcrib.schemas.fitting.schema_cache import SchemaCache
+from toolcrib.schemas.fitting.fit import SchemaCache
 
 
 def tool(fingerprint: str) -> Tool:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from tests.schemas.fitting.drawn import mild, objects
 from toolcrib.model import JsonObject
 from toolcrib.schemas import InvalidSchema, check, compile_schema
-from toolcrib.schemas.fitting.strict import strictest, strictly
+from toolcrib.schemas.fitting.fit import strictest, strictly
 
 N: JsonObject = {"type": "integer"}
 

@@ -4,7 +4,7 @@ import anyio
 import pytest
 
 from tests.waiting import until
-from toolcrib.sdk.app.handler_queue import HandlerQueue
+from toolcrib.sdk.app.connection import HandlerQueue
 
 pytestmark = pytest.mark.anyio
 

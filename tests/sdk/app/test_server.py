@@ -107,7 +107,7 @@ async def test_a_fault_of_ours_is_500(
     def fail(*given: object) -> None:
         raise RuntimeError("a secret")
 
-    monkeypatch.setattr("toolcrib.sdk.app.request_handlers.RequestHandlers._context", fail)
+    monkeypatch.setattr("toolcrib.sdk.app.requests.RequestHandlers._context", fail)
     async with fake_gateway(reminders()) as gateway:
         answer = await gateway.call("ready")
     assert (answer.status, answer.json["error"]["code"]) == (500, "EXECUTION_ERROR")

@@ -8,7 +8,7 @@ import pytest
 
 from tests.sdk.app.fake_gateway import KEY, PACKAGE, USER, ack, an_app, fake_gateway
 from tests.waiting import until
-from toolcrib.apps import layouts, messages
+from toolcrib.apps import messages
 from toolcrib.sdk import AppContext, AppSession, SessionEnded, Spoken, Transcription, create_tool
 from toolcrib.sdk.app.session_table import SessionTable
 
@@ -40,11 +40,11 @@ async def test_what_it_shows() -> None:
         await gateway.heard("foreground_request")
         shown = gateway.of("display_event")
         assert [each["layout"] for each in shown] == [
-            layouts.text_wall("hello"),
-            layouts.double_text_wall("up", "down"),
-            layouts.reference_card("title", "text"),
-            layouts.dashboard_card("left", "right"),
-            layouts.clear_view(),
+            messages.text_wall("hello"),
+            messages.double_text_wall("up", "down"),
+            messages.reference_card("title", "text"),
+            messages.dashboard_card("left", "right"),
+            messages.clear_view(),
         ]
         assert [each["view"] for each in shown] == ["main", "main", "main", "dashboard", "main"]
         assert (shown[0]["durationMs"], shown[0]["packageName"]) == (500, PACKAGE)

@@ -8,8 +8,8 @@ from aiohttp import web
 
 from tests.sdk.app.fake_gateway import KEY, PACKAGE
 from toolcrib.sdk import StorageError
-from toolcrib.sdk.app.outgoing_messages import AppCredentials, SessionAddress
-from toolcrib.sdk.app.stored_texts import LONGEST_VALUE, Storage
+from toolcrib.sdk.app.connection import AppCredentials, SessionAddress
+from toolcrib.sdk.app.session import LONGEST_VALUE, Storage
 
 pytestmark = pytest.mark.anyio
 

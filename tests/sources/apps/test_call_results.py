@@ -8,14 +8,14 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from toolcrib.apps.error_text import LONGEST_MESSAGE
+from toolcrib.apps.errors import LONGEST_MESSAGE
+from toolcrib.egress.http_connection import ConnectionClosed, NoConnection, NotHttp
 from toolcrib.egress.json_post import PostResponse, PostResponseTooLarge, UrlForbidden
-from toolcrib.egress.response import ConnectionClosed, NoConnection, NotHttp
 from toolcrib.errors import Broken, Lost, ToolcribError, Unavailable
 from toolcrib.formats.mcp import encode as as_mcp
 from toolcrib.formats.rest import as_json
 from toolcrib.model import Hints, Problem, Result, Voice
-from toolcrib.sources.apps.call_results import MOST_FOLLOW_UPS, error_of, result_of
+from toolcrib.sources.apps import MOST_FOLLOW_UPS, error_of, result_of
 from toolcrib.testing import a_tool
 
 TOOL = a_tool("com.example.todo:add", family="app")

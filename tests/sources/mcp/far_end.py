@@ -7,7 +7,7 @@ import anyio
 import orjson
 
 from toolcrib.model import JsonObject
-from toolcrib.sources.mcp.errors import ConnectionLost, NotSent, ServerError
+from toolcrib.sources.mcp.connection import ConnectionLost, NotSent, ServerError
 from toolcrib.sources.mcp.request_multiplexer import RequestMultiplexer
 
 Message = dict[str, Any]

@@ -9,9 +9,7 @@ import orjson
 
 from toolcrib.interfaces import Offer
 from toolcrib.model import JsonObject
-from toolcrib.sources.mcp.connection import Era, Heard
-from toolcrib.sources.mcp.errors import JsonRpcError
-from toolcrib.sources.mcp.request_callbacks import RequestCallbacks
+from toolcrib.sources.mcp.connection import Era, Heard, JsonRpcError, RequestCallbacks
 
 Answer = Callable[[JsonObject], Any]
 

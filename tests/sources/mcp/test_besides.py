@@ -12,9 +12,15 @@ from tests.waiting import until
 from toolcrib.errors import Failed, Refused, Unavailable
 from toolcrib.interfaces import SourceResources, SubscribableSource
 from toolcrib.model import Call
-from toolcrib.sources.mcp import connected_server, list_watch
-from toolcrib.sources.mcp.errors import ConnectionLost, InvalidResponse, JsonRpcError
-from toolcrib.sources.mcp.server_settings import McpSettings, ToolSettings
+from toolcrib.sources.mcp import list_watch
+from toolcrib.sources.mcp import source as connected_server
+from toolcrib.sources.mcp.connection import (
+    ConnectionLost,
+    InvalidResponse,
+    JsonRpcError,
+    McpSettings,
+    ToolSettings,
+)
 from toolcrib.sources.mcp.source import McpSource
 from toolcrib.testing import a_call, a_tool
 
@@ -343,7 +349,7 @@ async def test_what_a_stream_does_not_tell_is_refused() -> None:
 async def test_broken_stream_reconnects_and_refreshes_all_lists(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("toolcrib.sources.mcp.subscriptions.PAUSE", 0.001)
+    monkeypatch.setattr("toolcrib.sources.mcp.resource_lists.PAUSE", 0.001)
     source = of(server := new())
     async with running(source) as link:
         await until(lambda: server.count("subscriptions/listen") == 1)

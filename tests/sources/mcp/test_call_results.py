@@ -17,7 +17,7 @@ from toolcrib.sources.mcp.call_results import (
     raw_of,
     result_of,
 )
-from toolcrib.sources.mcp.errors import (
+from toolcrib.sources.mcp.connection import (
     ConnectionLost,
     HttpStatusError,
     InvalidResponse,

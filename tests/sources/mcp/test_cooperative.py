@@ -5,10 +5,10 @@ import pytest
 from anyio.lowlevel import checkpoint
 
 from tests.sources.mcp.scripted_connection import RecordingLink, ScriptedConnection, listed
-from toolcrib.sources.mcp import cooperative
-from toolcrib.sources.mcp.connected_server import ConnectedServer
+from toolcrib import cooperative
+from toolcrib.sources.mcp.connection import McpSettings
 from toolcrib.sources.mcp.handshake import ServerIntroduction
-from toolcrib.sources.mcp.server_settings import McpSettings
+from toolcrib.sources.mcp.source import ConnectedServer
 
 pytestmark = pytest.mark.anyio
 
@@ -30,7 +30,7 @@ class Others:
 
 @pytest.mark.requirement("I5")
 async def test_a_large_list_is_judged_in_turns_with_others(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cooperative, "TURN", 0.0)
+    monkeypatch.setattr(cooperative, "TIME_SLICE_SECONDS", 0.0)
     others, link = Others(), RecordingLink()
     life = ConnectedServer(
         McpSettings(id="fs"), ScriptedConnection(tools__list=listed(*NAMES)), GREETING, link
@@ -45,7 +45,7 @@ async def test_a_large_list_is_judged_in_turns_with_others(monkeypatch: pytest.M
 
 
 async def test_what_takes_no_time_takes_no_turns(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cooperative, "TURN", 60.0)
+    monkeypatch.setattr(cooperative, "TIME_SLICE_SECONDS", 60.0)
     others, mine = Others(), cooperative.CooperativeWork()
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(others.run)

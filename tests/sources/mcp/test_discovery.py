@@ -6,10 +6,15 @@ import pytest
 
 from tests.sources.mcp.scripted_connection import UNKNOWN_METHOD, ScriptedConnection, listed
 from toolcrib.model import JsonObject
-from toolcrib.sources.mcp import discovery
-from toolcrib.sources.mcp.discovery import LARGEST_LIST, DiscoveredList, first_page, listing
-from toolcrib.sources.mcp.errors import InvalidResponse, JsonRpcError
-from toolcrib.sources.mcp.handshake import ServerIntroduction
+from toolcrib.sources.mcp import handshake
+from toolcrib.sources.mcp.connection import InvalidResponse, JsonRpcError
+from toolcrib.sources.mcp.handshake import (
+    LARGEST_LIST,
+    DiscoveredList,
+    ServerIntroduction,
+    first_page,
+    listing,
+)
 
 pytestmark = pytest.mark.anyio
 
@@ -62,20 +67,20 @@ async def test_no_list_goes_on_for_ever() -> None:
 
     server = ScriptedConnection(tools__list=endless)
     found = await listing(server, LEGACY)
-    assert len(found.entries) == server.count("tools/list") == discovery.MOST_PAGES
+    assert len(found.entries) == server.count("tools/list") == handshake.MOST_PAGES
     assert found.cut == "it goes on after 100 pages"
 
 
 @pytest.mark.parametrize("more", [{}, {"nextCursor": "1"}])
 async def test_a_list_has_so_many_tools_at_most(more: dict[str, Any]) -> None:
-    crowd = listed(*(f"t{number}" for number in range(discovery.MOST_LISTED + 1)))
+    crowd = listed(*(f"t{number}" for number in range(handshake.MOST_LISTED + 1)))
     found = await listing(ScriptedConnection(tools__list={**crowd, **more}), LEGACY)
-    assert len(found.entries) == discovery.MOST_LISTED
+    assert len(found.entries) == handshake.MOST_LISTED
     assert found.cut == "it holds more than 2,000 tools"
 
 
 async def test_list_at_the_limit_is_complete_without_next_page() -> None:
-    crowd = listed(*(f"t{number}" for number in range(discovery.MOST_LISTED)))
+    crowd = listed(*(f"t{number}" for number in range(handshake.MOST_LISTED)))
     assert (await listing(ScriptedConnection(tools__list=crowd), LEGACY)).cut is None
     more = ScriptedConnection(tools__list={**crowd, "nextCursor": "1"})
     assert (await listing(more, LEGACY)).cut == "it goes on after 2,000 tools"

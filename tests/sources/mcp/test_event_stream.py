@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolcrib.sources.mcp.errors import ResponseTooLarge
+from toolcrib.sources.mcp.connection import ResponseTooLarge
 from toolcrib.sources.mcp.event_stream import EventStreamParser, ServerSentEvent
-from toolcrib.sources.mcp.notification_limit import BYTES_PER_MESSAGE
+from toolcrib.sources.mcp.request_multiplexer import BYTES_PER_MESSAGE
 
 
 def read(data: bytes, size: int | None = None) -> list[ServerSentEvent]:

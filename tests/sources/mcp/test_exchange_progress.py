@@ -7,8 +7,7 @@ import pytest
 
 from tests.sources.mcp.far_end import Asking, FarEnd, settle
 from toolcrib.model import Progress
-from toolcrib.sources.mcp.errors import ConnectionLost, JsonRpcError
-from toolcrib.sources.mcp.request_callbacks import RequestCallbacks
+from toolcrib.sources.mcp.connection import ConnectionLost, JsonRpcError, RequestCallbacks
 from toolcrib.sources.mcp.server_messages import MOST_NEWS
 
 pytestmark = pytest.mark.anyio

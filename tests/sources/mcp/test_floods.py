@@ -10,10 +10,9 @@ from aiohttp import web
 from tests.sources.mcp.marked_servers import PATIENT, MarkedServers, servers
 from tests.sources.mcp.upstream import FREE, Told, dialled, event, serving, stream
 from toolcrib.interfaces import ServerMisbehaved
-from toolcrib.sources.mcp import notification_limit
-from toolcrib.sources.mcp.connection import Connection
-from toolcrib.sources.mcp.errors import ConnectionLost
-from toolcrib.sources.mcp.notification_limit import NotificationLimit
+from toolcrib.sources.mcp import request_multiplexer
+from toolcrib.sources.mcp.connection import Connection, ConnectionLost
+from toolcrib.sources.mcp.request_multiplexer import NotificationLimit
 from toolcrib.sources.mcp.sse_transport import SseTransport
 
 __all__ = ["servers"]
@@ -33,8 +32,8 @@ USELESS = {
 @pytest.fixture(autouse=True)
 def short_seconds(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let the seconds by which floods are counted be short."""
-    monkeypatch.setattr(notification_limit, "_WINDOW", 0.1)
-    monkeypatch.setattr(notification_limit, "MAX_PER_SECOND", 100)
+    monkeypatch.setattr(request_multiplexer, "_WINDOW", 0.1)
+    monkeypatch.setattr(request_multiplexer, "MAX_PER_SECOND", 100)
 
 
 async def flood(response: web.StreamResponse, piece: bytes) -> None:
@@ -70,7 +69,7 @@ async def test_a_flood_in_an_answer_is_cut() -> None:
         return response
 
     async with serving(handle) as url, dialled(url) as connection:
-        with pytest.raises(ConnectionLost, match=notification_limit.FLOODED), anyio.fail_after(PATIENT):
+        with pytest.raises(ConnectionLost, match=request_multiplexer.FLOODED), anyio.fail_after(PATIENT):
             await connection.request("x", b"{}")
 
 
@@ -92,7 +91,7 @@ async def test_a_flood_before_the_address_to_post_to_is_cut() -> None:
         return response
 
     async with serving(handle) as url:
-        with pytest.raises(ConnectionLost, match=notification_limit.FLOODED), anyio.fail_after(PATIENT):
+        with pytest.raises(ConnectionLost, match=request_multiplexer.FLOODED), anyio.fail_after(PATIENT):
             async with SseTransport(url=url, egress=FREE).dial(Told()):
                 pass
 
@@ -100,8 +99,8 @@ async def test_a_flood_before_the_address_to_post_to_is_cut() -> None:
 async def test_a_flood_of_blank_lines_of_a_program_is_cut(
     servers: MarkedServers, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # A slow machine needs more than a tenth of a second for one chunk of 65,536 lines, and a gap ends a flood.
-    monkeypatch.setattr(notification_limit, "_WINDOW", 0.5)
+    # A slow machine needs more than 0.1 s for one chunk of 65,536 lines, and a gap ends a flood.
+    monkeypatch.setattr(request_multiplexer, "_WINDOW", 0.5)
     program = "import sys\nwhile True: sys.stdout.write('\\n' * 65536)"
     async with servers.dial(command=(sys.executable, "-S", "-c", program)) as connection:
         await is_cut(connection)

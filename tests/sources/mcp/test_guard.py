@@ -16,7 +16,7 @@ import pytest
 from tests.sources.mcp.census import Census, census, state, wait_until
 from toolcrib.sources.mcp import guard as module
 from toolcrib.sources.mcp.guard import descendants
-from toolcrib.sources.mcp.rlimits import NO_LIMITS
+from toolcrib.sources.mcp.server_process import NO_LIMITS
 
 pytestmark = [
     pytest.mark.slow,

@@ -7,7 +7,7 @@ import pytest
 
 from tests.sources.mcp.scripted_connection import UNKNOWN_METHOD, ScriptedConnection, legacy, modern
 from toolcrib.sources.mcp import handshake as module
-from toolcrib.sources.mcp.errors import (
+from toolcrib.sources.mcp.connection import (
     ConnectionLost,
     HttpStatusError,
     InvalidResponse,

@@ -9,7 +9,7 @@ from anyio.abc import SocketStream
 
 from tests.sources.mcp.upstream import HEAD, Raw, answer, ask, dialled, event, raw, serving, stream
 from tests.waiting import until
-from toolcrib.sources.mcp.errors import HttpStatusError, InvalidResponse, JsonRpcError, ResponseTooLarge
+from toolcrib.sources.mcp.connection import HttpStatusError, InvalidResponse, JsonRpcError, ResponseTooLarge
 
 JSON, STREAM = b"application/json", b"text/event-stream"
 CHUNKED = b"Transfer-Encoding: chunked\r\n"

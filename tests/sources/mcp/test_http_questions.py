@@ -10,9 +10,7 @@ from tests.sources.mcp.recording_channel import ALL, FORM, RecordingChannel, nev
 from tests.sources.mcp.upstream import Told, answer, dialled, event, serving, stream
 from tests.waiting import until
 from toolcrib.model import JsonObject
-from toolcrib.sources.mcp.connection import Connection
-from toolcrib.sources.mcp.errors import ConnectionLost, NotSent
-from toolcrib.sources.mcp.request_callbacks import RequestCallbacks
+from toolcrib.sources.mcp.connection import Connection, ConnectionLost, NotSent, RequestCallbacks
 
 pytestmark = pytest.mark.anyio
 

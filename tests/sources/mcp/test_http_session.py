@@ -28,7 +28,7 @@ from tests.sources.mcp.upstream import (
     serving,
 )
 from toolcrib.egress import Egress
-from toolcrib.sources.mcp.errors import ConnectionLost, InvalidResponse, NotSent, ServerError
+from toolcrib.sources.mcp.connection import ConnectionLost, InvalidResponse, NotSent, ServerError
 from toolcrib.sources.mcp.http_session import modern_head
 from toolcrib.sources.mcp.http_transport import HttpTransport
 
@@ -195,7 +195,7 @@ async def test_what_is_no_address_is_not_dialled(url: str) -> None:
 async def test_a_flood_of_events_is_taken_in_turns_with_others(
     era: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("toolcrib.sources.mcp.cooperative.TURN", 0.0)
+    monkeypatch.setattr("toolcrib.cooperative.TIME_SLICE_SECONDS", 0.0)
     noise = b"data: 1\n\n" * 20_000
     right = b'data: {"jsonrpc":"2.0","id":1,"result":{}}\n\n'
     body = noise + right

@@ -10,8 +10,7 @@ from anyio.abc import SocketStream
 from tests.sources.mcp.upstream import Told, answer, dialled, event, raw, serving, shake_hands, stream
 from tests.waiting import until
 from toolcrib.model import Progress
-from toolcrib.sources.mcp.errors import ConnectionLost, JsonRpcError, NotSent
-from toolcrib.sources.mcp.request_callbacks import RequestCallbacks
+from toolcrib.sources.mcp.connection import ConnectionLost, JsonRpcError, NotSent, RequestCallbacks
 
 
 def assorted(mine: int) -> tuple[bytes, ...]:

@@ -25,9 +25,14 @@ from tests.sources.mcp.upstream import (
 )
 from tests.waiting import until
 from toolcrib.model import Progress
-from toolcrib.sources.mcp.errors import HttpStatusError, InvalidResponse, JsonRpcError, NotSent
+from toolcrib.sources.mcp.connection import (
+    HttpStatusError,
+    InvalidResponse,
+    JsonRpcError,
+    NotSent,
+    RequestCallbacks,
+)
 from toolcrib.sources.mcp.http_transport import HttpTransport
-from toolcrib.sources.mcp.request_callbacks import RequestCallbacks
 
 pytestmark = pytest.mark.slow
 

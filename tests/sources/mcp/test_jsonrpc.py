@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from toolcrib.model import Json
-from toolcrib.schemas.bounds import DEPTH, NODES, too_deep
-from toolcrib.sources.mcp.errors import InvalidResponse
+from toolcrib.schemas.subschemas import DEPTH, NODES, too_deep
+from toolcrib.sources.mcp.connection import InvalidResponse
 from toolcrib.sources.mcp.jsonrpc import (
     ENDS,
     decode,

@@ -10,19 +10,18 @@ import pytest
 from tests.sources.mcp.scripted_connection import ScriptedConnection, listed
 from tests.waiting import until
 from toolcrib.sources.mcp import list_watch as module
-from toolcrib.sources.mcp.errors import (
+from toolcrib.sources.mcp.connection import (
     ConnectionLost,
     HttpStatusError,
     InvalidResponse,
     JsonRpcError,
+    McpSettings,
     NotSent,
     ServerError,
 )
 from toolcrib.sources.mcp.handshake import ServerIntroduction
 from toolcrib.sources.mcp.list_watch import ServerWatch
-from toolcrib.sources.mcp.resource_lists import Part
-from toolcrib.sources.mcp.server_settings import McpSettings
-from toolcrib.sources.mcp.subscriptions import ServerSubscriptions
+from toolcrib.sources.mcp.resource_lists import Part, ServerSubscriptions
 
 pytestmark = pytest.mark.anyio
 

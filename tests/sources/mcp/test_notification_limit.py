@@ -2,7 +2,7 @@
 
 import pytest
 
-from toolcrib.sources.mcp.notification_limit import (
+from toolcrib.sources.mcp.request_multiplexer import (
     BYTES_PER_MESSAGE,
     FLOOD_SECONDS,
     FLOODED,

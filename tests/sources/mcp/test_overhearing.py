@@ -7,8 +7,7 @@ import pytest
 from tests.sources.mcp.far_end import Asking, FarEnd, settle
 from tests.sources.mcp.recording_channel import ALL, RecordingChannel, never
 from toolcrib.model import Progress
-from toolcrib.sources.mcp.relayed_requests import LARGEST_QUESTION
-from toolcrib.sources.mcp.request_callbacks import RequestCallbacks
+from toolcrib.sources.mcp.connection import LARGEST_QUESTION, RequestCallbacks
 from toolcrib.sources.mcp.server_messages import LARGEST_LOG
 
 pytestmark = pytest.mark.anyio

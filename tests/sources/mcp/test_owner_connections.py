@@ -17,8 +17,8 @@ from toolcrib.config.mcp import McpServer
 from toolcrib.errors import Lost, Refused, Unavailable
 from toolcrib.model import Call, JsonObject, Result
 from toolcrib.runtime.convert import settings_of
+from toolcrib.sources.mcp.connection import McpSettings
 from toolcrib.sources.mcp.server_process import STOP_STEPS
-from toolcrib.sources.mcp.server_settings import McpSettings
 from toolcrib.sources.mcp.source import McpSource
 from toolcrib.sources.mcp.stdio_transport import StdioTransport
 from toolcrib.testing import a_call, a_caller, a_tool

@@ -10,7 +10,7 @@ import anyio
 import pytest
 
 from tests.sources.mcp.marked_servers import PATIENT
-from toolcrib.sources.mcp.errors import NotSent
+from toolcrib.sources.mcp.connection import NotSent
 from toolcrib.sources.mcp.lines import OverlongLine
 from toolcrib.sources.mcp.process_streams import ProcessInput, ProcessOutput
 

@@ -15,8 +15,8 @@ from tests.waiting import until
 from toolcrib.egress import Egress
 from toolcrib.errors import Lost, ToolcribError
 from toolcrib.model import Call, Progress
+from toolcrib.sources.mcp.connection import McpSettings
 from toolcrib.sources.mcp.http_transport import HttpTransport
-from toolcrib.sources.mcp.server_settings import McpSettings
 from toolcrib.sources.mcp.source import McpSource
 from toolcrib.sources.mcp.sse_transport import SseTransport
 from toolcrib.sources.mcp.stdio_transport import StdioTransport

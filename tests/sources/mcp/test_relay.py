@@ -17,11 +17,16 @@ from tests.sources.mcp.upstream import FREE, official
 from tests.waiting import until
 from toolcrib.errors import Failed
 from toolcrib.model import JsonObject, Progress, Result
-from toolcrib.sources.mcp.connection import Connection, Dial, Era, Heard
-from toolcrib.sources.mcp.errors import JsonRpcError
+from toolcrib.sources.mcp.connection import (
+    Connection,
+    Dial,
+    Era,
+    Heard,
+    JsonRpcError,
+    McpSettings,
+    RequestCallbacks,
+)
 from toolcrib.sources.mcp.http_transport import HttpTransport
-from toolcrib.sources.mcp.request_callbacks import RequestCallbacks
-from toolcrib.sources.mcp.server_settings import McpSettings
 from toolcrib.sources.mcp.source import McpSource
 from toolcrib.sources.mcp.sse_transport import SseTransport
 from toolcrib.sources.mcp.stdio_transport import StdioTransport

@@ -4,8 +4,7 @@ from typing import Any
 
 import pytest
 
-from toolcrib.sources.mcp.relayed_requests import RELAYS, relayed, unfit
-from toolcrib.sources.mcp.server_settings import McpSettings
+from toolcrib.sources.mcp.connection import RELAYS, McpSettings, relayed, unfit
 
 FORM: dict[str, Any] = {}
 URL: dict[str, Any] = {"mode": "url", "url": "https://example.com"}

@@ -7,12 +7,17 @@ from yarl import URL
 
 from tests.sources.mcp.scripted_connection import RecordingLink, ScriptedConnection, legacy, listed
 from toolcrib.egress import Egress
-from toolcrib.egress.probe import Probe
+from toolcrib.egress.client import Probe
 from toolcrib.interfaces import ReachableSource, ServerUnreachable
-from toolcrib.sources.mcp.errors import ConnectionLost, HttpStatusError, JsonRpcError, NotSent, ServerError
-from toolcrib.sources.mcp.remote_source import RemoteMcpSource
-from toolcrib.sources.mcp.server_settings import McpSettings
-from toolcrib.sources.mcp.source import McpSource
+from toolcrib.sources.mcp.connection import (
+    ConnectionLost,
+    HttpStatusError,
+    JsonRpcError,
+    McpSettings,
+    NotSent,
+    ServerError,
+)
+from toolcrib.sources.mcp.source import McpSource, RemoteMcpSource
 
 pytestmark = [pytest.mark.anyio, pytest.mark.requirement("C2")]
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.sources.mcp.far_end import Asking, FarEnd, Message, settle
-from toolcrib.sources.mcp.errors import (
+from toolcrib.sources.mcp.connection import (
     ConnectionLost,
     InvalidResponse,
     JsonRpcError,

@@ -8,8 +8,14 @@ from hypothesis import strategies as st
 from mcp_types import Prompt, Resource, ResourceTemplate
 
 from toolcrib.model import JsonObject
-from toolcrib.sources.mcp.resource_validation import LONGEST_URI, prompts, resources, templates
-from toolcrib.sources.mcp.tool_validation import LARGEST_DEFINITION, LONGEST_TEXT
+from toolcrib.sources.mcp.validation import (
+    LARGEST_DEFINITION,
+    LONGEST_TEXT,
+    LONGEST_URI,
+    prompts,
+    resources,
+    templates,
+)
 
 FULL = {
     "uri": "x://1",

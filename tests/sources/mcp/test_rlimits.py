@@ -11,9 +11,9 @@ import orjson
 import pytest
 
 from tests.sources.mcp.marked_servers import MarkedServers, ask, lost, servers
-from toolcrib.sources.mcp import guard, rlimits, server_process
-from toolcrib.sources.mcp.errors import ConnectionLost, NotSent
-from toolcrib.sources.mcp.rlimits import ProcessLimits
+from toolcrib.sources.mcp import guard, server_process
+from toolcrib.sources.mcp.connection import ConnectionLost, NotSent
+from toolcrib.sources.mcp.server_process import ProcessLimits
 
 __all__ = ["servers"]
 
@@ -97,9 +97,9 @@ def test_processes_over_the_limit_are_refused_to_the_program() -> None:
 async def test_a_limit_that_would_not_hold_is_refused(
     servers: MarkedServers, monkeypatch: pytest.MonkeyPatch, system: str, user: int, name: str
 ) -> None:
-    monkeypatch.setattr(rlimits.sys, "platform", system)
-    monkeypatch.setattr(rlimits.os, "geteuid", lambda: user)
-    assert rlimits.unenforced(name)
+    monkeypatch.setattr(server_process.sys, "platform", system)
+    monkeypatch.setattr(server_process.os, "geteuid", lambda: user)
+    assert server_process.unenforced(name)
     with pytest.raises(NotSent, match=f"its limit {name} is not enforced"):
         server_process.launch(
             GREEDY[0],
@@ -113,7 +113,7 @@ async def test_a_limit_that_would_not_hold_is_refused(
 
 
 def test_other_systems_enforce_what_they_have(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rlimits.sys, "platform", "darwin")
-    monkeypatch.setattr(rlimits.os, "geteuid", lambda: 1000)
-    assert not rlimits.unenforced("open_files")
-    assert not rlimits.unenforced("processes")
+    monkeypatch.setattr(server_process.sys, "platform", "darwin")
+    monkeypatch.setattr(server_process.os, "geteuid", lambda: 1000)
+    assert not server_process.unenforced("open_files")
+    assert not server_process.unenforced("processes")

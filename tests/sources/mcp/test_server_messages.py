@@ -9,9 +9,7 @@ from tests.sources.mcp.far_end import Asking, FarEnd, settle
 from tests.sources.mcp.recording_channel import ALL, FORM, RecordingChannel, never, refusing
 from tests.waiting import until
 from toolcrib.model import JsonObject
-from toolcrib.sources.mcp.errors import ConnectionLost
-from toolcrib.sources.mcp.relayed_requests import LARGEST_QUESTION
-from toolcrib.sources.mcp.request_callbacks import RequestCallbacks
+from toolcrib.sources.mcp.connection import LARGEST_QUESTION, ConnectionLost, RequestCallbacks
 from toolcrib.sources.mcp.server_messages import MOST_QUESTIONS
 
 pytestmark = pytest.mark.anyio

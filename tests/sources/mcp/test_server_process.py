@@ -8,7 +8,7 @@ import anyio
 import pytest
 
 from toolcrib.sources.mcp import server_process as module
-from toolcrib.sources.mcp.errors import NotSent
+from toolcrib.sources.mcp.connection import NotSent
 from toolcrib.sources.mcp.server_process import environment, find, launch
 
 pytestmark = pytest.mark.anyio

@@ -13,9 +13,16 @@ from toolcrib.errors import Failed, Lost, Refused, ToolcribError, Unavailable
 from toolcrib.interfaces import Source
 from toolcrib.model import Call, Origin, Progress, Result
 from toolcrib.sources.mcp import source as module
-from toolcrib.sources.mcp.connection import Heard
-from toolcrib.sources.mcp.errors import ConnectionLost, HttpStatusError, JsonRpcError, NotSent, ServerError
-from toolcrib.sources.mcp.server_settings import McpSettings, ToolSettings
+from toolcrib.sources.mcp.connection import (
+    ConnectionLost,
+    Heard,
+    HttpStatusError,
+    JsonRpcError,
+    McpSettings,
+    NotSent,
+    ServerError,
+    ToolSettings,
+)
 from toolcrib.sources.mcp.source import McpSource
 from toolcrib.testing import a_call, a_tool
 

@@ -25,15 +25,15 @@ from tests.waiting import until
 from toolcrib.egress import Egress
 from toolcrib.model import JsonObject, Progress
 from toolcrib.sources.mcp import sse_transport
-from toolcrib.sources.mcp.connection import Connection
-from toolcrib.sources.mcp.errors import (
+from toolcrib.sources.mcp.connection import (
+    Connection,
     ConnectionLost,
     HttpStatusError,
     InvalidResponse,
     NotSent,
+    RequestCallbacks,
     ResponseTooLarge,
 )
-from toolcrib.sources.mcp.request_callbacks import RequestCallbacks
 from toolcrib.sources.mcp.sse_transport import SseTransport
 
 

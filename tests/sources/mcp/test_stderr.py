@@ -5,7 +5,7 @@ import logging
 import anyio
 import pytest
 
-from toolcrib.sources.mcp.stderr import BURST, LINES, LONGEST, RateLimitedLog, StderrTail, shown
+from toolcrib.sources.mcp.process_streams import BURST, LINES, LONGEST, RateLimitedLog, StderrTail, shown
 
 pytestmark = [pytest.mark.anyio, pytest.mark.requirement("C3")]
 

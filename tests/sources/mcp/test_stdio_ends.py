@@ -16,8 +16,7 @@ from tests.sources.mcp.census import MARK, parent, state, wait_until
 from tests.sources.mcp.marked_servers import PATIENT, MarkedServers, ask, lost, servers
 from tests.waiting import until
 from toolcrib.sources.mcp import server_process
-from toolcrib.sources.mcp.connection import Connection
-from toolcrib.sources.mcp.errors import ConnectionLost, NotSent, ServerError
+from toolcrib.sources.mcp.connection import Connection, ConnectionLost, NotSent, ServerError
 
 __all__ = ["servers"]
 

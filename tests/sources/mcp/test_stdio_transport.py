@@ -12,9 +12,14 @@ import pytest
 from tests.sources.mcp.marked_servers import MarkedServers, ask, files, lost, servers
 from tests.waiting import until
 from toolcrib.model import Progress
-from toolcrib.sources.mcp import notification_limit, process_streams, stdio_transport
-from toolcrib.sources.mcp.errors import ConnectionLost, InvalidResponse, NotSent, ResponseTooLarge
-from toolcrib.sources.mcp.request_callbacks import RequestCallbacks
+from toolcrib.sources.mcp import process_streams, request_multiplexer, stdio_transport
+from toolcrib.sources.mcp.connection import (
+    ConnectionLost,
+    InvalidResponse,
+    NotSent,
+    RequestCallbacks,
+    ResponseTooLarge,
+)
 
 __all__ = ["servers"]
 
@@ -148,7 +153,7 @@ async def test_a_flood_of_messages_is_taken_in_slices(
     servers: MarkedServers, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(process_streams, "_SLICE", 10)
-    monkeypatch.setattr(notification_limit, "MAX_PER_SECOND", 10_000)
+    monkeypatch.setattr(request_multiplexer, "MAX_PER_SECOND", 10_000)
     turns = 0
 
     async def others() -> None:
@@ -170,7 +175,7 @@ async def test_what_a_server_said_before_it_left_is_heard_to_the_end(
     servers: MarkedServers, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(process_streams, "_SLICE", 10)
-    monkeypatch.setattr(notification_limit, "MAX_PER_SECOND", 10_000)
+    monkeypatch.setattr(request_multiplexer, "MAX_PER_SECOND", 10_000)
     async with servers.dial() as connection:
         with pytest.raises(ConnectionLost, match="it exited with status 0"):
             await ask(connection, "notes", count=5_000, leave=True)
@@ -189,7 +194,7 @@ async def test_answers_to_non_reading_server_are_bounded(
     servers: MarkedServers, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(stdio_transport, "MOST_UNREAD", 10_000)
-    monkeypatch.setattr(notification_limit, "MAX_PER_SECOND", 100_000)
+    monkeypatch.setattr(request_multiplexer, "MAX_PER_SECOND", 100_000)
     async with servers.dial(patience=0.1) as connection:
         await ask(connection, "beg", count=20_000)
         assert connection.details()["requests_not_answered"] > 1_000

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from toolcrib.interfaces import Offer
 from toolcrib.model import Slow, Speech, Tool
-from toolcrib.sources.mcp.server_settings import McpSettings, ToolSettings
-from toolcrib.sources.mcp.tool_validation import LARGEST_DEFINITION, LONGEST_TEXT, offer
+from toolcrib.sources.mcp.connection import McpSettings, ToolSettings
+from toolcrib.sources.mcp.validation import LARGEST_DEFINITION, LONGEST_TEXT, offer
 
 SETTINGS = McpSettings(id="fs")
 

@@ -1,6 +1,6 @@
 """Presence forgets those who said no more, without being asked."""
 
-from toolcrib.store.shared.presence import Presence
+from toolcrib.store.shared.memory import Presence
 
 
 def test_those_who_faded_do_not_pile_up() -> None:

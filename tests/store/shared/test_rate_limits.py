@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from toolcrib.interfaces import RateDemand
-from toolcrib.store.shared.rate_limits import SLACK, RateLimits
+from toolcrib.store.shared.memory import SLACK, RateLimits
 
 
 class Clock:

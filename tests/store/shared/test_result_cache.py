@@ -3,7 +3,7 @@
 import pytest
 
 from toolcrib.model import Result
-from toolcrib.store.shared.result_cache import LARGEST, ResultCache, weigh
+from toolcrib.store.shared.memory import LARGEST, ResultCache, weigh
 
 
 def still() -> float:

@@ -7,7 +7,7 @@ import pytest
 
 from toolcrib.errors import Failed
 from toolcrib.model import Result
-from toolcrib.store.shared.single_flight import SingleFlight
+from toolcrib.store.shared.memory import SingleFlight
 
 pytestmark = pytest.mark.anyio
 

@@ -16,7 +16,7 @@ from tests.contracts.stores import an_audit_entry
 from tests.store.sql.secret_rows import wrapping
 from toolcrib.interfaces import KeyRecord, UsageRow
 from toolcrib.store import open_store
-from toolcrib.store.sql import protection
+from toolcrib.store.sql import secret_values
 
 Line = Any
 """One end of a pipe, whose type has another name on every platform."""
@@ -128,5 +128,5 @@ def die_while_protecting(told: Line, url: str, moment: int) -> None:
 
     event.listen(Engine, "before_cursor_execute", count)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(protection, "connect", connect)
+        patch.setattr(secret_values, "connect", connect)
         anyio.run(main)

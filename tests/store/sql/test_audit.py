@@ -11,7 +11,7 @@ from tests.contracts.test_store_audit import records
 from tests.store.sql.children import start, write_audit
 from toolcrib.errors import ToolcribError
 from toolcrib.interfaces import Store
-from toolcrib.observe.audit_chain import ChainCheck, check_chain
+from toolcrib.observe.audit import ChainCheck, check_chain
 from toolcrib.store.sql.database import Database
 from toolcrib.store.sql.engine import database_of
 

@@ -11,7 +11,7 @@ from tests.waiting import until
 from toolcrib.errors import Unavailable
 from toolcrib.store.sql import database as module
 from toolcrib.store.sql import store as watching
-from toolcrib.store.sql.health import Health
+from toolcrib.store.sql.database import Health
 from toolcrib.store.sql.store import PROBE, SqlStore
 
 pytestmark = [pytest.mark.anyio, pytest.mark.requirement("C4")]

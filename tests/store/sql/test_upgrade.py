@@ -16,14 +16,13 @@ from tests.contracts.stores import a_call, a_definition, a_key, a_replay, a_use
 from tests.store.sql.children import die_while_opening, start
 from tests.store.sql.conftest import Opened
 from toolcrib.interfaces import AppRecord
-from toolcrib.store.sql.claims import SqlClaims
+from toolcrib.store.sql.calls import SqlUsage
 from toolcrib.store.sql.database import Database
-from toolcrib.store.sql.definitions import SqlDefinitions
+from toolcrib.store.sql.definitions import SqlClaims, SqlDefinitions
 from toolcrib.store.sql.engine import database_of
 from toolcrib.store.sql.migrations import REVISIONS
 from toolcrib.store.sql.overlay import SqlOverlay
 from toolcrib.store.sql.store import SqlStore
-from toolcrib.store.sql.usage import SqlUsage
 
 pytestmark = pytest.mark.anyio
 

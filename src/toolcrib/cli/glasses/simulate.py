@@ -1,21 +1,173 @@
-"""Wears a pair of glasses: follows what apps show and say, passes on what is typed, ends with its session."""
+"""Runs simulated glasses: gateway connection, keyboard input and event loop."""
 
-from contextlib import aclosing, suppress
+import os
+import stat
+import sys
+from codecs import getincrementaldecoder
+from collections.abc import AsyncGenerator, Generator
+from contextlib import aclosing, asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass
 from signal import SIGHUP, SIGINT, SIGTERM
+from urllib.parse import quote
 
 import anyio
+import anyio.lowlevel
 from anyio.abc import TaskGroup
 
 from toolcrib.apps.hardware import device
-from toolcrib.cli.glasses.display import fields, screen_of
-from toolcrib.cli.glasses.gateway_connection import GatewayConnection
-from toolcrib.cli.glasses.glasses import Glasses
-from toolcrib.cli.glasses.keyboard import Typed, keys
-from toolcrib.cli.glasses.renderers import Renderer
-from toolcrib.cli.glasses.speech import SpeechQueue, find_speech_program
-from toolcrib.errors import Refused, ToolcribError
+from toolcrib.cli.glasses.glasses import Glasses, fields, screen_of
+from toolcrib.cli.glasses.renderers import Renderer, SpeechQueue, find_speech_program
+from toolcrib.cli.remote_backend import RemoteBackend, connected, events_in, refusal
+from toolcrib.egress.client import Client
+from toolcrib.errors import Lost, Refused, ToolcribError
 from toolcrib.model import Device, JsonObject
+
+# --- The line between a pair of glasses and its gateway: the session, what comes out, what goes in ---
+
+OPEN: tuple[str, JsonObject] = ("connection", {"state": "open"})
+
+
+@asynccontextmanager
+async def line_to(url: str, key: str, user: str) -> AsyncGenerator["GatewayConnection"]:
+    """Open the line of a user for as long as the block lasts."""
+    async with connected(url, key) as client:
+        yield GatewayConnection(client, url, user)
+
+
+class GatewayConnection(RemoteBackend):
+    """Speaks for the device of one user."""
+
+    def __init__(self, client: Client, url: str, user: str) -> None:
+        super().__init__(client, url)
+        self._path = f"/api/users/{quote(user, safe='')}"
+
+    async def begin(self, device: str, language: str | None) -> JsonObject:
+        """Begin the user's session with this device, or change it."""
+        body = {"device": device, **({} if language is None else {"language": language})}
+        return await self._ask("PUT", f"{self._path}/session", body=body)
+
+    async def end(self) -> None:
+        """End the session; one that is over already is none of our business."""
+        try:
+            await self._ask("DELETE", f"{self._path}/session")
+        except Refused as error:
+            if error.problem.code not in ("NOT_FOUND", "NO_SESSION"):
+                raise
+
+    async def hear(self, text: str, language: str | None) -> None:
+        """Pass on what the user has said."""
+        body = {"text": text, "isFinal": True, **({} if language is None else {"language": language})}
+        await self._ask("POST", f"{self._path}/transcription", body=body)
+
+    async def events(self) -> AsyncGenerator[tuple[str, JsonObject]]:
+        """Follow what apps show and say, from when the line is open on.
+
+        Raises Lost when it breaks; it has no other end.
+        """
+        headers = {"Accept": "text/event-stream"}
+        async with self._sent("GET", f"{self._path}/events", headers=headers) as response:
+            if response.status >= 400:
+                raise refusal((await self._read(response))["error"])
+            yield OPEN
+            async with aclosing(events_in(response)) as events:
+                async for event in events:
+                    yield event
+        raise Lost("OUTCOME_UNKNOWN", "the gateway has ended the line")
+
+
+# --- What is typed: lines out of a pipe or a file, or key by key out of a terminal that must not echo ---
+
+_CHUNK = 4096
+_LONGEST = 4000
+"""A line is cut there: nobody says more in one breath."""
+_ENTER, _ERASE, _KILL, _END, _ESCAPE = "\r\n", "\x7f\x08", "\x15", "\x04", "\x1b"
+
+
+class Typed:
+    """Keys become lines. Other control characters, and whole escape sequences, are not text."""
+
+    def __init__(self) -> None:
+        self.text = ""
+        """The line as far as it has been typed."""
+        self.ended = False
+        self._decode = getincrementaldecoder("utf-8")(errors="replace")
+        self._escape = ""
+
+    def feed(self, keys: bytes) -> list[str]:
+        """Take in some bytes; return the lines they finish. None at all are the end."""
+        lines: list[str] = []
+        for key in self._decode.decode(keys, final=not keys):
+            if self._escaped(key):
+                continue
+            if key in _ENTER:
+                lines.append(self._finish())
+            elif key == _END and not self.text:
+                self.ended = True
+            else:
+                self._edit(key)
+        if not keys:
+            self.ended = True
+            lines.append(self._finish())
+        return [line for line in lines if line]
+
+    def _finish(self) -> str:
+        line, self.text = self.text.strip(), ""
+        return line
+
+    def _edit(self, key: str) -> None:
+        if key in _ERASE:
+            self.text = self.text[:-1]
+        elif key == _KILL:
+            self.text = ""
+        elif (key.isprintable() or key == "\t") and len(self.text) < _LONGEST:
+            self.text += " " if key == "\t" else key
+
+    def _escaped(self, key: str) -> bool:
+        """Follow an escape sequence to its end: a letter or a tilde, after the bracket that opens it."""
+        if not self._escape:
+            self._escape = key if key == _ESCAPE else ""
+            return bool(self._escape)
+        opens = self._escape == _ESCAPE and key in "[O"
+        self._escape = self._escape + key if opens or not (key.isalpha() or key == "~") else ""
+        return True
+
+
+async def keys() -> AsyncGenerator[bytes]:
+    """Read our standard input as it comes, without a thread that would outlive us; ends where it ends."""
+    waits = _waits(0)
+    while True:
+        if waits:
+            await anyio.wait_readable(0)
+        else:
+            await anyio.lowlevel.checkpoint()
+        piece = os.read(0, _CHUNK)
+        if not piece:
+            return
+        yield piece
+
+
+def _waits(descriptor: int) -> bool:
+    """Whether reading can wait at all: a file never does, and /dev/null neither."""
+    mode = os.fstat(descriptor).st_mode
+    return stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode) or os.isatty(descriptor)
+
+
+@contextmanager
+def unechoed() -> Generator[None]:
+    """Have the terminal hand over each key and draw none of them; Ctrl-C still interrupts."""
+    import termios
+    import tty
+
+    before = termios.tcgetattr(sys.stdin.fileno())
+    tty.setcbreak(sys.stdin.fileno())
+    try:
+        yield
+    finally:
+        termios.tcsetattr(sys.stdin.fileno(), termios.TCSADRAIN, before)
+
+
+# --- Wears a pair of glasses: follows what apps show and say, passes on what is typed, ends with its session
+# ---
 
 _FIRST_WAIT, _LONGEST_WAIT = 0.5, 10.0
 _GOODBYE = 5.0

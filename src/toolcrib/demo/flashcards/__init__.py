@@ -3,9 +3,8 @@
 from pathlib import Path
 
 from toolcrib.demo.flashcards.card_store import CardStore, Clock, utc_now
-from toolcrib.demo.flashcards.reading import get_card, search_decks
+from toolcrib.demo.flashcards.cards import create_card, create_card_v2, get_card, search_decks, set_preference
 from toolcrib.demo.flashcards.reviewing import adjust_difficulty, review_card, review_next_card
-from toolcrib.demo.flashcards.writing import create_card, create_card_v2, set_preference
 from toolcrib.sdk import Registry
 
 __all__ = ["flashcards", "registry"]

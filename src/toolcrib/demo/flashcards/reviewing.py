@@ -7,10 +7,17 @@ from pydantic import Field
 from toolcrib import hints
 from toolcrib.demo.flashcards.card_store import Card, CardStore, LearnerCards, Review
 from toolcrib.demo.flashcards.learning import HARDEST, Grade, after, recall, set_difficulty
-from toolcrib.demo.flashcards.lookup import card_of, counted, deck_of, related
-from toolcrib.demo.flashcards.payloads import AdjustedCard, CardQuestion, NextQuestion, ReviewedCard
-from toolcrib.demo.flashcards.review_facts import ENOUGH, ReviewFacts
-from toolcrib.demo.flashcards.review_hints import after_review
+from toolcrib.demo.flashcards.payloads import (
+    AdjustedCard,
+    CardQuestion,
+    NextQuestion,
+    ReviewedCard,
+    card_of,
+    counted,
+    deck_of,
+    related,
+)
+from toolcrib.demo.flashcards.review_hints import ENOUGH, ReviewFacts, after_review
 from toolcrib.sdk import AnyTool, BusinessRuleError, CardId, DeckId, ToolContext, ToolResult, tool
 
 _NEXT = {

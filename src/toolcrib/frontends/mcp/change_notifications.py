@@ -16,7 +16,7 @@ from toolcrib.frontends.mcp.jsonrpc import told
 from toolcrib.frontends.mcp.request import McpRequest, ProtocolError, SessionLink, finished
 from toolcrib.frontends.mcp.resource_methods import ResourceMethods, Subscriber
 from toolcrib.frontends.mcp.revisions import INVALID_PARAMS, SUBSCRIPTION_KEY
-from toolcrib.frontends.mcp.search_mode import SearchResults, owner_of
+from toolcrib.frontends.mcp.tool_list import SearchResults, owner_of
 from toolcrib.gateway import Gateway
 from toolcrib.model import Caller, JsonObject, Tool
 from toolcrib.slots import Slots

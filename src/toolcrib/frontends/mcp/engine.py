@@ -8,9 +8,15 @@ from toolcrib.formats.mcp import meta
 from toolcrib.frontends.mcp.change_notifications import ChangeNotifications
 from toolcrib.frontends.mcp.elicitation import ElicitationBridge
 from toolcrib.frontends.mcp.jsonrpc import JsonRpcReply, answered, failed
-from toolcrib.frontends.mcp.paging import FRESH_MS
-from toolcrib.frontends.mcp.request import SERVER, McpRequest, ProtocolError, Respond, finished
-from toolcrib.frontends.mcp.request_metadata import named
+from toolcrib.frontends.mcp.request import (
+    FRESH_MS,
+    SERVER,
+    McpRequest,
+    ProtocolError,
+    Respond,
+    finished,
+    named,
+)
 from toolcrib.frontends.mcp.resource_methods import ResourceMethods
 from toolcrib.frontends.mcp.revisions import (
     HANDSHAKES,
@@ -22,9 +28,8 @@ from toolcrib.frontends.mcp.revisions import (
     METHOD_NOT_FOUND,
     MODERN,
 )
-from toolcrib.frontends.mcp.search_mode import SearchResults
 from toolcrib.frontends.mcp.tool_calls import ToolCalls
-from toolcrib.frontends.mcp.tool_list import McpToolList
+from toolcrib.frontends.mcp.tool_list import McpToolList, SearchResults
 from toolcrib.gateway import Gateway, MultiRoundCalls
 from toolcrib.model import Caller, JsonObject, Kind, Origin, Problem
 from toolcrib.model.gateways import GATEWAY

@@ -6,7 +6,7 @@ import orjson
 
 from toolcrib.errors import Refused
 from toolcrib.frontends.mcp.revisions import OWNED
-from toolcrib.http.json_body import check_case
+from toolcrib.http.request import check_case
 from toolcrib.model import Json, JsonObject
 
 MessageId = str | int

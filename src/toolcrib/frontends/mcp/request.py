@@ -1,13 +1,31 @@
-"""One MCP request: its client, its parameters, and the channel for messages before the response."""
+"""A parsed MCP request: parameters, `_meta`, origin and page cursor."""
 
-from collections.abc import Awaitable, Callable, Mapping
+from base64 import b64decode, b64encode
+from binascii import Error as NotBase64
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol, cast
 
 import orjson
 
-from toolcrib.frontends.mcp.revisions import MODERN, SERVER_KEY
+from toolcrib.formats.mirrored_headers import Mirrors
+from toolcrib.formats.traceparent import joined
+from toolcrib.frontends.mcp.revisions import (
+    CAPABILITIES_KEY,
+    CLIENT_KEY,
+    HEADER_MISMATCH,
+    INVALID_PARAMS,
+    LEVEL_KEY,
+    LEVELS,
+    MODERN,
+    SERVER_KEY,
+    UNSUPPORTED_VERSION,
+    VERSION_KEY,
+)
+from toolcrib.http.request import as_uuid
 from toolcrib.model import Caller, JsonObject, Origin
 from toolcrib.version import VERSION
+
+# --- One MCP request: its client, its parameters, and the channel for messages before the response ---
 
 NOBODY = ("", "")
 """Name and version of a client that sends none."""
@@ -107,3 +125,210 @@ def finished(asked: McpRequest, result: Mapping[str, Any], *, ttl_ms: int | None
     if ttl_ms is not None:
         spelled |= {"ttlMs": ttl_ms, "cacheScope": "private"}
     return orjson.dumps(spelled)
+
+
+# --- Determines the origin of a call: client name and version, session, trace and correlation id ---
+
+_LONGEST = 128
+"""Longest client name or correlation id, in characters."""
+_TOLD = frozenset({"traceparent", "toolcrib/correlationId"})
+_SHOWN = 32
+"""How much of a session id is logged, in characters."""
+NOWHERE = Origin(face="mcp")
+
+
+def origin_of(outer: Origin, peer: Peer, meta: JsonObject) -> Origin:
+    """Combine headers, client info and `_meta`; a client name in the headers has precedence."""
+    if peer.client is NOBODY and peer.session is None and _TOLD.isdisjoint(meta) and outer.face == "mcp":
+        return outer
+    agent, version = outer.agent_id, outer.agent_version
+    if agent == NOWHERE.agent_id:
+        agent, version = _text(peer.client[0]) or agent, _text(peer.client[1]) or version
+    session = outer.session_id
+    if session is None and peer.session is not None:
+        # The end (its MAC) is distinctive; the whole is a token, and too long for a log.
+        session = peer.session.id[-_SHOWN:]
+    correlation = _text(meta.get("toolcrib/correlationId"))
+    origin = outer.replace(
+        agent_id=agent,
+        agent_version=version,
+        session_id=session,
+        correlation_id=as_uuid(correlation) if correlation else outer.correlation_id,
+        face="mcp",
+    )
+    traceparent = meta.get("traceparent")
+    place = joined(traceparent) if isinstance(traceparent, str) else None
+    return origin if place is None else origin.replace(**place._asdict())
+
+
+def _text(value: object) -> str:
+    """Return a value that is safe in a log line, else an empty string."""
+    return value if isinstance(value, str) and len(value) <= _LONGEST and value.isprintable() else ""
+
+
+# --- Cursor pagination: pages are encoded once per list and revision ---
+
+PAGE = 1000
+"""Entries per page; clients without pagination see at least the first page."""
+
+FRESH_MS = 5_000
+"""Cache TTL of lists, in milliseconds. Clients that need changes sooner subscribe to notifications."""
+
+SINCE = {"title": "2025-06-18", "_meta": "2025-06-18", "icons": "2025-11-25"}
+"""The revision that introduced a field of any definition."""
+
+Pages = Mapping[str, bytes]
+"""Encoded pages by cursor; the cursor of the first is empty."""
+
+_COMPLETE: JsonObject = {
+    "resultType": "complete",
+    "ttlMs": FRESH_MS,
+    "cacheScope": "private",
+    "_meta": {SERVER_KEY: SERVER},
+}
+
+
+def cursor_of(asked: McpRequest) -> str:
+    """Return the cursor of a request."""
+    cursor = asked.params.get("cursor")
+    if cursor is not None and type(cursor) is not str:
+        raise ProtocolError(INVALID_PARAMS, "cursor must be the nextCursor of an earlier page")
+    return cursor or ""
+
+
+def paged(key: str, spelled: Sequence[bytes], revision: str) -> Pages:
+    """Split encoded entries into pages."""
+    complete: JsonObject = _COMPLETE if revision == MODERN else {}
+    pages: dict[str, bytes] = {}
+    for start in range(0, max(len(spelled), 1), PAGE):
+        after = start + PAGE
+        more = {**complete, "nextCursor": str(after)} if after < len(spelled) else complete
+        head = b'{"%b":[%b]' % (key.encode(), b",".join(spelled[start:after]))
+        tail = b"," + orjson.dumps(more)[1:] if more else b"}"
+        pages[str(start) if start else ""] = head + tail
+    return pages
+
+
+# --- Parses the request metadata of the modern era from `_meta`, and checks the headers that mirror it ---
+
+Headers = Mapping[bytes, bytes]
+
+_NAMED = {"tools/call": "name", "prompts/get": "name", "resources/read": "uri"}
+"""The parameter that the header Mcp-Name mirrors, by method."""
+_BEFORE, _AFTER = b"=?base64?", b"?="
+
+
+def peer_of(message: JsonObject, caller: Caller, headers: Headers | None) -> Peer:
+    """Parse the client's metadata; refuses a request that lacks some, or that its headers contradict."""
+    said = meta_of(message.get("params", {}))
+    if VERSION_KEY not in said or CAPABILITIES_KEY not in said:
+        wanted = f"params._meta must be an object with {VERSION_KEY} and {CAPABILITIES_KEY}"
+        raise ProtocolError(INVALID_PARAMS, wanted)
+    version = said[VERSION_KEY]
+    if headers is not None:
+        _check_headers(message, version, headers)
+    if version != MODERN:
+        raise _unsupported(version)
+    capabilities = said[CAPABILITIES_KEY]
+    if type(capabilities) is not dict:
+        raise ProtocolError(INVALID_PARAMS, f"{CAPABILITIES_KEY} must be an object")
+    level = said.get(LEVEL_KEY, "info")
+    if type(level) is not str or level not in LEVELS:
+        raise ProtocolError(INVALID_PARAMS, f"{LEVEL_KEY} must be one of {', '.join(LEVELS)}")
+    return Peer(
+        caller=caller,
+        revision=MODERN,
+        capabilities=cast("JsonObject", capabilities),
+        client=named(said.get(CLIENT_KEY)),
+    )
+
+
+def stated(headers: Headers, name: bytes) -> bytes | None:
+    """Return a header value, stripped: the HTTP parser leaves trailing spaces."""
+    value = headers.get(name)
+    return None if value is None else value.strip()
+
+
+def named(client: Any) -> tuple[str, str]:
+    """Return the name and version from a client's info."""
+    if client is None:
+        return NOBODY
+    if type(client) is dict:
+        said = cast("dict[str, Any]", client)
+        name, version = said.get("name"), said.get("version")
+        if type(name) is str and type(version) is str:
+            return name, version
+    raise ProtocolError(INVALID_PARAMS, "the client's info must be an object with a name and a version")
+
+
+def _check_headers(message: JsonObject, version: Any, headers: Headers) -> None:
+    if type(version) is not str or stated(headers, b"mcp-protocol-version") != version.encode():
+        raise ProtocolError(HEADER_MISMATCH, f"MCP-Protocol-Version must repeat {VERSION_KEY}")
+    method: str = message["method"]
+    if stated(headers, b"mcp-method") != method.encode():
+        raise ProtocolError(HEADER_MISMATCH, "Mcp-Method must repeat the method of the message")
+    key = _NAMED.get(method)
+    name = None if key is None else message["params"].get(key)
+    if name is not None and decoded(stated(headers, b"mcp-name")) != name:
+        raise ProtocolError(HEADER_MISMATCH, f"Mcp-Name must repeat the {key} in the parameters")
+
+
+def _unsupported(version: Any) -> ProtocolError:
+    if type(version) is not str:
+        return ProtocolError(INVALID_PARAMS, f"{VERSION_KEY} must be text")
+    known = {"supported": [MODERN], "requested": version}
+    return ProtocolError(UNSUPPORTED_VERSION, f"this revision is not spoken here; use {MODERN}", known)
+
+
+def check_mirrors(mirrors: Mirrors, arguments: JsonObject, headers: Headers) -> None:
+    """Refuse a call with arguments that differ from the headers that mirror them."""
+    for path, header in mirrors:
+        value: Any = arguments
+        for name in path:
+            value = cast("JsonObject", value).get(name) if type(value) is dict else None
+        raw = stated(headers, header.lower().encode())
+        if raw is None and not _shown(value):
+            continue
+        if not _same(decoded(raw), value):
+            raise ProtocolError(HEADER_MISMATCH, f"{header} must repeat the argument {'.'.join(path)}")
+
+
+def _shown(value: Any) -> bool:
+    """Whether an argument can be mirrored in a header."""
+    return isinstance(value, str | int | float)
+
+
+def _same(header: str | None, value: Any) -> bool:
+    if header is None or not _shown(value):
+        return False
+    if type(value) is bool:
+        return header == ("true" if value else "false")
+    if isinstance(value, str):
+        return header == value
+    return header == str(value) or _is_number(header, value)
+
+
+def _is_number(header: str, value: float) -> bool:
+    """Whether a header denotes this number: decimal digits, no exponent, only zeros after the point."""
+    whole, point, fraction = header.partition(".")
+    digits = whole.removeprefix("-")
+    if not (digits.isascii() and digits.isdigit() and len(digits) <= 1000):
+        return False
+    if point and (not fraction or fraction.strip("0")):
+        return False
+    return value == int(whole)
+
+
+def decoded(value: bytes | None) -> str | None:
+    """Decode a header value; None where it is missing, or is invalid base64."""
+    if value is None:
+        return None
+    if not (value.startswith(_BEFORE) and value.endswith(_AFTER) and len(value) >= len(_BEFORE + _AFTER)):
+        return value.decode("latin-1")
+    payload = value[len(_BEFORE) : -len(_AFTER)]
+    try:
+        found = b64decode(payload, validate=True)
+        # Canonical base64 only: other encodings of the same bytes are refused.
+        return found.decode() if b64encode(found) == payload else None
+    except (NotBase64, UnicodeDecodeError):
+        return None

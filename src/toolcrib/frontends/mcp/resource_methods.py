@@ -8,9 +8,17 @@ import orjson
 
 from toolcrib.errors import Refused, problem
 from toolcrib.formats.mcp import meta
-from toolcrib.frontends.mcp.paging import SINCE, Pages, cursor_of, paged
-from toolcrib.frontends.mcp.request import McpRequest, ProtocolError, Respond, SessionLink, finished
-from toolcrib.frontends.mcp.resource_content import as_object, completion, contents, is_texts, messages
+from toolcrib.frontends.mcp.request import (
+    SINCE,
+    McpRequest,
+    Pages,
+    ProtocolError,
+    Respond,
+    SessionLink,
+    cursor_of,
+    finished,
+    paged,
+)
 from toolcrib.frontends.mcp.revisions import (
     HEADER_MISMATCH,
     INTERNAL_ERROR,
@@ -22,7 +30,15 @@ from toolcrib.frontends.mcp.revisions import (
     RESOURCE_NOT_FOUND,
     UNSUPPORTED_VERSION,
 )
-from toolcrib.frontends.mcp.tool_calls import check, input_required
+from toolcrib.frontends.mcp.tool_calls import (
+    as_object,
+    check,
+    completion,
+    contents,
+    input_required,
+    is_texts,
+    messages,
+)
 from toolcrib.gateway import Gateway, PromptIndex, ResourceIndex, Run, Subscriber
 from toolcrib.model import Caller, JsonObject, Kind, Problem, Result
 

@@ -18,10 +18,9 @@ import anyio
 import orjson
 
 from toolcrib.errors import Refused, ToolcribError
-from toolcrib.frontends.mcp.client_requests import ClientRequests
+from toolcrib.frontends.mcp.client_requests import ClientRequests, RunningRequests
 from toolcrib.frontends.mcp.request import Peer, ResponseChannel
 from toolcrib.frontends.mcp.revisions import HANDSHAKES
-from toolcrib.frontends.mcp.running_requests import RunningRequests
 from toolcrib.interfaces import FORGOTTEN, McpSessionRow, StoredMcpSessions
 from toolcrib.model import Caller, JsonObject
 from toolcrib.slots import DEFAULT_SHARE, Slots

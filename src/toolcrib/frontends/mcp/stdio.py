@@ -1,25 +1,158 @@
-"""MCP over stdio, for a client that starts the gateway as a child process."""
+"""The MCP frontend over stdin and stdout."""
 
-from collections.abc import Awaitable, Callable
-from typing import Any
+import asyncio
+import os
+import stat
+import sys
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Any, Protocol
 
 import anyio
+import anyio.to_thread
 import orjson
 from anyio.abc import TaskGroup
 
+from toolcrib.descriptors import PipeEnd
 from toolcrib.errors import Refused
-from toolcrib.frontends.mcp.call_origin import NOWHERE, origin_of
+from toolcrib.frontends.mcp.client_requests import RunningRequests
 from toolcrib.frontends.mcp.engine import Engine, introduced, refused
 from toolcrib.frontends.mcp.jsonrpc import FREE, JsonRpcReply, answered, checked, failed, id_of, is_answer
-from toolcrib.frontends.mcp.request import NOBODY, McpRequest, Peer, ProtocolError, meta_of
-from toolcrib.frontends.mcp.request_metadata import peer_of
+from toolcrib.frontends.mcp.request import (
+    NOBODY,
+    NOWHERE,
+    McpRequest,
+    Peer,
+    ProtocolError,
+    meta_of,
+    origin_of,
+    peer_of,
+)
 from toolcrib.frontends.mcp.revisions import INVALID_REQUEST, LEGACY, MODERN, PARSE_ERROR, VERSION_KEY
-from toolcrib.frontends.mcp.running_requests import RunningRequests
 from toolcrib.frontends.mcp.sessions import McpSession
-from toolcrib.frontends.mcp.stdio_streams import LineReader, LineWriter, SkippedLine
 from toolcrib.gateway import Gateway, MultiRoundCalls
-from toolcrib.http.json_body import check_keys, parse
+from toolcrib.http.request import check_keys, parse
 from toolcrib.model import Caller, JsonObject
+
+# --- The process's own stdin and stdout as lines: by the event loop for pipes, by a thread for other files
+# ---
+
+MOST_BYTES = 4 * 1024 * 1024
+"""Longest accepted line, in bytes."""
+
+_CHUNK = 1 << 16
+
+
+@dataclass(frozen=True, slots=True)
+class SkippedLine:
+    """Stands for a line that exceeded the limit and was skipped."""
+
+    limit: int
+
+
+class _Bytes(Protocol):
+    """A byte stream; an empty read means its end."""
+
+    async def read(self, most: int, /) -> bytes: ...
+
+
+class LineReader:
+    """Splits a byte stream into lines; yields `SkippedLine` for one that is too long."""
+
+    def __init__(self, source: _Bytes, limit: int = MOST_BYTES) -> None:
+        self._source, self._limit = source, limit
+
+    @classmethod
+    @asynccontextmanager
+    async def of_stdin(cls) -> AsyncGenerator["LineReader"]:
+        """Open stdin for reading."""
+        if not _is_pipe(sys.stdin.fileno()):
+            yield cls(_Threaded(sys.stdin.fileno()))
+            return
+        loop = asyncio.get_running_loop()
+        reader = asyncio.StreamReader(limit=_CHUNK)
+        transport, _ = await loop.connect_read_pipe(
+            lambda: asyncio.StreamReaderProtocol(reader), PipeEnd(os.dup(sys.stdin.fileno())).give_to(loop)
+        )
+        try:
+            yield cls(reader)
+        finally:
+            transport.close()
+
+    async def __aiter__(self) -> AsyncIterator[bytes | SkippedLine]:
+        """Yield every line that is not blank, also the last one without a newline."""
+        held, skipping = bytearray(), False
+        while chunk := await self._source.read(_CHUNK):
+            *ended, rest = chunk.split(b"\n")
+            for piece in ended:
+                held += piece
+                if skipping or len(held) > self._limit:
+                    yield SkippedLine(self._limit)
+                elif held.strip():
+                    yield bytes(held)
+                held, skipping = bytearray(), False
+            held += rest
+            if len(held) > self._limit:
+                held, skipping = bytearray(), True
+        if held.strip() and not skipping:
+            yield bytes(held)
+
+
+class _Threaded:
+    """A file or a terminal: reads may block, so they run in a thread."""
+
+    def __init__(self, descriptor: int) -> None:
+        self._descriptor = descriptor
+
+    async def read(self, most: int, /) -> bytes:
+        return await anyio.to_thread.run_sync(os.read, self._descriptor, most, abandon_on_cancel=True)
+
+
+class LineWriter:
+    """Writes lines to stdout, in the order of the calls."""
+
+    def __init__(self, descriptor: int, writer: asyncio.StreamWriter | None) -> None:
+        self._descriptor, self._writer = descriptor, writer
+
+    @classmethod
+    @asynccontextmanager
+    async def to_stdout(cls) -> AsyncGenerator["LineWriter"]:
+        """Take over stdout: file descriptor 1 is redirected to stderr for all other output."""
+        sys.stdout.flush()
+        kept = os.dup(1)
+        os.dup2(2, 1)
+        try:
+            yield cls(kept, await _writer(kept) if _is_pipe(kept) else None)
+        finally:
+            sys.stdout.flush()
+            os.dup2(kept, 1)
+            os.close(kept)
+
+    async def line(self, message: bytes) -> None:
+        """Write one message; waits while the reader is slow (backpressure)."""
+        if self._writer is None:
+            os.write(self._descriptor, message + b"\n")
+            return
+        self._writer.write(message + b"\n")
+        await self._writer.drain()
+
+
+async def _writer(descriptor: int) -> asyncio.StreamWriter:
+    loop = asyncio.get_running_loop()
+    transport, protocol = await loop.connect_write_pipe(
+        lambda: asyncio.streams.FlowControlMixin(loop=loop), PipeEnd(os.dup(descriptor)).give_to(loop)
+    )
+    return asyncio.StreamWriter(transport, protocol, None, loop)
+
+
+def _is_pipe(descriptor: int) -> bool:
+    """Whether the event loop can poll it. A terminal is shared: non-blocking mode would affect others."""
+    mode = os.fstat(descriptor).st_mode
+    return stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode)
+
+
+# --- MCP over stdio, for a client that starts the gateway as a child process ---
 
 _GREETINGS = frozenset({"ping", "server/discover", "logging/setLevel"})
 """Methods that are answered before the sources have settled."""

@@ -1,19 +1,25 @@
-"""JSON Schemas of the request and response bodies of the app and user routes."""
+"""JSON Schemas of the payloads about apps, users and devices."""
 
 from typing import get_args
 
-from toolcrib.admin.app_storage import LONGEST_KEY, LONGEST_VALUE
+from toolcrib.admin.app_admin import LONGEST_KEY, LONGEST_VALUE
 from toolcrib.admin.user_admin import LANGUAGE
-from toolcrib.apps.definition import CATEGORIES, MOST_TOOLS
-from toolcrib.apps.definition_errors import VISIBLE_LINE
+from toolcrib.apps.definition import (
+    CATEGORIES,
+    LONGEST_NAME,
+    LONGEST_URL,
+    MOST_PERMISSIONS,
+    MOST_REQUIREMENTS,
+    MOST_TOOLS,
+)
+from toolcrib.apps.errors import VISIBLE_LINE
+from toolcrib.apps.hardware import FLAGS, LONGEST_MODEL
 from toolcrib.apps.properties import LONGEST_DESCRIPTION
-from toolcrib.apps.registration import LONGEST_NAME, LONGEST_URL, MOST_PERMISSIONS, MOST_REQUIREMENTS
-from toolcrib.frontends.rest.devices import DEVICE
-from toolcrib.frontends.rest.fields import LONGEST_TEXT
-from toolcrib.frontends.rest.schema_terms import (
+from toolcrib.frontends.rest.fields import (
     COUNT,
     FIELD,
     FLAG,
+    LONGEST_TEXT,
     MOMENT,
     OBJECT,
     OBJECT_OR_NULL,
@@ -32,6 +38,22 @@ from toolcrib.frontends.rest.schema_terms import (
     text_of,
 )
 from toolcrib.interfaces import AppType
+
+# --- JSON Schema of a device's capabilities ---
+
+_MODEL = text_of(LONGEST_MODEL, VISIBLE_LINE)
+_CAPABILITIES = object_of(
+    modelName={"anyOf": [{"const": ""}, _MODEL]},
+    **dict.fromkeys(FLAGS.values(), FLAG),
+    **dict.fromkeys(map(str.lower, FLAGS), OBJECT_OR_NULL),
+)
+DEVICE: Schema = {
+    "anyOf": [_MODEL, _CAPABILITIES, {"type": "null"}],
+    "description": "a model's name, or capabilities; what is described, such as `camera`, needs `hasCamera`",
+}
+
+
+# --- JSON Schemas of the request and response bodies of the app and user routes ---
 
 LONGEST_SAID = 10_000
 """Maximum characters of one utterance."""

@@ -6,8 +6,7 @@ from toolcrib.admin import Admin
 from toolcrib.admin.app_admin import APPS
 from toolcrib.admin.key_admin import MAX_LISTED_KEYS, MAX_OVERLAP_SECONDS, read_moment, spell_key
 from toolcrib.errors import Refused
-from toolcrib.frontends.rest.fields import count, flag, needed, only, text, texts
-from toolcrib.frontends.rest.schema_terms import COUNT, gives, query, takes
+from toolcrib.frontends.rest.fields import COUNT, count, flag, gives, needed, only, query, takes, text, texts
 from toolcrib.http import HttpResponse, Request, Route, json_response
 from toolcrib.interfaces import KeyRecord
 from toolcrib.model import EVERY_CONTEXT, Actor, Caller, permits

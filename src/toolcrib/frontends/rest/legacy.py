@@ -9,12 +9,11 @@ import orjson
 
 from toolcrib.admin import Admin
 from toolcrib.apps.definition import tool_of
-from toolcrib.apps.phrases import phrases
+from toolcrib.apps.properties import phrases
 from toolcrib.errors import Refused, ToolcribError
 from toolcrib.formats.rest import as_json
 from toolcrib.frontends.rest.app_routes import check_reader
-from toolcrib.frontends.rest.fields import needed, refused, text
-from toolcrib.frontends.rest.schema_terms import gives, takes
+from toolcrib.frontends.rest.fields import gives, needed, refused, takes, text
 from toolcrib.gateway import Gateway
 from toolcrib.http import HttpResponse, Request, Route, json_response, patience, result_response
 from toolcrib.http.response import Header

@@ -1,13 +1,106 @@
-"""REST routes of status, calls, usage, explain and audit: the caller's own data, or all for operators."""
+"""Routes for operators: health, metrics, servers, reload and usage."""
 
-from collections.abc import Mapping
+import logging
+from collections.abc import Callable, Mapping
 
 from toolcrib.admin import Admin
-from toolcrib.errors import Refused
-from toolcrib.frontends.rest.fields import count, day, moment, needed, refused, text
+from toolcrib.errors import Refused, ToolcribError, Unavailable
+from toolcrib.frontends.rest.fields import choice, count, day, moment, needed, only, refused, text
 from toolcrib.http import HttpResponse, Request, json_response
+from toolcrib.http.response import SAFE
 from toolcrib.identity import Identity
 from toolcrib.model import Caller
+
+# --- Liveness, readiness and metrics ---
+
+log = logging.getLogger(__name__)
+
+_PROMETHEUS = (b"content-type", b"text/plain; version=0.0.4; charset=utf-8")
+
+
+class HealthRoutes:
+    """Handlers for orchestrators and Prometheus. Unauthenticated routes do not reveal what runs here."""
+
+    def __init__(
+        self, console: Admin, draining: Callable[[], bool], short_of_memory: Callable[[], None]
+    ) -> None:
+        self._console, self._draining, self._short_of_memory = console, draining, short_of_memory
+
+    async def health(self, request: Request) -> HttpResponse:
+        """Liveness: respond if the event loop runs."""
+        del request
+        return json_response({"status": "ok"})
+
+    async def ready(self, request: Request) -> HttpResponse:
+        """Readiness: refuse while draining, short of memory, or if the database fails."""
+        del request
+        if self._draining():
+            raise Refused("OVERLOADED", "the gateway is stopping; send calls elsewhere", retry_after=5.0)
+        self._short_of_memory()
+        try:
+            await self._console.ready()
+        except ToolcribError:
+            raise
+        except Exception as error:  # boundary: each database driver has exceptions of its own
+            log.warning("the gateway is not ready", exc_info=error)
+            raise Unavailable("SOURCE_DOWN", "the database does not answer", retry_after=5.0) from error
+        return json_response({"ready": True})
+
+    async def metrics(self, request: Request) -> HttpResponse:
+        """Return the metrics in Prometheus text format."""
+        del request
+        return HttpResponse(200, self._console.metrics(), (_PROMETHEUS, *SAFE))
+
+
+# --- REST routes of MCP servers: status, test, removal, config reload, and approval of changed definitions
+# ---
+
+SERVERS = "crib:servers"
+"""Permission for every route that could start a process or that decides which definitions are trusted."""
+
+PIN_FIELDS = ("name", "seal")
+
+
+class ServerRoutes:
+    """Handlers of the MCP server routes."""
+
+    def __init__(self, console: Admin) -> None:
+        self._servers = console.servers
+
+    async def status(self, request: Request) -> HttpResponse:
+        """Return the status of every server."""
+        request.query()
+        return json_response(self._servers.status())
+
+    async def test(self, request: Request) -> HttpResponse:
+        """Fetch the tools of one server now."""
+        request.query()
+        return json_response(await self._servers.test(request.params["server_id"], actor=request.actor))
+
+    async def remove(self, request: Request) -> HttpResponse:
+        """Remove a server that was added at run time."""
+        request.query()
+        return json_response(await self._servers.remove(request.params["server_id"], actor=request.actor))
+
+    async def reload(self, request: Request) -> HttpResponse:
+        """Reload the config, or with `dry_run` only return what that would change."""
+        dry = choice(request.query("dry_run"), "dry_run", ("true", "false"), "false")
+        return json_response(await self._servers.reload(dry_run=dry == "true", actor=request.actor))
+
+    async def pins(self, request: Request) -> HttpResponse:
+        """List the definitions that differ from the trusted ones."""
+        request.query()
+        return json_response({"pins": self._servers.pins()})
+
+    async def approve(self, request: Request) -> HttpResponse:
+        """Trust the current definition of a tool."""
+        request.query()
+        fields = only(await request.json(), *PIN_FIELDS)
+        name, seal = needed(fields, "name"), text(fields, "seal")
+        return json_response(await self._servers.approve(name, seal, actor=request.actor))
+
+
+# --- REST routes of status, calls, usage, explain and audit: the caller's own data, or all for operators ---
 
 ADMIN, KEYS, CALLS, EXPLAIN, STATUS = "crib:admin", "crib:keys", "crib:calls", "crib:explain", "crib:status"
 """Permissions: `crib:admin` grants every route, each of the others what its name suggests."""

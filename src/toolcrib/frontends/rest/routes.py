@@ -16,30 +16,26 @@ Roles are permissions of the gateway, which a key holds like any other:
 from collections.abc import Callable
 
 from toolcrib.admin import Admin
-from toolcrib.admin.app_storage import AppStorage
+from toolcrib.admin.app_admin import AppStorage
 from toolcrib.formats import FORMATS
-from toolcrib.frontends.rest.app_routes import AppRoutes
-from toolcrib.frontends.rest.app_storage import StorageRoutes
-from toolcrib.frontends.rest.execute import ExecuteRoute
-from toolcrib.frontends.rest.health import HealthRoutes
+from toolcrib.frontends.rest.app_routes import AppRoutes, StorageRoutes
+from toolcrib.frontends.rest.fields import COUNT, FLAG, NUMBER, TEXT, USER, gives, query, takes
 from toolcrib.frontends.rest.key_routes import KeyRoutes
 from toolcrib.frontends.rest.legacy import LegacyRoutes
+from toolcrib.frontends.rest.openapi import CALL_HEADERS
 from toolcrib.frontends.rest.operator_routes import (
     ADMIN,
     MAX_AUDIT_NUMBER,
     MOST_AUDIT_RECORDS,
     MOST_CALLS,
+    SERVERS,
     STATUS,
+    HealthRoutes,
     OperatorRoutes,
+    ServerRoutes,
 )
-from toolcrib.frontends.rest.parameters import CALL_HEADERS
-from toolcrib.frontends.rest.provider_turn import AnswerRoute
-from toolcrib.frontends.rest.schema_terms import COUNT, FLAG, NUMBER, TEXT, USER, gives, query, takes
-from toolcrib.frontends.rest.server_routes import SERVERS, ServerRoutes
-from toolcrib.frontends.rest.tool_list import MOST, STYLES, RestToolList
-from toolcrib.frontends.rest.user_events import UserEventStream
-from toolcrib.frontends.rest.user_handlers import UserRoutes
-from toolcrib.frontends.rest.user_routes import user_routes
+from toolcrib.frontends.rest.tool_routes import MOST, STYLES, AnswerRoute, ExecuteRoute, RestToolList
+from toolcrib.frontends.rest.user_routes import UserEventStream, UserRoutes, user_routes
 from toolcrib.gateway import Gateway, MultiRoundCalls
 from toolcrib.http import HttpResponse, Request, Route
 from toolcrib.identity import Identity

@@ -1,9 +1,78 @@
-"""The JSON Schema subset of each LLM provider, as data."""
+"""Dialects: which JSON Schema keywords each provider accepts, and the report of what is lost."""
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
-from toolcrib.schemas.fitting.dialect import Dialect
+from toolcrib.interfaces import Loss
+from toolcrib.model import JsonObject
+
+# --- Describes the JSON Schema subset of a provider, and the result of a conversion ---
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Dialect:
+    """The JSON Schema subset that a provider supports."""
+
+    keywords: frozenset[str] | None = None
+    """The only keywords it accepts, besides those below; None for all of them."""
+    refused: frozenset[str] = frozenset()
+    """Keywords it rejects although it accepts all others."""
+    references: bool = False
+    """Whether it resolves `$ref` inside a schema; otherwise references are inlined."""
+    type_lists: bool = True
+    """Whether `type` may be a list."""
+    nullable: bool = False
+    """Whether it uses `nullable: true` instead of the type `null`."""
+    const: bool = True
+    """Whether it supports `const`; otherwise it becomes an `enum` of one value."""
+    text_enums: bool = False
+    """Whether `enum` is limited to non-empty strings."""
+    one_of: bool = True
+    """Whether it supports `oneOf` and `allOf` besides `anyOf`."""
+    nulls: bool = True
+    """Whether it has a null type at all."""
+    described: bool = False
+    """Whether every property requires a description."""
+    deepest: int | None = None
+    """Maximum nesting of objects and arrays."""
+    strict: bool = False
+    """Whether all properties are required and additional ones are forbidden."""
+    root_unions: bool = True
+    """Whether the root may be a union, an `enum` or a `not`."""
+    lone_unions: bool = False
+    """Whether no other keyword may accompany `anyOf`."""
+    items_said: bool = False
+    """Whether every array requires `items`."""
+    properties_said: bool = False
+    """Whether every object requires `properties`, even if empty."""
+    typed: bool = False
+    """Whether every schema without a union requires a type."""
+    formats: frozenset[tuple[str, str]] | None = None
+    """The only formats it accepts, each with its type; None for all of them."""
+    parameter: str | None = None
+    """Pattern that a property name must match in full."""
+
+    @property
+    def plain(self) -> bool:
+        """Return whether it supports nearly all of JSON Schema, so that schemas stay in their own form."""
+        whole = self.keywords is None and self.type_lists and self.const and self.one_of
+        narrow = (self.nullable, self.text_enums, self.described, self.deepest, self.strict, self.typed)
+        return whole and self.nulls and not any(narrow)
+
+    def knows(self, keyword: str) -> bool:
+        """Return whether it accepts a keyword."""
+        return keyword not in self.refused and (self.keywords is None or keyword in self.keywords)
+
+
+@dataclass(frozen=True, slots=True)
+class FittedSchema:
+    """A schema converted to a dialect, and what was lost."""
+
+    schema: JsonObject
+    losses: tuple[Loss, ...] = ()
+
+
+# --- The JSON Schema subset of each LLM provider, as data ---
 
 _NUMBERS = frozenset({"minimum", "maximum"})
 _TEXTS = frozenset({"pattern", "format"})
@@ -85,3 +154,62 @@ DIALECTS: Mapping[str, Dialect] = {
     "elevenlabs": ELEVENLABS,
 }
 """All dialects, by name."""
+
+
+# --- Collects the losses of one conversion, without duplicates, and enforces its work budget ---
+
+MOST_NODES = 5_000
+"""Nodes of a converted schema: inlined references can multiply, and are cut here."""
+MOST_WORK = 16_000
+"""Steps of some microseconds in one conversion, during which the event loop is blocked."""
+
+Origin = tuple[str, str]
+"""Path in the original schema, and the keyword there."""
+
+
+class FittingTooExpensive(Exception):
+    """The work budget of a conversion is exhausted."""
+
+
+class FittingLosses:
+    """Losses and remaining budget of one conversion."""
+
+    def __init__(self, budget: int = MOST_NODES, work: int = MOST_WORK) -> None:
+        self._losses: dict[Origin, Loss] = {}
+        self._left = budget
+        self._most = self._work = work
+        self._reserve = work // 2
+
+    def lose(self, origin: Origin, message: str) -> None:
+        """Record a loss, unless one of the same keyword and path exists."""
+        path, keyword = origin
+        if origin not in self._losses:
+            self.work(2)
+            self._losses[origin] = Loss(path=path, keyword=keyword, message=message)
+
+    def work(self, steps: int) -> None:
+        """Deduct work from the budget; raise FittingTooExpensive if it is exhausted."""
+        self._work -= steps
+        if self._work < 0:
+            raise FittingTooExpensive
+
+    def spend(self, steps: int = 4) -> bool:
+        """Deduct a node and its work; return whether budget is left. Half of it is reserved for writing."""
+        self._left -= 1
+        self._work -= steps
+        return self._left >= 0 and self._work >= self._reserve
+
+    @property
+    def left(self) -> int:
+        """Remaining work."""
+        return self._work
+
+    @property
+    def done(self) -> int:
+        """Work done."""
+        return self._most - self._work
+
+    @property
+    def losses(self) -> tuple[Loss, ...]:
+        """All losses, in the order they were found."""
+        return tuple(self._losses.values())

@@ -1,17 +1,56 @@
-"""Converts a schema to a provider's dialect, and reports what is lost."""
+"""Fits a tool's schema to a provider, cached per schema and dialect."""
 
+from collections.abc import Callable
 from itertools import islice
-from typing import Any
+from typing import Any, Generic, TypeVar, cast
 
-from toolcrib.model import JsonObject
-from toolcrib.schemas.bounds import too_deep
-from toolcrib.schemas.fitting.dialect import Dialect, FittedSchema
-from toolcrib.schemas.fitting.full_dialect import FullDialectWriter
-from toolcrib.schemas.fitting.losses import FittingLosses, FittingTooExpensive
+from toolcrib.model import Json, JsonObject, Tool
+from toolcrib.schemas.fitting.dialects import (
+    GEMINI,
+    OPENAI,
+    OPENAI_STRICT,
+    Dialect,
+    FittedSchema,
+    FittingLosses,
+    FittingTooExpensive,
+)
+from toolcrib.schemas.fitting.object_root import FullDialectWriter
 from toolcrib.schemas.fitting.shape_reader import ShapeReader
 from toolcrib.schemas.fitting.shape_writer import ShapeWriter
 from toolcrib.schemas.fitting.source_schema import SourceSchema
-from toolcrib.schemas.subschemas import Schema, is_object
+from toolcrib.schemas.subschemas import Schema, is_object, too_deep
+
+# --- Cache of converted schemas, keyed by the fingerprint of the tool ---
+
+_T = TypeVar("_T")
+
+MOST = 20_000
+"""Entries: twice the tools that a gateway can offer, to leave space for changed ones."""
+
+
+class SchemaCache(Generic[_T]):
+    """Memoizes a function of a schema per tool definition; tools without a fingerprint are not cached."""
+
+    def __init__(self, make: Callable[[JsonObject], _T], *, most: int = MOST) -> None:
+        self._make = make
+        self._most = most
+        self._made: dict[str, _T] = {}
+
+    def of(self, tool: Tool) -> _T:
+        """Return the cached result for this tool, or compute it."""
+        if tool.fingerprint in self._made:
+            return self._made[tool.fingerprint]
+        made = self._make(tool.input_schema)
+        if tool.fingerprint:
+            if len(self._made) >= self._most:
+                # Clear everything: tool lists are read in order, so evicting the oldest would remove the next
+                # one needed.
+                self._made.clear()
+            self._made[tool.fingerprint] = made
+        return made
+
+
+# --- Converts a schema to a provider's dialect, and reports what is lost ---
 
 __all__ = ["Dialect", "FittedSchema", "fit"]
 
@@ -63,3 +102,69 @@ def _type_of(schema: Any) -> JsonObject:
     described = words.get("description")
     told: dict[str, Any] = {"type": words["type"]} if isinstance(words.get("type"), str) else {}
     return {**told, "description": described[:_LONGEST]} if isinstance(described, str) else told
+
+
+# --- Gemini's form of a schema: uppercase types, and no schema at all without parameters ---
+
+
+def capitals(schema: JsonObject) -> FittedSchema:
+    """Convert a tool's schema; empty without parameters, as Gemini rejects an object with no properties."""
+    fitted = fit(schema, GEMINI)
+    return FittedSchema(_capitals(fitted.schema) if fitted.schema.get("properties") else {}, fitted.losses)
+
+
+def _capitals(schema: JsonObject) -> JsonObject:
+    return {keyword: _value(keyword, value) for keyword, value in schema.items()}
+
+
+def _value(keyword: str, value: Json) -> Any:
+    if keyword == "type":
+        return cast("str", value).upper()
+    if keyword == "properties":
+        return {name: _capitals(each) for name, each in cast("JsonObject", value).items()}
+    if keyword == "items":
+        return _capitals(value)
+    if keyword == "anyOf":
+        return [_capitals(each) for each in cast("list[JsonObject]", value)]
+    return value
+
+
+# --- Strict function schemas, where exact: the provider guarantees that arguments match them ---
+
+MOST_PROPERTIES = 5_000
+MOST_VALUES = 1_000
+"""Limits of a strict schema: properties, and values of enums."""
+
+
+def strictest(schema: JsonObject) -> tuple[FittedSchema, bool]:
+    """Convert a schema for a function, strict if possible; return whether it is."""
+    strict = strictly(schema)
+    return (fit(schema, OPENAI), False) if strict is None else (strict, True)
+
+
+def strictly(schema: JsonObject) -> FittedSchema | None:
+    """Convert a schema for a strict function; None if that cannot be exact.
+
+    An optional property is the usual reason. Declared as nullable, it could arrive as null, which the tool
+    rejects: not every client passes the arguments back through the format that declared it.
+    """
+    fitted = fit(schema, OPENAI_STRICT)
+    return None if fitted.losses or not _may_be_strict(fitted.schema) else fitted
+
+
+def _may_be_strict(schema: JsonObject) -> bool:
+    """Return whether the schema is within the limits, and no object in it lacks properties."""
+    properties = values = 0
+    waiting: list[Any] = [schema]
+    while waiting:
+        at: Any = waiting.pop()
+        if at.get("type") == "object" and not at.get("properties"):
+            return False
+        properties += len(at.get("properties", ()))
+        values += len(at.get("enum", ()))
+        waiting += [*at.get("properties", {}).values(), *at.get("anyOf", ()), *_items_of(at)]
+    return properties <= MOST_PROPERTIES and values <= MOST_VALUES
+
+
+def _items_of(schema: JsonObject) -> list[Any]:
+    return [schema["items"]] if "items" in schema else []

@@ -5,8 +5,8 @@ from dataclasses import replace
 from itertools import combinations
 from typing import Any
 
-from toolcrib.schemas.fitting.intersect import EXACT, are_apart, meet
-from toolcrib.schemas.fitting.losses import MOST_WORK, FittingLosses, Origin
+from toolcrib.schemas.fitting.dialects import MOST_WORK, FittingLosses, Origin
+from toolcrib.schemas.fitting.intersect import EXACT, are_apart, meet, tidied
 from toolcrib.schemas.fitting.shapes import (
     KINDS,
     Branch,
@@ -17,7 +17,6 @@ from toolcrib.schemas.fitting.shapes import (
     nothing,
     union,
 )
-from toolcrib.schemas.fitting.simplify import tidied
 from toolcrib.schemas.fitting.source_schema import (
     ANNOTATIONS,
     DRAFT_7,

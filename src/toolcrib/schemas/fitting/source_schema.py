@@ -8,7 +8,7 @@ from urllib.parse import unquote
 
 import orjson
 
-from toolcrib.schemas.fitting.losses import Origin
+from toolcrib.schemas.fitting.dialects import Origin
 from toolcrib.schemas.subschemas import Schema, is_object
 
 DRAFT_7, DRAFT_2019, DRAFT_2020 = 7, 2019, 2020

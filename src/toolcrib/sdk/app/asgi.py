@@ -9,7 +9,7 @@ import orjson
 
 from toolcrib.errors import CODES, Refused
 from toolcrib.model import JsonObject
-from toolcrib.sdk.app.tool_responses import failed
+from toolcrib.sdk.app.tools import failed
 
 BODY_BYTES = 1 << 20
 BODY_SECONDS = 10.0

@@ -1,14 +1,94 @@
-"""Speech output of an app."""
+"""Transcriptions that an app receives and speech that it plays."""
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, cast
 from uuid import uuid4
 
 import anyio
 
+from toolcrib.apps.messages import TRANSCRIPTION
 from toolcrib.apps.parse import speech_url
 from toolcrib.model import JsonObject
-from toolcrib.sdk.app.connection import SessionEnded
-from toolcrib.sdk.app.outgoing_messages import OutgoingMessages
+from toolcrib.sdk.app.connection import HandlerQueue, OutgoingMessages, SessionEnded
+
+# --- Subscriptions of an app's handlers to transcriptions of the user's speech ---
+
+_UNKNOWN = "auto"
+"""Language tag of a gateway that does not know the language."""
+
+Off = Callable[[], None]
+"""Unsubscribes a handler."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Transcription:
+    """Transcribed speech. An interim transcription is repeated, longer, until it is final."""
+
+    text: str
+    is_final: bool
+    language: str | None = None
+    """Language tag, such as `en-US`."""
+    data: JsonObject = field(default_factory=dict[str, Any], repr=False, hash=False)
+    """The gateway's full payload."""
+
+
+Hearer = Callable[[Transcription], Any]
+
+
+class TranscriptionEvents:
+    """Registry of transcription handlers, sync or async; they are called one after the other."""
+
+    def __init__(self, errands: HandlerQueue, changed: Callable[[], None]) -> None:
+        self._errands, self._changed = errands, changed
+        self._hearers: list[tuple[Hearer, str | None]] = []
+
+    def on_transcription(self, handler: Hearer, language: str | None = None) -> Off:
+        """Subscribe a handler to transcriptions in one language, such as `de-DE` or `de`, or in any."""
+        entry = (handler, language)
+        self._hearers.append(entry)
+        self._changed()
+
+        def off() -> None:
+            if entry in self._hearers:
+                self._hearers.remove(entry)
+                self._changed()
+
+        return off
+
+    def streams(self) -> list[str]:
+        """Return the streams to subscribe to: the stream of all languages includes the others."""
+        wanted = {language for _, language in self._hearers}
+        if None in wanted:
+            return [TRANSCRIPTION]
+        return sorted(f"{TRANSCRIPTION}:{language}" for language in wanted)
+
+    def take(self, message: JsonObject) -> None:
+        """Dispatch a stream message to the handlers; malformed ones are ignored."""
+        stream, given = message.get("streamType"), message.get("data")
+        if not isinstance(stream, str) or not isinstance(given, dict):
+            return
+        data = cast("JsonObject", given)
+        kind, _, tag = stream.partition(":")
+        text = data.get("text")
+        if kind != TRANSCRIPTION or not isinstance(text, str):
+            return
+        told = data.get("transcribeLanguage", tag)
+        language = told if isinstance(told, str) and told not in ("", _UNKNOWN) else None
+        heard = Transcription(text=text, is_final=data.get("isFinal") is True, language=language, data=data)
+        for handler, wanted in self._hearers:
+            if wanted is None or wanted == tag or _speaks(language, wanted):
+                self._errands.add(partial(handler, heard))
+
+
+def _speaks(language: str | None, wanted: str) -> bool:
+    """Whether a language tag equals the wanted one, or is a regional variant of it."""
+    spoken, wished = (language or "").lower(), wanted.lower()
+    return spoken == wished or spoken.startswith(f"{wished}-")
+
+
+# --- Speech output of an app ---
 
 SPEECH_SECONDS = 60.0
 """Timeout of speech output, in seconds."""

@@ -1,18 +1,66 @@
-"""The WebSocket from an app to its gateway, with reconnects."""
+"""An app's connection to the gateway: messages, handlers and reconnects."""
 
+import inspect
+import logging
+from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
-from urllib.parse import urlsplit
+from urllib.parse import urlsplit, urlunsplit
 
 import anyio
 
 from toolcrib.apps import messages
 from toolcrib.apps.errors import InvalidMessage
-from toolcrib.model import JsonObject
+from toolcrib.model import JsonObject, Progress
 
 if TYPE_CHECKING:
     from websockets.asyncio.client import ClientConnection
+
+# --- A bounded queue of callbacks to an app's handlers, called one after the other ---
+
+MOST_WAITING = 256
+
+log = logging.getLogger(__name__)
+
+
+class HandlerQueue:
+    """A bounded queue of callbacks. If handlers are too slow, the oldest are dropped."""
+
+    def __init__(self, most: int = MOST_WAITING) -> None:
+        self._waiting: deque[Callable[[], Any]] = deque(maxlen=most)
+        self._news = anyio.Event()
+
+    def add(self, errand: Callable[[], Any]) -> None:
+        """Enqueue a callback; an awaitable that it returns is awaited."""
+        if len(self._waiting) == self._waiting.maxlen:
+            log.warning("a handler is too slow for what comes in; the oldest event is left out")
+        self._waiting.append(errand)
+        self._news.set()
+
+    async def run(self) -> None:
+        """Call the queue's callbacks until cancelled. Exceptions are logged."""
+        while True:
+            while self._waiting:
+                await _done(self._waiting.popleft())
+            self._news = anyio.Event()
+            await self._news.wait()
+
+
+async def finished(outcome: object) -> Any:
+    """Return a function's return value, awaited if it is awaitable."""
+    return await outcome if inspect.isawaitable(outcome) else outcome
+
+
+async def _done(errand: Callable[[], Any]) -> None:
+    try:
+        await finished(errand())
+    except Exception:  # the boundary to an app's own handlers, which may raise anything
+        log.exception("a handler failed")
+
+
+# --- The WebSocket from an app to its gateway, with reconnects ---
 
 OPEN_SECONDS = 5.0
 """Timeout from the first packet to the gateway's acknowledgement."""
@@ -209,3 +257,88 @@ def _message(frame: str | bytes) -> JsonObject | None:
         return messages.read(frame)
     except InvalidMessage:
         return None
+
+
+# --- Messages that an app sends to its gateway in one session ---
+
+_SOCKET_PATH = "/app-ws"
+_WEB = {"ws": "http", "wss": "https"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionAddress:
+    """User, id and WebSocket URL of a session, from the gateway's request."""
+
+    user: str
+    session: str
+    """The gateway's id of the session."""
+    url: str
+    """URL of the gateway's WebSocket."""
+
+    @property
+    def gateway(self) -> str:
+        """The gateway's base URL."""
+        parts = urlsplit(self.url)
+        path = parts.path.removesuffix(_SOCKET_PATH).rstrip("/")
+        return urlunsplit((_WEB[parts.scheme], parts.netloc, path, "", ""))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AppCredentials:
+    """Package and API key of the app."""
+
+    package: str
+    key: str = field(repr=False)
+
+
+class OutgoingMessages:
+    """Serializes messages and sends them over the session's connection."""
+
+    def __init__(
+        self,
+        place: SessionAddress,
+        badge: AppCredentials,
+        *,
+        take: Callable[[JsonObject], None],
+        clock: Callable[[], float],
+        pauses: Sequence[float] = PAUSES,
+    ) -> None:
+        self._place, self._badge, self._clock = place, badge, clock
+        self._names = (place.session, badge.package)
+        self.link = GatewayLink(place.url, self._hello, take=take, pauses=pauses)
+
+    async def display(self, layout: JsonObject, view: str, duration_ms: float | None) -> None:
+        """Display a layout."""
+        event = messages.display_event(
+            *self._names, layout, now=self._clock(), view=view, duration_ms=duration_ms
+        )
+        await self.link.send(event)
+
+    async def play(self, request: str, url: str) -> None:
+        """Play audio from a URL, replacing the current playback."""
+        await self.link.send(
+            messages.audio_play_request(*self._names, request=request, url=url, now=self._clock())
+        )
+
+    async def subscribe(self, streams: Sequence[str]) -> None:
+        """Subscribe to exactly these streams."""
+        await self.link.send(messages.subscription_update(*self._names, streams))
+
+    async def progress(self, call: str, progress: Progress) -> None:
+        """Send a progress notification of a call."""
+        await self.link.offer(messages.tool_progress(*self._names, call=call, progress=progress))
+
+    async def foreground(self) -> None:
+        """Request the foreground."""
+        await self.link.send(messages.foreground_request(*self._names, now=self._clock()))
+
+    async def close(self, release: str | None = None) -> None:
+        """End the session; `release` is the reason, so that the gateway does not call back."""
+        last = () if release is None else (self._release(release),)
+        await self.link.close(*last)
+
+    def _hello(self) -> JsonObject:
+        return messages.connection_init(*self._names, key=self._badge.key, now=self._clock())
+
+    def _release(self, reason: str) -> JsonObject:
+        return messages.ownership_release(*self._names, reason=reason, now=self._clock())

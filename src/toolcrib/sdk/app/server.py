@@ -10,14 +10,20 @@ import anyio
 from toolcrib.model import JsonObject
 from toolcrib.sdk.app.asgi import AppEndpoints, Receive, Scope, Send
 from toolcrib.sdk.app.authentication import GatewayAuthentication
-from toolcrib.sdk.app.connection import PAUSES
-from toolcrib.sdk.app.outgoing_messages import AppCredentials
-from toolcrib.sdk.app.request_handlers import RequestHandlers
+from toolcrib.sdk.app.connection import PAUSES, AppCredentials
+from toolcrib.sdk.app.requests import RequestHandlers
 from toolcrib.sdk.app.session import AppSession
 from toolcrib.sdk.app.session_table import Hooks, OnSession, OnStop, OnTranscription, SessionTable
-from toolcrib.sdk.app.tool_table import ToolTable
-from toolcrib.sdk.app_tools import AppCategory, HandledTool, Phrases, extensions_of
-from toolcrib.sdk.decorator import AnyTool, FunctionTool, create_tool
+from toolcrib.sdk.app.tools import ToolTable
+from toolcrib.sdk.decorator import (
+    AnyTool,
+    AppCategory,
+    FunctionTool,
+    HandledTool,
+    Phrases,
+    create_tool,
+    extensions_of,
+)
 from toolcrib.sdk.options import Options
 
 HOST, PORT = "127.0.0.1", 7010

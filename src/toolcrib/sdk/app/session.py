@@ -1,24 +1,233 @@
-"""A user's session with an app: layouts, audio, transcriptions, settings, storage, device."""
+"""A user's session as an app sees it: layouts, settings, stored data and events."""
 
 import logging
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from functools import partial
 from time import time
-from typing import cast
+from typing import TYPE_CHECKING, Any, Literal, cast
+from urllib.parse import quote
 
 import anyio
+import orjson
 
 from toolcrib.apps import messages
 from toolcrib.apps.hardware import device as device_of
+from toolcrib.apps.messages import settings_of
 from toolcrib.model import Device, Json, JsonObject, Progress
-from toolcrib.sdk.app.audio import Audio
-from toolcrib.sdk.app.connection import PAUSES
-from toolcrib.sdk.app.handler_queue import HandlerQueue
-from toolcrib.sdk.app.layouts import Layouts
-from toolcrib.sdk.app.outgoing_messages import AppCredentials, OutgoingMessages, SessionAddress
-from toolcrib.sdk.app.stored_texts import Storage
-from toolcrib.sdk.app.transcriptions import TranscriptionEvents
-from toolcrib.sdk.app.user_settings import UserSettings
+from toolcrib.sdk.app.audio import Audio, TranscriptionEvents
+from toolcrib.sdk.app.connection import PAUSES, AppCredentials, HandlerQueue, OutgoingMessages, SessionAddress
+from toolcrib.sdk.context import ToolContext
+
+if TYPE_CHECKING:
+    from toolcrib.egress.client import Client
+
+# --- Persistent key-value storage of an app per user, at the gateway ---
+
+LONGEST_VALUE = 100_000
+"""Maximum characters of one value."""
+_SECONDS = 10.0
+_MOST_BYTES = 4 << 20
+_PATH = "/api/sdk/simple-storage/"
+
+
+class StorageError(Exception):
+    """A storage request failed; the message has the reason."""
+
+
+class Storage:
+    """Not cached: every call is a request, so that several processes of an app share the data."""
+
+    def __init__(self, place: SessionAddress, badge: AppCredentials) -> None:
+        self._address = f"{place.gateway}{_PATH}{quote(place.user, safe='')}"
+        self._authority = f"Bearer {badge.package}:{badge.key}"
+        self._client: Client | None = None
+
+    async def get(self, key: str) -> str | None:
+        """Return the value of a key, or None."""
+        return (await self.all()).get(key)
+
+    async def all(self) -> dict[str, str]:
+        """Return all values of this user."""
+        data = (await self._ask("GET")).get("data")
+        return cast("dict[str, str]", data) if isinstance(data, dict) else {}
+
+    async def set(self, key: str, value: str) -> None:
+        """Store a text under a key, replacing an earlier one."""
+        if not isinstance(value, str):  # pyright: ignore[reportUnnecessaryIsInstance] - authors are not always typed
+            raise TypeError("storage keeps texts: spell other values as JSON first")
+        if len(value) > LONGEST_VALUE:
+            raise ValueError(f"a text has at most {LONGEST_VALUE:,} characters; this one has {len(value):,}")
+        await self._ask("PUT", body={"data": {key: value}})
+
+    async def delete(self, key: str) -> bool:
+        """Delete a key; return whether the gateway confirms it."""
+        return (await self._ask("DELETE", f"/{quote(key, safe='')}")).get("success") is True
+
+    async def clear(self) -> bool:
+        """Delete all values of this user."""
+        return (await self._ask("DELETE")).get("success") is True
+
+    async def close(self) -> None:
+        """Close the connection."""
+        client, self._client = self._client, None
+        if client is not None:
+            await client.close()
+
+    async def _ask(self, method: str, path: str = "", *, body: JsonObject | None = None) -> dict[str, Any]:
+        # Imported late, as only apps with stored data need them.
+        from yarl import URL
+
+        from toolcrib.egress.http_connection import ConnectionClosed, NoConnection, NotHttp
+
+        url = URL(self._address + path, encoded=True)
+        said = None if body is None else orjson.dumps(body)
+        try:
+            with anyio.fail_after(_SECONDS):
+                status, answer = await self._sent(method, url, said)
+        except TimeoutError:
+            raise StorageError(f"the gateway did not answer within {_SECONDS:g} s") from None
+        except (NoConnection, ConnectionClosed, NotHttp) as error:
+            raise StorageError(f"the gateway cannot be asked: {error}") from error
+        if status >= 300:
+            raise StorageError(f"the gateway refused: {_reason(answer)} (status {status})")
+        return answer
+
+    async def _sent(self, method: str, url: Any, body: bytes | None) -> tuple[int, dict[str, Any]]:
+        from toolcrib.egress import Egress
+        from toolcrib.egress.client import Client
+
+        if self._client is None:
+            headers = {"Authorization": self._authority, "Accept": "application/json"}
+            # No SSRF guard: it is the gateway that the app trusts.
+            self._client = Client(
+                url,
+                headers,
+                Egress(guarded=False),
+                content_type="application/json",
+                connect_seconds=_SECONDS,
+            )
+        response = await self._client.send(method, url, {}, body)
+        try:
+            parts: list[bytes] = []
+            while sum(map(len, parts)) <= _MOST_BYTES and (piece := await response.read()):
+                parts.append(piece)
+            return response.status, _object(b"".join(parts))
+        finally:
+            response.close()
+
+
+def _object(text: bytes) -> dict[str, Any]:
+    try:
+        value = orjson.loads(text)
+    except orjson.JSONDecodeError:
+        value = None
+    return cast("dict[str, Any]", value) if isinstance(value, dict) else {}
+
+
+def _reason(answer: JsonObject) -> str:
+    error = answer.get("error")
+    said = cast("JsonObject", error).get("message") if isinstance(error, dict) else error
+    return said[:500] if isinstance(said, str) else "it does not say why"
+
+
+# --- The context of a mini-app's tool call: the user, and the session for output ---
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AppContext(ToolContext):
+    """A ToolContext of a call to an app. `report` is sent to the caller over the app's WebSocket."""
+
+    activated_for_tool: bool = False
+    """Whether this call started the app."""
+    call_id: str = ""
+    session: "AppSession | None" = field(default=None, repr=False, compare=False)
+    """The user's session; None if the app has none at the moment."""
+
+
+# --- Layouts an app can display on a user's device ---
+
+View = Literal["main", "dashboard"]
+
+
+class Layouts:
+    """Each method replaces what the app displayed before; `duration_ms` limits the time.
+
+    They raise SessionEnded if the session is over.
+    """
+
+    def __init__(self, wire: OutgoingMessages) -> None:
+        self._wire = wire
+
+    async def show_text_wall(
+        self, text: str, *, view: View = "main", duration_ms: float | None = None
+    ) -> None:
+        """Show a text that fills the display."""
+        await self._show(messages.text_wall(text), view, duration_ms)
+
+    async def show_double_text_wall(
+        self, top: str, bottom: str, *, view: View = "main", duration_ms: float | None = None
+    ) -> None:
+        """Show two texts, one above the other."""
+        await self._show(messages.double_text_wall(top, bottom), view, duration_ms)
+
+    async def show_reference_card(
+        self, title: str, text: str, *, view: View = "main", duration_ms: float | None = None
+    ) -> None:
+        """Show a text under its title."""
+        await self._show(messages.reference_card(title, text), view, duration_ms)
+
+    async def show_dashboard_card(
+        self, left: str, right: str, *, view: View = "dashboard", duration_ms: float | None = None
+    ) -> None:
+        """Show two short texts side by side, by default on the dashboard."""
+        await self._show(messages.dashboard_card(left, right), view, duration_ms)
+
+    async def clear(self, *, view: View = "main") -> None:
+        """Show nothing."""
+        await self._show(messages.clear_view(), view, None)
+
+    async def _show(self, layout: JsonObject, view: View, duration_ms: float | None) -> None:
+        await self._wire.display(layout, view, duration_ms)
+
+
+# --- A user's settings of an app ---
+
+Watcher = Callable[[dict[str, Any]], Any]
+"""Called with the changes: new values by key, None for removed settings."""
+
+
+class UserSettings:
+    """The current settings, updated by notifications of the gateway."""
+
+    def __init__(self, errands: HandlerQueue) -> None:
+        self._errands = errands
+        self._values: dict[str, Any] = {}
+        self._watchers: list[Watcher] = []
+
+    def get(self, key: str, default: Json = None) -> Json:
+        """Return one setting."""
+        return self._values.get(key, default)
+
+    def all(self) -> dict[str, Any]:
+        """Return a copy of all settings."""
+        return dict(self._values)
+
+    def on_change(self, handler: Watcher) -> None:
+        """Subscribe a handler, sync or async, to changes."""
+        self._watchers.append(handler)
+
+    def take(self, given: Json) -> None:
+        """Replace all settings, from an object or a list of `{key, value}`, and notify the handlers."""
+        values = dict(cast("dict[str, Any]", given)) if isinstance(given, dict) else settings_of(given)
+        before, self._values = self._values, values
+        changed = {key: values.get(key) for key in {**before, **values} if before.get(key) != values.get(key)}
+        if changed:
+            for watcher in self._watchers:
+                self._errands.add(partial(watcher, dict(changed)))
+
+
+# --- A user's session with an app: layouts, audio, transcriptions, settings, storage, device ---
 
 log = logging.getLogger(__name__)
 

@@ -10,11 +10,9 @@ from weakref import WeakValueDictionary
 import anyio
 from anyio.abc import TaskGroup
 
-from toolcrib.sdk.app.connection import SessionEnded, Unreachable
-from toolcrib.sdk.app.handler_queue import finished
-from toolcrib.sdk.app.outgoing_messages import AppCredentials, SessionAddress
+from toolcrib.sdk.app.audio import Transcription
+from toolcrib.sdk.app.connection import AppCredentials, SessionAddress, SessionEnded, Unreachable, finished
 from toolcrib.sdk.app.session import AppSession
-from toolcrib.sdk.app.transcriptions import Transcription
 
 STARTING_SECONDS = 10.0
 """Maximum wait of a tool call for running `on_session` hooks."""

@@ -7,7 +7,8 @@ import orjson
 
 from toolcrib.errors import Broken, Failed, Lost, ToolcribError, Unavailable, problem
 from toolcrib.model import Ask, Json, JsonObject, Result, Tool
-from toolcrib.sources.mcp.errors import (
+from toolcrib.sources.mcp.connection import (
+    LARGEST_QUESTION,
     ConnectionLost,
     HttpStatusError,
     InvalidResponse,
@@ -15,11 +16,11 @@ from toolcrib.sources.mcp.errors import (
     NotSent,
     ResponseTooLarge,
     ServerError,
+    redacted,
+    unfit,
 )
+from toolcrib.sources.mcp.envelope import answered, carried, hinted
 from toolcrib.sources.mcp.jsonrpc import parse
-from toolcrib.sources.mcp.relayed_requests import LARGEST_QUESTION, unfit
-from toolcrib.sources.mcp.request_callbacks import redacted
-from toolcrib.sources.mcp.request_meta import answered, carried, hinted
 
 LONGEST_MESSAGE = 2_000
 """Maximum characters of a server's own message in an error."""

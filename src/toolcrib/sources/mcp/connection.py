@@ -1,11 +1,206 @@
-"""The interface of every transport: one open connection that carries any number of concurrent requests."""
+"""Interface of a connection to an MCP server: requests, callbacks, tasks and errors."""
 
-from collections.abc import Callable, Mapping
-from contextlib import AbstractAsyncContextManager
-from typing import Any, Literal, Protocol
+from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Mapping
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal, Protocol, TypeVarTuple, cast
 
-from toolcrib.model import JsonObject
-from toolcrib.sources.mcp.request_callbacks import RequestCallbacks
+from anyio.abc import TaskGroup
+
+from toolcrib.background_tasks import background_tasks
+from toolcrib.model import Channel, Json, JsonObject, Progress, Report, Slow
+
+# --- Errors between the gateway and a server, before they are mapped to the error of a tool call ---
+
+
+class ServerError(Exception):
+    """A failed exchange with a server. The message is fit for callers."""
+
+
+class NotSent(ServerError):
+    """Nothing reached the server: a retry is safe for every tool."""
+
+
+class ConnectionLost(ServerError):
+    """The request was sent, and its response cannot arrive any more."""
+
+
+class JsonRpcError(ServerError):
+    """The server answered with a JSON-RPC error."""
+
+    def __init__(self, code: int, message: str, data: Any = None) -> None:
+        super().__init__(message)
+        self.code, self.data = code, data
+
+
+class HttpStatusError(ServerError):
+    """The server answered with an HTTP status that is not a success."""
+
+    def __init__(self, status: int, message: str) -> None:
+        super().__init__(message)
+        self.status = status
+
+
+class ResponseTooLarge(ServerError):
+    """The response exceeds the size limit; the rest of it was not read."""
+
+
+class InvalidResponse(ServerError):
+    """The response violates the protocol: not JSON, nested too deeply, or of the wrong shape."""
+
+
+# --- Server requests relayed to callers: limited by the caller's capabilities and the operator's settings
+# ---
+
+Relay = Literal["elicitation", "sampling", "roots"]
+
+RELAYS: tuple[Relay, ...] = ("elicitation", "sampling", "roots")
+"""Every client capability that can be relayed."""
+ASKED_BY: dict[str, Relay] = {
+    "elicitation/create": "elicitation",
+    "sampling/createMessage": "sampling",
+    "roots/list": "roots",
+}
+"""Client capability that each server request requires."""
+LARGEST_QUESTION = 1 << 20
+"""Maximum bytes of one server request."""
+METHOD_NOT_FOUND, INVALID_PARAMS, NO_ANSWER = -32601, -32602, -32000
+"""JSON-RPC error codes of refused server requests."""
+
+_NOTHING: JsonObject = {}
+_TOOLS = frozenset({"tools", "toolChoice"})
+
+
+def relayed(declared: JsonObject, relay: Collection[str]) -> JsonObject:
+    """Return the caller's capabilities that a server may know, as the caller declared them."""
+    if not declared or not relay:
+        return _NOTHING
+    return {
+        each: declared[each] for each in RELAYS if each in relay and isinstance(declared.get(each), Mapping)
+    }
+
+
+def unfit(method: str, params: JsonObject, capabilities: JsonObject) -> tuple[int, str] | None:
+    """Return the error (code, message) if a server request exceeds the capabilities; None if it fits."""
+    capability = ASKED_BY.get(method)
+    declared = capabilities.get(capability) if capability is not None else None
+    if not isinstance(declared, Mapping):
+        return METHOD_NOT_FOUND, f"this client cannot be asked {method[:100]!r}: it did not say it can"
+    if capability == "elicitation":
+        return _unfit_form(params, cast("JsonObject", declared))
+    if capability == "sampling" and "tools" not in declared and not params.keys().isdisjoint(_TOOLS):
+        return INVALID_PARAMS, "this client does not say that it takes tools for sampling"
+    return None
+
+
+def _unfit_form(params: JsonObject, declared: JsonObject) -> tuple[int, str] | None:
+    mode = params.get("mode", "form")
+    # A client without modes predates them, and supports forms.
+    if mode in ("form", "url") and (mode in declared or (mode == "form" and "url" not in declared)):
+        return None
+    return INVALID_PARAMS, f"this client does not say that it takes questions of mode {str(mode)[:40]!r}"
+
+
+# --- Settings of one MCP server: its limits, which of its tools are served, and how ---
+
+Transport = Literal["stdio", "http", "sse"]
+
+_OF_PROGRAMS: frozenset[Relay] = frozenset({"elicitation", "sampling"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolSettings:
+    """Operator's settings of one tool; None leaves the server's value."""
+
+    expose_as: str | None = None
+    description: str | None = None
+    speech_field: str | None = None
+    speech_template: str | None = None
+    timeout: float | None = None
+    slow: Slow | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class McpSettings:
+    """Settings of one server. Times are in seconds."""
+
+    id: str
+    transport: Transport = "stdio"
+    start_timeout: float = 30.0
+    """From the start to the list of tools; it bounds every later list, too."""
+    timeout: float = 10.0
+    """Timeout of one call, unless its tool has its own."""
+    poll: float | None = None
+    """Poll interval of the lists. None or 0: every minute, for lists without change notifications."""
+    slow: Slow | None = None
+    tools: Mapping[str, ToolSettings] = field(default_factory=dict[str, ToolSettings])
+    """By the server's own names. Empty: all tools are served. Otherwise an allowlist."""
+    relay: frozenset[Relay] | None = None
+    """Server requests that are relayed to callers. None: all, but no roots for a program (stdio).
+
+    A program may use roots as permission for local paths, but it runs on our machine, not on the caller's.
+    """
+    most_lanes: int = 8
+    """Maximum dedicated connections for interactive callers, besides the one that all others share."""
+    lane_idle: float = 24.0
+    """Idle timeout of such a connection: with the three steps of ending a program, 30 s."""
+    gateway: str = ""
+    """Id of our own gateway: detects a server, or a tool of one, that leads back to it."""
+    redact: Callable[[str], str] = str
+    """Redacts secrets in server messages before they reach the log or, as an error, a caller."""
+
+    @property
+    def relays(self) -> frozenset[Relay]:
+        """The server requests that are relayed, with the default applied."""
+        if self.relay is not None:
+            return self.relay
+        return _OF_PROGRAMS if self.transport == "stdio" else frozenset(RELAYS)
+
+
+# --- Callbacks of a request in flight: progress, log messages and server requests for its caller ---
+
+News = Progress | JsonObject
+"""Progress, or a log message: the parameters of `notifications/message`."""
+
+
+@dataclass(frozen=True, slots=True)
+class RequestCallbacks:
+    """Callbacks to one caller: progress to `report`, everything else to the `channel`."""
+
+    report: Report | None = None
+    channel: Channel | None = None
+    redact: Callable[[str], str] = str
+    """Redacts the operator's secrets: a server's log messages are meant for its operator."""
+
+    @property
+    def owner(self) -> str | None:
+        """Owner of the calls that may receive each other's log messages; None if this call shares none."""
+        return None if self.channel is None or self.channel.alone else self.channel.owner
+
+    async def hear(self, news: News) -> None:
+        """Deliver progress or a log message, if there is a callback for it."""
+        if isinstance(news, Progress):
+            if self.report is not None:
+                said = news.message
+                await self.report(news if said is None else replace(news, message=self.redact(said)))
+        elif self.channel is not None:
+            await self.channel.log(cast("JsonObject", redacted(news, self.redact)))
+
+
+def redacted(value: Json, redact: Callable[[str], str]) -> Json:
+    """Return a value with all strings redacted; its depth is bounded, as a message's is."""
+    if isinstance(value, str):
+        return redact(value)
+    if isinstance(value, list):
+        return [redacted(each, redact) for each in cast("list[Json]", value)]
+    if isinstance(value, dict):
+        held = cast("dict[str, Any]", value)
+        return {redact(key): redacted(each, redact) for key, each in held.items()}
+    return value
+
+
+# --- The interface of every transport: one open connection that carries any number of concurrent requests
+# ---
 
 Era = Literal["modern", "legacy"]
 """`modern`: stateless requests (2026-07-28). `legacy`: an `initialize` handshake first (up to 2025-11-25)."""
@@ -80,3 +275,47 @@ def dropped(connection: Connection | None) -> int:
 
 Dial = Callable[[Heard], AbstractAsyncContextManager[Connection]]
 """Opens a connection; leaving the context closes it gracefully and releases everything it started."""
+
+
+# --- Background tasks of a connection: bounded in number, and cancelled when the connection ends ---
+
+Args = TypeVarTuple("Args")
+
+
+class ConnectionTasks:
+    """The running tasks. A task handles its own errors; an exception that it raises ends the connection."""
+
+    def __init__(self, tasks: TaskGroup) -> None:
+        self._tasks = tasks
+        self._running = 0
+        self._closed = False
+
+    def start(self, job: Callable[[*Args], Awaitable[None]], *args: *Args, most: int = 64) -> bool:
+        """Start a task unless `most` are running or all are closed; return whether it was started."""
+        if self._closed or self._running >= most:
+            return False
+        self._running += 1
+        self._tasks.start_soon(self._run, job, args)
+        return True
+
+    async def _run(self, job: Callable[..., Awaitable[None]], args: tuple[object, ...]) -> None:
+        try:
+            await job(*args)
+        finally:
+            self._running -= 1
+
+    def close(self) -> None:
+        """Cancel the running tasks and start no more."""
+        self._closed = True
+        self._tasks.cancel_scope.cancel()
+
+
+@asynccontextmanager
+async def background() -> AsyncGenerator[ConnectionTasks]:
+    """Run background tasks for the block's duration; the block's own exception is not wrapped in a group."""
+    async with background_tasks() as tasks:
+        jobs = ConnectionTasks(tasks)
+        try:
+            yield jobs
+        finally:
+            jobs.close()

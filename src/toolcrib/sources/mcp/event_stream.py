@@ -2,9 +2,8 @@
 
 from typing import NamedTuple
 
-from toolcrib.sources.mcp.connection import LARGEST
-from toolcrib.sources.mcp.errors import ResponseTooLarge
-from toolcrib.sources.mcp.notification_limit import BYTES_PER_MESSAGE
+from toolcrib.sources.mcp.connection import LARGEST, ResponseTooLarge
+from toolcrib.sources.mcp.request_multiplexer import BYTES_PER_MESSAGE
 
 _LONGEST_ID = 512
 """Maximum characters of an event id; a longer one is ignored."""

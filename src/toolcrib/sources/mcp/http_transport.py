@@ -13,19 +13,32 @@ from yarl import URL
 
 from toolcrib.egress import Egress
 from toolcrib.egress.client import Client
-from toolcrib.egress.response import Response
+from toolcrib.egress.http_connection import Response
 from toolcrib.interfaces import ServerMisbehaved
 from toolcrib.model import JsonObject
-from toolcrib.sources.mcp.background_read import aside
-from toolcrib.sources.mcp.connection import MODERN, Connection, Era, Heard
-from toolcrib.sources.mcp.connection_tasks import ConnectionTasks, background
-from toolcrib.sources.mcp.errors import ConnectionLost, InvalidResponse, NotSent, ServerError
+from toolcrib.sources.mcp.connection import (
+    MODERN,
+    Connection,
+    ConnectionLost,
+    ConnectionTasks,
+    Era,
+    Heard,
+    InvalidResponse,
+    NotSent,
+    RequestCallbacks,
+    ServerError,
+    background,
+)
 from toolcrib.sources.mcp.event_stream import EventStreamParser
 from toolcrib.sources.mcp.http_session import (
     ERROR_BYTES,
     JSON,
     STREAM,
     BodySlices,
+    IncomingMessages,
+    Outcome,
+    PendingRequest,
+    aside,
     check_coding,
     drain,
     ends_session,
@@ -37,10 +50,8 @@ from toolcrib.sources.mcp.http_session import (
     status_fault,
     whole,
 )
-from toolcrib.sources.mcp.incoming_messages import IncomingMessages, Outcome, PendingRequest
 from toolcrib.sources.mcp.jsonrpc import encode_notification, encode_request, with_token
-from toolcrib.sources.mcp.notification_limit import NotificationLimit
-from toolcrib.sources.mcp.request_callbacks import RequestCallbacks
+from toolcrib.sources.mcp.request_multiplexer import NotificationLimit
 from toolcrib.sources.mcp.server_messages import NOBODYS, MessageRouter
 
 COURTESY_SECONDS = 2.0

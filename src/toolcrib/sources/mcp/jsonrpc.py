@@ -7,7 +7,7 @@ import orjson
 
 from toolcrib.model import JsonObject
 from toolcrib.schemas import json_parsing
-from toolcrib.sources.mcp.errors import InvalidResponse
+from toolcrib.sources.mcp.connection import InvalidResponse
 
 ENDS = 256
 """Bytes from each end of a message that `guess_id` searches."""

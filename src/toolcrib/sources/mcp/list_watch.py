@@ -9,14 +9,10 @@ from typing import Any, Protocol, cast
 import anyio
 
 from toolcrib.model import JsonObject
-from toolcrib.sources.mcp.connection import Connection
-from toolcrib.sources.mcp.discovery import first_page
+from toolcrib.sources.mcp.connection import Connection, JsonRpcError, McpSettings, ServerError
 from toolcrib.sources.mcp.envelope import listen
-from toolcrib.sources.mcp.errors import JsonRpcError, ServerError
-from toolcrib.sources.mcp.handshake import ServerIntroduction
-from toolcrib.sources.mcp.resource_lists import PARTS, Part
-from toolcrib.sources.mcp.server_settings import McpSettings
-from toolcrib.sources.mcp.subscriptions import ServerSubscriptions
+from toolcrib.sources.mcp.handshake import ServerIntroduction, first_page
+from toolcrib.sources.mcp.resource_lists import PARTS, Part, ServerSubscriptions
 
 log = logging.getLogger(__name__)
 

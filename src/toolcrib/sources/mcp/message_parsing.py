@@ -3,7 +3,7 @@
 from typing import Any, cast
 
 from toolcrib.model import Json, JsonObject, Progress
-from toolcrib.sources.mcp.errors import InvalidResponse, JsonRpcError, ServerError
+from toolcrib.sources.mcp.connection import InvalidResponse, JsonRpcError, ServerError
 from toolcrib.sources.mcp.jsonrpc import encode_answer, encode_error
 
 PROGRESS, MESSAGE, CANCELLED = "notifications/progress", "notifications/message", "notifications/cancelled"

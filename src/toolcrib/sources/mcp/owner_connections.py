@@ -1,8 +1,11 @@
-"""Pool of dedicated connections to a legacy server, opened on demand: each serves one interactive caller."""
+"""Connections of one server per caller, within quotas."""
+
+from __future__ import annotations
 
 import logging
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager, suppress
+from math import inf
 from typing import cast
 
 import anyio
@@ -10,14 +13,150 @@ import orjson
 
 from toolcrib.errors import Refused, Unavailable
 from toolcrib.model import Caller, Channel, JsonObject
-from toolcrib.sources.mcp.connection import Connection, Dial, dropped
-from toolcrib.sources.mcp.connection_quota import ConnectionQuota
-from toolcrib.sources.mcp.connection_tasks import ConnectionTasks
-from toolcrib.sources.mcp.envelope import initialize
-from toolcrib.sources.mcp.errors import ServerError
-from toolcrib.sources.mcp.handshake import shake_hands
-from toolcrib.sources.mcp.owner_connection import Key, OwnerConnection
-from toolcrib.sources.mcp.server_settings import McpSettings
+from toolcrib.slots import DEFAULT_SHARE, part
+from toolcrib.sources.mcp.connection import (
+    Connection,
+    ConnectionTasks,
+    Dial,
+    McpSettings,
+    ServerError,
+    dropped,
+)
+from toolcrib.sources.mcp.envelope import LEVELS, initialize
+from toolcrib.sources.mcp.handshake import ServerIntroduction, shake_hands
+
+# --- Limits the dedicated connections for interactive callers, per server and over all servers ---
+
+MAX_COPIES = 32
+"""Default maximum of server processes for interactive callers (those that accept server requests)."""
+
+
+class ConnectionQuota:
+    """Connections with a common total. One caller may use half of it, all callers of one key their share."""
+
+    def __init__(self, total: int = MAX_COPIES, share: float = DEFAULT_SHARE) -> None:
+        self.total, self.share = total, share
+        self._lanes: list[OwnerConnection] = []
+        self._changed = anyio.Event()
+
+    def __len__(self) -> int:
+        return len(self._lanes)
+
+    @property
+    def full(self) -> bool:
+        """Whether the total is reached."""
+        return len(self._lanes) >= self.total
+
+    def used_up_by(self, caller: Caller) -> bool:
+        """Return whether a caller uses half of the total already, or the callers of its key their share."""
+        busy = [lane.caller for lane in self._lanes if lane.users > 0]
+        own = sum(each.id == caller.id for each in busy)
+        of_key = sum(each.principal == caller.principal for each in busy)
+        return own >= max(1, self.total // 2) or of_key >= part(self.total, self.share)
+
+    def add(self, lane: OwnerConnection) -> None:
+        """Count a connection, from before it is opened."""
+        self._lanes.append(lane)
+
+    def remove(self, lane: OwnerConnection) -> None:
+        """Stop counting a connection that is fully closed, and wake the waiting calls."""
+        self._lanes.remove(lane)
+        self.tell()
+
+    def make_room(self) -> None:
+        """Close the connection that has been idle for longest, unless an idle one is closing already."""
+        free = [lane for lane in self._lanes if not lane.users]
+        # A connection in use that closes after its call does not count: that may take minutes.
+        if free and not any(lane.closing for lane in free):
+            min(free, key=lambda lane: lane.free_since).scope.cancel()
+
+    def tell(self) -> None:
+        """Wake the calls that wait for a connection."""
+        self._changed.set()
+        self._changed = anyio.Event()
+
+    async def changed(self) -> None:
+        """Wait until a connection becomes free or is closed."""
+        await self._changed.wait()
+
+
+# --- A dedicated connection to a legacy server for one interactive caller, from its request to its end ---
+
+Key = tuple[str, bytes]
+"""The owner's id, and the caller's serialized client capabilities."""
+
+
+class OwnerConnection:
+    """The state of one dedicated connection, from before it opens to its end."""
+
+    def __init__(self, key: Key, caller: Caller) -> None:
+        self.key, self.caller = key, caller
+        self.users = 0
+        self.alone = False
+        """Whether its only user requires exclusive use."""
+        self.free_since = 0.0
+        self.scope = anyio.CancelScope()
+        """Cancel scope of its task; the deadline is the start timeout first, and the idle timeout later."""
+        self.settled = anyio.Event()
+        """Set when it is open, or has failed to open."""
+        self.connection: Connection | None = None
+        self.over = self.retired = False
+        self.why = "it is being stopped"
+        self._logs = False
+        self._level: str | None = None
+
+    def opened(self, connection: Connection, greeting: ServerIntroduction, idle: float) -> None:
+        """Mark it as open; the idle timeout runs if it has no user."""
+        self.connection, self._logs = connection, greeting.logs
+        self.scope.deadline = inf if self.users else anyio.current_time() + idle
+        self.settled.set()
+
+    @property
+    def closing(self) -> bool:
+        """Whether no further call can use it."""
+        return self.over or self.retired or self.scope.cancel_called
+
+    def retire(self) -> None:
+        """Close it after the calls that use it, or at once if there are none: its owner has disconnected."""
+        self.retired = True
+        if not self.users:
+            self.scope.cancel()
+
+    def takes(self, key: Key, *, alone: bool) -> bool:
+        """Return whether a call with this key can use it now."""
+        if self.key != key or self.closing:
+            return False
+        return not self.users or not (alone or self.alone)
+
+    def enter(self, *, alone: bool) -> None:
+        """Add a user, and stop the idle timeout."""
+        self.users += 1
+        self.alone = alone
+        if self.connection is not None:
+            self.scope.deadline = inf
+
+    def leave(self, idle: float) -> None:
+        """Remove a user; without any other, the connection closes after `idle` seconds."""
+        self.users -= 1
+        if self.users:
+            return
+        self.alone, self.free_since = False, anyio.current_time()
+        if self.retired:
+            self.scope.cancel()
+        elif self.connection is not None:
+            self.scope.deadline = self.free_since + idle
+
+    async def tune(self, level: str | None) -> None:
+        """Set the minimum level of the server's log messages, once per change; a refusal is ignored."""
+        if self.connection is None or not self._logs or level in (None, self._level) or level not in LEVELS:
+            return
+        self._level = level
+        with suppress(ServerError):
+            await self.connection.request("logging/setLevel", orjson.dumps({"level": level}))
+
+
+# --- Pool of dedicated connections to a legacy server, opened on demand: each serves one interactive caller
+# ---
 
 log = logging.getLogger(__name__)
 

@@ -1,20 +1,31 @@
-"""A server's resources, templates and prompts as last listed; a failure here does not affect its tools."""
+"""Resource lists of an MCP server, and subscriptions to resources."""
 
 import logging
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Literal
+from typing import Any, Literal, Protocol, cast
+
+import anyio
+import orjson
+from anyio.abc import TaskGroup
 
 from toolcrib.catalog import GET, READ
 from toolcrib.interfaces import SourceResources
 from toolcrib.model import JsonObject
-from toolcrib.sources.mcp.connection import Connection
-from toolcrib.sources.mcp.discovery import PROMPTS, RESOURCES, TEMPLATES, ListKind, listing
-from toolcrib.sources.mcp.errors import ServerError
-from toolcrib.sources.mcp.gateway_loops import passed_on
-from toolcrib.sources.mcp.handshake import ServerIntroduction
-from toolcrib.sources.mcp.resource_validation import prompts, resources, templates
-from toolcrib.sources.mcp.server_settings import McpSettings
+from toolcrib.sources.mcp.connection import Connection, Era, JsonRpcError, McpSettings, ServerError
+from toolcrib.sources.mcp.envelope import listen
+from toolcrib.sources.mcp.handshake import (
+    PROMPTS,
+    RESOURCES,
+    TEMPLATES,
+    ListKind,
+    ServerIntroduction,
+    listing,
+)
+from toolcrib.sources.mcp.validation import passed_on, prompts, resources, templates
+
+# --- A server's resources, templates and prompts as last listed; a failure here does not affect its tools
+# ---
 
 log = logging.getLogger(__name__)
 
@@ -118,3 +129,179 @@ class ResourceLists:
             **({"prompts": len(held.prompts)} if held.has_prompts else {}),
         }
         return {**counts, **({"withheld_materials": left_out} if counts else {})}
+
+
+# --- Resource subscriptions: legacy servers get one request per resource, modern ones one stream ---
+
+PAUSE, LONGEST_PAUSE = 1.0, 30.0
+"""Delay in seconds before a broken stream is opened again: the initial one, and the backoff's maximum."""
+
+_UNFIT = -32602
+"""JSON-RPC code for invalid parameters."""
+_SUBSCRIBE, _UNSUBSCRIBE = "resources/subscribe", "resources/unsubscribe"
+
+Faults = Mapping[str, ServerError]
+"""By resource: the error of a subscription that the server refuses."""
+
+
+class _Way(Protocol):
+    async def change(self, uris: frozenset[str]) -> Faults:
+        """Subscribe to exactly these resources."""
+        ...
+
+    async def run(self) -> None:
+        """Run the background work, until cancelled."""
+        ...
+
+    def agreed(self, params: JsonObject) -> None:
+        """Handle the server's acknowledgement."""
+        ...
+
+
+class ServerSubscriptions:
+    """The subscriptions of one connection. `updated` is called for a resource that may have changed."""
+
+    def __init__(self, connection: Connection, era: Era, updated: Callable[[str], None]) -> None:
+        self._updated = updated
+        self._way: _Way = _OneStream(connection, self._missed) if era == "modern" else _OneByOne(connection)
+        self._lock = anyio.Lock()
+        self._now: frozenset[str] = frozenset()
+
+    async def add(self, uri: str) -> None:
+        """Add one subscription; return when the server has acknowledged it."""
+        async with self._lock:
+            if uri in self._now:
+                return
+            faults = await self._way.change(self._now | {uri})
+            if uri in faults:
+                raise faults[uri]
+            self._now |= {uri}
+
+    async def follow(self, uris: frozenset[str]) -> Mapping[str, ServerError]:
+        """Subscribe to exactly these resources; new ones are reported, as they may have changed before."""
+        async with self._lock:
+            faults = await self._way.change(uris)
+            again = uris - self._now - faults.keys()
+            self._now = uris - faults.keys()
+        for uri in sorted(again):
+            self._updated(uri)
+        return faults
+
+    async def run(self) -> None:
+        """Run the subscriptions, until cancelled."""
+        await self._way.run()
+
+    def heard(self, params: JsonObject) -> None:
+        """Forward a notification that a resource has changed."""
+        uri = params.get("uri")
+        if isinstance(uri, str) and self._now:
+            self._updated(uri)
+
+    def agreed(self, params: JsonObject) -> None:
+        """Handle the server's acknowledgement of a stream."""
+        self._way.agreed(params)
+
+    def _missed(self) -> None:
+        """Report every resource as changed: notifications may have been lost between two streams."""
+        for uri in sorted(self._now):
+            self._updated(uri)
+
+
+class _OneByOne:
+    """Legacy era: one request per resource, each with its own response."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+        self._now: set[str] = set()
+
+    async def change(self, uris: frozenset[str]) -> Faults:
+        faults: dict[str, ServerError] = {}
+        for uri in sorted(uris - self._now):
+            try:
+                await self._connection.request(_SUBSCRIBE, orjson.dumps({"uri": uri}))
+                self._now.add(uri)
+            except JsonRpcError as refusal:
+                faults[uri] = refusal
+        for uri in sorted(self._now - uris):
+            self._now.discard(uri)
+            try:
+                await self._connection.request(_UNSUBSCRIBE, orjson.dumps({"uri": uri}))
+            except JsonRpcError:
+                continue  # it may still send notifications, which have no subscriber
+        return faults
+
+    async def run(self) -> None:
+        await anyio.sleep_forever()
+
+    def agreed(self, params: JsonObject) -> None:
+        """Do nothing: every request has its own response."""
+
+
+class _OneStream:
+    """Modern era: one stream for all resources; a change opens a new stream before it closes the old one."""
+
+    def __init__(self, connection: Connection, missed: Callable[[], None]) -> None:
+        self._connection, self._missed = connection, missed
+        self._running, self._settled = anyio.Event(), anyio.Event()
+        self._tasks: TaskGroup | None = None
+        self._stream = anyio.CancelScope()
+        self._uris: frozenset[str] = frozenset()
+        self._honoured: frozenset[str] = frozenset()
+        self._refusal: JsonRpcError | None = None
+        self._due = 0
+        """Number of acknowledgements still expected: one per stream; repeated ones are ignored."""
+
+    async def change(self, uris: frozenset[str]) -> Faults:
+        if uris == self._uris:
+            return {}
+        await self._running.wait()
+        stream = anyio.CancelScope()
+        refusal = await self._opened(uris, stream) if uris else None
+        if refusal is not None:
+            return dict.fromkeys(uris - self._uris, refusal)
+        before, self._stream, self._uris = self._stream, stream, uris & self._honoured
+        before.cancel()
+        return dict.fromkeys(uris - self._honoured, JsonRpcError(_UNFIT, "the server does not tell of it"))
+
+    async def _opened(self, uris: frozenset[str], stream: anyio.CancelScope) -> JsonRpcError | None:
+        """Open a stream; return None once the server acknowledges it, or the server's error."""
+        self._settled, self._refusal = anyio.Event(), None
+        cast("TaskGroup", self._tasks).start_soon(self._keep, uris, stream)
+        try:
+            await self._settled.wait()
+        except BaseException:  # the caller has left, so the previous stream stays
+            stream.cancel()
+            raise
+        return self._refusal
+
+    async def run(self) -> None:
+        async with anyio.create_task_group() as self._tasks:
+            self._running.set()
+            await anyio.sleep_forever()
+
+    def agreed(self, params: JsonObject) -> None:
+        said: Any = params.get("notifications")
+        uris: Any = cast("JsonObject", said).get("resourceSubscriptions") if isinstance(said, dict) else None
+        if not isinstance(uris, list) or not self._due:
+            return
+        self._due -= 1
+        self._honoured = frozenset(each for each in cast("list[Any]", uris) if isinstance(each, str))
+        if self._settled.is_set():
+            self._missed()
+        self._settled.set()
+
+    async def _keep(self, uris: frozenset[str], stream: anyio.CancelScope) -> None:
+        """Hold the stream open, with reconnects, until another one replaces it."""
+        params, pause = listen({"resourceSubscriptions": sorted(uris)}), PAUSE
+        with stream:
+            while True:
+                self._due += 1
+                try:
+                    await self._connection.request("subscriptions/listen", params)
+                except JsonRpcError as refusal:
+                    self._refusal = refusal
+                    self._settled.set()
+                    return
+                except ServerError:
+                    pause = min(2 * pause, LONGEST_PAUSE)
+                await anyio.sleep(pause)

@@ -9,18 +9,22 @@ from math import inf
 import anyio
 
 from toolcrib.model import JsonObject, Unanswered
-from toolcrib.sources.mcp.errors import ConnectionLost, HttpStatusError, JsonRpcError, NotSent
-from toolcrib.sources.mcp.jsonrpc import encode_answer, encode_error
-from toolcrib.sources.mcp.message_parsing import params_of, reply
-from toolcrib.sources.mcp.relayed_requests import (
+from toolcrib.sources.mcp.connection import (
     ASKED_BY,
     INVALID_PARAMS,
     LARGEST_QUESTION,
     NO_ANSWER,
+    ConnectionLost,
+    HttpStatusError,
+    JsonRpcError,
+    News,
+    NotSent,
+    RequestCallbacks,
     unfit,
 )
-from toolcrib.sources.mcp.request_callbacks import News, RequestCallbacks
-from toolcrib.sources.mcp.request_meta import carried
+from toolcrib.sources.mcp.envelope import carried
+from toolcrib.sources.mcp.jsonrpc import encode_answer, encode_error
+from toolcrib.sources.mcp.message_parsing import params_of, reply
 
 MOST_NEWS = 64
 """Maximum notifications queued per request; the oldest are dropped if the caller is slow."""

@@ -11,17 +11,21 @@ from yarl import URL
 
 from toolcrib.egress import Egress
 from toolcrib.egress.client import Client
-from toolcrib.egress.response import Response
+from toolcrib.egress.http_connection import Response
 from toolcrib.interfaces import ServerMisbehaved
 from toolcrib.model import JsonObject
-from toolcrib.sources.mcp.connection import Connection, Era, Heard
-from toolcrib.sources.mcp.connection_tasks import ConnectionTasks, background
-from toolcrib.sources.mcp.errors import (
+from toolcrib.sources.mcp.connection import (
+    Connection,
     ConnectionLost,
+    ConnectionTasks,
+    Era,
+    Heard,
     InvalidResponse,
     NotSent,
+    RequestCallbacks,
     ResponseTooLarge,
     ServerError,
+    background,
 )
 from toolcrib.sources.mcp.event_stream import EventStreamParser, ServerSentEvent
 from toolcrib.sources.mcp.http_session import (
@@ -35,9 +39,7 @@ from toolcrib.sources.mcp.http_session import (
     status_fault,
 )
 from toolcrib.sources.mcp.jsonrpc import ENDS, decode, encode_notification, guess_id
-from toolcrib.sources.mcp.notification_limit import NotificationLimit
-from toolcrib.sources.mcp.request_callbacks import RequestCallbacks
-from toolcrib.sources.mcp.request_multiplexer import RequestMultiplexer
+from toolcrib.sources.mcp.request_multiplexer import NotificationLimit, RequestMultiplexer
 
 log = logging.getLogger(__name__)
 

@@ -12,17 +12,28 @@ import anyio.lowlevel
 
 from toolcrib.interfaces import ServerMisbehaved
 from toolcrib.model import JsonObject
-from toolcrib.sources.mcp.connection import LARGEST, Connection, Era, Heard
-from toolcrib.sources.mcp.errors import ConnectionLost, InvalidResponse, ResponseTooLarge
+from toolcrib.sources.mcp.connection import (
+    LARGEST,
+    Connection,
+    ConnectionLost,
+    Era,
+    Heard,
+    InvalidResponse,
+    RequestCallbacks,
+    ResponseTooLarge,
+)
 from toolcrib.sources.mcp.jsonrpc import guess_id
 from toolcrib.sources.mcp.lines import ENDLESS, OverlongLine
-from toolcrib.sources.mcp.notification_limit import NotificationLimit
-from toolcrib.sources.mcp.process_streams import ProcessErrors, ProcessInput, ProcessOutput
-from toolcrib.sources.mcp.request_callbacks import RequestCallbacks
-from toolcrib.sources.mcp.request_multiplexer import RequestMultiplexer
-from toolcrib.sources.mcp.rlimits import NO_LIMITS, ProcessLimits
-from toolcrib.sources.mcp.server_process import Process, environment, find, launch
-from toolcrib.sources.mcp.stderr import RateLimitedLog, Redact, StderrTail
+from toolcrib.sources.mcp.process_streams import (
+    ProcessErrors,
+    ProcessInput,
+    ProcessOutput,
+    RateLimitedLog,
+    Redact,
+    StderrTail,
+)
+from toolcrib.sources.mcp.request_multiplexer import NotificationLimit, RequestMultiplexer
+from toolcrib.sources.mcp.server_process import NO_LIMITS, Process, ProcessLimits, environment, find, launch
 
 MOST_UNREAD = 1 << 20
 """Bytes buffered for a server that does not read, above which best-effort messages are dropped."""

@@ -1,15 +1,55 @@
-"""The history of recent calls, for operators."""
+"""Recorded calls and usage counts."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import fields
 from operator import attrgetter
+from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import ColumnElement, delete, insert, select, tuple_
+from sqlalchemy import ColumnElement, Insert, RowMapping, Table, case, delete, insert, select, tuple_
 
-from toolcrib.interfaces import CallRow
-from toolcrib.store.sql.batch import Batch
+from toolcrib.interfaces import CallRow, UsageRow
 from toolcrib.store.sql.database import Database
-from toolcrib.store.sql.tables import calls
+from toolcrib.store.sql.tables import BUCKETS, calls, storable, usage
+
+if TYPE_CHECKING:
+    from sqlalchemy.dialects.postgresql import Insert as PostgresInsert
+    from sqlalchemy.dialects.sqlite import Insert as SqliteInsert
+
+# --- Bulk inserts, cheap enough to record every call of a busy gateway ---
+
+Row = tuple[Any, ...]
+
+
+class Batch:
+    """A precompiled bulk insert, for rows in the order of the table's columns.
+
+    SQLAlchemy's type processing per value takes four times as long as the insert itself. Only the
+    sanitizing of text remains here, so that one invalid string cannot fail a whole batch.
+    """
+
+    def __init__(self, database: Database, statement: Insert, table: Table) -> None:
+        self._database = database
+        names = [column.name for column in table.columns if column is not table.autoincrement_column]
+        # Inline: no RETURNING clause, since the generated row numbers are not needed.
+        compiled = statement.inline().compile(dialect=database.engine.dialect, column_keys=names)
+        self._sql = compiled.string
+
+    async def write(self, rows: Iterable[Row]) -> None:
+        """Insert all rows in one transaction."""
+        plain = [_storable(row) for row in rows]
+        if not plain:
+            return
+        async with self._database.write() as connection:
+            await connection.exec_driver_sql(self._sql, plain)
+
+
+def _storable(row: Row) -> Row:
+    return tuple(
+        [value if value.__class__ is not str or value.isprintable() else storable(value) for value in row]
+    )
+
+
+# --- The history of recent calls, for operators ---
 
 FIELDS = tuple(each.name for each in fields(CallRow))
 VALUES = attrgetter(*FIELDS)
@@ -58,3 +98,67 @@ class SqlCalls:
             old = tuple_(*place) <= tuple_(*newest_to_go)
             done = await connection.execute(delete(calls).where(which, old))
             return done.rowcount
+
+
+# --- Usage counters per day, tool and caller, which the database sums ---
+
+PLACE = (usage.c.day, usage.c.tool, usage.c.caller)
+COUNTS = ("calls", "errors", "cached", "milliseconds")
+PLAIN = ("day", "tool", "caller", *COUNTS, "last_used")
+PLAIN_VALUES = attrgetter(*PLAIN)
+NO_LATENCIES = (0,) * len(BUCKETS)
+
+
+class SqlUsage:
+    """Usage counters in a table, incremented by upserts."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._batch = Batch(database, _adding(database.insert(usage)), usage)
+
+    async def add(self, rows: Sequence[UsageRow]) -> None:
+        """Add a batch of counts to the stored ones (bulk upsert)."""
+        # Sorted, so that concurrent writers lock the rows in one order (no deadlock).
+        await self._batch.write(sorted(map(_values, rows)))
+
+    async def totals(
+        self,
+        *,
+        since: str | None = None,
+        tool: str | None = None,
+        app: str | None = None,
+        caller: str | None = None,
+    ) -> Sequence[UsageRow]:
+        """Return the rows since a day, by day, tool and caller; `app` selects all tools of a package."""
+        query = select(usage).order_by(*PLACE)
+        if since is not None:
+            query = query.where(usage.c.day >= since)
+        if tool is not None:
+            query = query.where(usage.c.tool == tool)
+        if app is not None:
+            # A range from `:` to the next character `;`, since LIKE differs between the engines.
+            query = query.where(usage.c.tool >= f"{app}:", usage.c.tool < f"{app};")
+        if caller is not None:
+            query = query.where(usage.c.caller == caller)
+        async with self._database.read() as connection:
+            found = await connection.execute(query)
+            return [_row(row) for row in found.mappings()]
+
+
+def _adding(insert: "PostgresInsert | SqliteInsert") -> "PostgresInsert | SqliteInsert":
+    new = insert.excluded
+    later = case((new.last_used > usage.c.last_used, new.last_used), else_=usage.c.last_used)
+    sums = {usage.c[name]: usage.c[name] + new[name] for name in (*COUNTS, *BUCKETS)}
+    return insert.on_conflict_do_update(index_elements=PLACE, set_={**sums, usage.c.last_used: later})
+
+
+def _values(row: UsageRow) -> Row:
+    counts = row.latencies or NO_LATENCIES
+    if len(counts) != len(BUCKETS):
+        raise ValueError(f"latencies has {len(counts)} buckets, not {len(BUCKETS)}")
+    return (*PLAIN_VALUES(row), *counts)
+
+
+def _row(row: RowMapping) -> UsageRow:
+    plain = {name: row[name] for name in PLAIN}
+    return UsageRow(**plain, latencies=tuple(row[bucket] for bucket in BUCKETS))

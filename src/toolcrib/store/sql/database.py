@@ -1,29 +1,80 @@
-"""Transactions on one database: every wait has a timeout, shortened by the caller's deadline."""
+"""Database access: transactions with a deadline, health, and the database's clock."""
 
 import asyncio
+import logging
 import os
 import sqlite3
-from collections.abc import AsyncGenerator
-from contextlib import AbstractContextManager, asynccontextmanager
-from dataclasses import dataclass, field
+from collections.abc import AsyncGenerator, Callable
+from contextlib import AbstractContextManager, asynccontextmanager, suppress
+from dataclasses import asdict, dataclass, field, fields
 from errno import errorcode
 from math import inf
 from ssl import SSLError
+from time import monotonic
 from typing import TYPE_CHECKING
 
 import anyio
 from anyio import CancelScope, Lock, Semaphore
-from sqlalchemy import Executable, Table
+from sqlalchemy import Executable, Table, select
 from sqlalchemy.exc import DataError, DBAPIError, IntegrityError, ProgrammingError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
+from toolcrib.clock import Clock, ClockReading
 from toolcrib.errors import Lost, ToolcribError, Unavailable
-from toolcrib.store.sql.health import MAX_LOCK_SECONDS, Health
+from toolcrib.store.sql.tables import clock as table
 
 if TYPE_CHECKING:
     from sqlalchemy.dialects.postgresql import Insert as PostgresInsert
     from sqlalchemy.dialects.sqlite import Insert as SqliteInsert
+
+# --- Health of the store, from the outcomes of its latest writes and reads ---
+
+log = logging.getLogger(__name__)
+
+MAX_LOCK_SECONDS = 1.0
+"""Seconds after which a write that waits for a lock counts as refused."""
+
+
+@dataclass(slots=True)
+class Health:
+    """Outcome of the last write and read. Checking `refused` costs an attribute lookup."""
+
+    clock: Callable[[], float] = monotonic
+    refused: str = ""
+    """Why the store refuses writes or reads; empty while it is healthy."""
+    written: float = -inf
+    """Time of the last committed write."""
+    tried: float = -inf
+    """Time of the last committed or refused write."""
+    _unread: bool = False
+
+    def wrote(self) -> None:
+        """Record a committed write, which clears any failure."""
+        self.written = self.tried = self.clock()
+        if self.refused:
+            log.warning("the store takes writes again")
+        self.refused, self._unread = "", False
+
+    def read(self) -> None:
+        """Record a successful read, which clears the failure of a read but not that of a write."""
+        if self._unread:
+            self.refused, self._unread = "", False
+            log.warning("the store answers again")
+
+    def refuse(self, reason: str, *, reading: bool = False) -> None:
+        """Record that the store refused a write, or a read."""
+        if not reading:
+            self.tried = self.clock()
+        if not self.refused:
+            log.warning("the store refuses %s: %s", "reads" if reading else "writes", reason)
+            self._unread = reading
+        elif not reading:
+            self._unread = False
+        self.refused = reason
+
+
+# --- Transactions on one database: every wait has a timeout, shortened by the caller's deadline ---
 
 RETRY_AFTER = 2.0
 TRANSACTION_SECONDS = 10.0
@@ -273,3 +324,45 @@ def _reason(error: Exception) -> str:
     # SQLite uses "disk I/O error" for two dozen conditions; the error name identifies which.
     name = getattr(cause, "sqlite_errorname", "")
     return f"{said} ({name})" if name.startswith("SQLITE_IOERR") else said
+
+
+# --- Stores clock readings, so that the time used for expiry never goes back after a restart ---
+
+SAVE_SECONDS = 60.0
+"""Seconds between two stored readings."""
+_ROW = 1
+_READING = tuple(each.name for each in fields(ClockReading))
+
+
+async def resume(database: Database, clock: Clock) -> None:
+    """Resume a clock from the last stored reading, if there is one."""
+    async with database.read() as connection:
+        columns = (table.c[name] for name in _READING)
+        query = select(*columns).where(table.c.id == _ROW)
+        found = (await connection.execute(query)).mappings().one_or_none()
+    if found is not None:
+        clock.resume(ClockReading(**found))
+
+
+async def save(database: Database, clock: Clock) -> None:
+    """Store a reading unless a later one is stored, such as that of another replica."""
+    insert = database.insert(table).values(id=_ROW, **asdict(clock.reading()))
+    new = {name: insert.excluded[name] for name in _READING}
+    later = insert.excluded["seen"] > table.c.seen
+    async with database.write(wait=MAX_LOCK_SECONDS) as connection:
+        place = [table.c.id]
+        await connection.execute(insert.on_conflict_do_update(index_elements=place, set_=new, where=later))
+
+
+async def keep_saving(database: Database, clock: Clock, every: float = SAVE_SECONDS) -> None:
+    """Store a reading now and then every minute, until cancelled; then store a final one."""
+    try:
+        while True:
+            try:
+                await save(database, clock)
+            except ToolcribError as error:
+                log.warning("the time cannot be stored now, and is tried again: %s", error)
+            await anyio.sleep(every)
+    finally:
+        with anyio.move_on_after(MAX_LOCK_SECONDS, shield=True), suppress(ToolcribError):
+            await save(database, clock)

@@ -1,6 +1,6 @@
-"""Durable tool definitions: each as last seen, and the hash of the first one seen (trust on first use)."""
+"""Known definitions of tools, and claims of exposed names."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from operator import attrgetter
 
@@ -8,7 +8,49 @@ from sqlalchemy import bindparam, delete, select
 
 from toolcrib.interfaces import StoredDefinition
 from toolcrib.store.sql.database import Database
+from toolcrib.store.sql.tables import claims as claims_table
 from toolcrib.store.sql.tables import definitions as table
+
+# --- Durable name claims: which tool owns which exposed name ---
+
+
+@dataclass(frozen=True, slots=True)
+class SqlClaims:
+    """Claims in a table. Rows are sorted so that concurrent writers lock them in one order (no deadlock)."""
+
+    database: Database
+
+    async def all(self) -> Mapping[str, str]:
+        """Return all claims: folded name to canonical name of the owner."""
+        async with self.database.read() as connection:
+            rows = await connection.execute(select(claims_table.c.name, claims_table.c.owner))
+            return {row.name: row.owner for row in rows}
+
+    async def put(self, claims: Mapping[str, str]) -> None:
+        """Upsert claims."""
+        if not claims:
+            return
+        insert = self.database.insert(claims_table)
+        statement = insert.on_conflict_do_update(
+            index_elements=[claims_table.c.name], set_={claims_table.c.owner: insert.excluded.owner}
+        )
+        rows = [{"name": name, "owner": claims[name]} for name in sorted(claims)]
+        async with self.database.write() as connection:
+            await connection.execute(statement, rows)
+
+    async def drop(self, names: Iterable[str]) -> None:
+        """Delete the claims of these names."""
+        rows = [{"dropped": name} for name in sorted(set(names))]
+        if not rows:
+            return
+        async with self.database.write() as connection:
+            await connection.execute(
+                delete(claims_table).where(claims_table.c.name == bindparam("dropped")), rows
+            )
+
+
+# --- Durable tool definitions: each as last seen, and the hash of the first one seen (trust on first use)
+# ---
 
 FIELDS = tuple(each.name for each in fields(StoredDefinition))
 AT_ONCE = 500

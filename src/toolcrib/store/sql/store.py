@@ -11,25 +11,19 @@ from sqlalchemy import select, update
 from toolcrib.clock import Clock
 from toolcrib.errors import Lost, Unavailable
 from toolcrib.store.key_wrapping import WrappingSecrets
-from toolcrib.store.sql.app_data import SqlAppData
-from toolcrib.store.sql.apps import SqlApps
+from toolcrib.store.sql.apps import SqlAppData, SqlApps
 from toolcrib.store.sql.audit import SqlAudit
-from toolcrib.store.sql.calls import SqlCalls
-from toolcrib.store.sql.claims import SqlClaims
-from toolcrib.store.sql.clock import keep_saving, resume
-from toolcrib.store.sql.database import Database, unavailable
-from toolcrib.store.sql.definitions import SqlDefinitions
-from toolcrib.store.sql.engine import database_of, is_in_memory
-from toolcrib.store.sql.health import MAX_LOCK_SECONDS
+from toolcrib.store.sql.calls import SqlCalls, SqlUsage
+from toolcrib.store.sql.database import MAX_LOCK_SECONDS, Database, keep_saving, resume, unavailable
+from toolcrib.store.sql.definitions import SqlClaims, SqlDefinitions
+from toolcrib.store.sql.engine import bring_up_to_date, database_of, is_in_memory
 from toolcrib.store.sql.keys import SqlKeys
 from toolcrib.store.sql.mcp_sessions import SqlMcpSessions
 from toolcrib.store.sql.overlay import SqlOverlay
-from toolcrib.store.sql.protection import protect
 from toolcrib.store.sql.replays import SqlReplays
-from toolcrib.store.sql.schema import bring_up_to_date
+from toolcrib.store.sql.secret_values import protect
 from toolcrib.store.sql.secrets import StoredSecrets
 from toolcrib.store.sql.tables import marks, overlay
-from toolcrib.store.sql.usage import SqlUsage
 from toolcrib.store.sql.users import SqlUsers
 
 CHECK_SECONDS = 1.0

@@ -3,7 +3,7 @@
 import sqlalchemy as sa
 from alembic import op
 
-from toolcrib.store.sql.append_only import APPEND_ONLY
+from toolcrib.store.sql.tables import APPEND_ONLY
 
 revision = "0005"
 down_revision = "0004"

@@ -1,0 +1,410 @@
+"""Validates definitions from MCP servers: tools, resources and prompts, without invisible characters."""
+
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, cast
+
+import orjson
+
+from toolcrib.catalog import DOORS
+from toolcrib.errors import Refused
+from toolcrib.formats.mirrored_headers import InvalidMirroredHeader, mirrors_of
+from toolcrib.interfaces import Offer, Withheld
+from toolcrib.model import Json, JsonObject, Speech, Tool
+from toolcrib.model.gateways import GATEWAYS, MAX_GATEWAYS, gateways_in
+from toolcrib.names import canonical, hidden
+from toolcrib.sources.mcp.connection import McpSettings, ToolSettings
+
+# --- Strips invisible Unicode characters from a server's text: only a model would read them ---
+
+# Controls except tab and line ends, bidi, zero-width, fillers, variation selectors (except the emoji one),
+# lone surrogates, and tag characters, which can hide a whole second text.
+_UNSEEN = re.compile(
+    "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f"
+    "\u200b-\u200f\u202a-\u202e\u2060-\u206f\u3164\ud800-\udfff\ufe00-\ufe0e\ufeff\uffa0\ufff9-\ufffb"
+    "\U0001d173-\U0001d17a\U000e0000-\U000e0fff]"
+)
+
+
+def visible(text: str) -> str:
+    """Return the text without invisible characters; the same object if there are none."""
+    return _UNSEEN.sub("", text) if _UNSEEN.search(text) else text
+
+
+# --- Loop detection between gateways: drops entries that lead back to this one, records the others' path ---
+
+
+class OwnGateway(ConnectionError):
+    """The server at the other end is this gateway itself."""
+
+    def __init__(self, server: str) -> None:
+        super().__init__(
+            f"{server} is this gateway itself, so all of its tools are here already; "
+            "give the address of another server, or take it out"
+        )
+
+
+def leads_back(entry: JsonObject, own: str) -> bool:
+    """Return whether an entry came through this gateway, or through too many gateways."""
+    passed = gateways_in(entry.get("_meta"))
+    return (own != "" and own in passed) or len(passed) >= MAX_GATEWAYS
+
+
+def through(gateway: str, meta: JsonObject) -> JsonObject:
+    """Return `_meta` with the listing gateway in front of the gateways already on the path."""
+    return {**meta, GATEWAYS: [gateway, *gateways_in(meta)]} if gateway else meta
+
+
+def passed_on(entries: Sequence[JsonObject], own: str, gateway: str) -> tuple[JsonObject, ...]:
+    """Return the entries that do not lead back to this gateway, each with the path it came by."""
+    kept = [entry for entry in entries if not leads_back(entry, own)]
+    if not gateway:
+        return tuple(kept)
+    return tuple({**entry, "_meta": through(gateway, entry.get("_meta", {}))} for entry in kept)
+
+
+# --- Validates each tool that a server lists on its own: accepted, repaired if that is safe, or withheld ---
+
+LARGEST_DEFINITION = 64 << 10
+"""Maximum bytes of one definition."""
+LONGEST_TEXT = 4 << 10
+"""Maximum bytes of a description or a title."""
+
+_UNSAID = "1.0.0"
+"""Version of tools if the server declares none."""
+_PLAIN = ToolSettings()
+
+
+def offer(
+    settings: McpSettings,
+    raw: Sequence[Json],
+    *,
+    version: str = "",
+    modern: bool = False,
+    gateway: str = "",
+) -> Offer:
+    """Validate what a server lists, and return it as an offer.
+
+    `version`: the server's own; `modern`: whether it uses the modern era; `gateway`: its id, if it is one.
+    """
+    judge = _Judge(settings, version or _UNSAID, modern=modern, gateway=gateway)
+    for place, definition in enumerate(raw, 1):
+        judge.take(place, definition)
+    return Offer(
+        tools=judge.tools,
+        withheld=judge.withheld,
+        repaired=judge.repaired,
+        definitions=judge.definitions,
+    )
+
+
+class _InvalidTool(Exception):
+    """A tool that cannot be offered; the message is the reason."""
+
+
+class _Judge:
+    """The results for a server's list so far."""
+
+    def __init__(self, settings: McpSettings, version: str, *, modern: bool, gateway: str) -> None:
+        self._settings, self._version, self._modern = settings, version, modern
+        self._gateway = gateway
+        self.tools: list[Tool] = []
+        self.withheld: list[Withheld] = []
+        self.repaired: dict[str, tuple[str, ...]] = {}
+        self.definitions: dict[str, JsonObject] = {}
+
+    def take(self, place: int, raw: Json) -> None:
+        """Validate one more definition. Without a usable name, its position in the list identifies it."""
+        source, allowed = self._settings.id, self._settings.tools
+        name = f"{source}:{place}"
+        try:
+            local = _name(raw)
+            if allowed and local not in allowed:
+                return
+            name = canonical(source, local)
+            repairs: list[str] = []
+            tool = self._tool(name, raw, repairs)
+        except (_InvalidTool, InvalidMirroredHeader, Refused) as error:
+            self.withheld.append(Withheld(name, source, str(error)))
+            return
+        self.tools.append(tool)
+        self.definitions[name] = raw
+        if repairs:
+            self.repaired[name] = tuple(repairs)
+
+    def _tool(self, name: str, raw: JsonObject, repairs: list[str]) -> Tool:
+        if name in self.definitions:
+            raise _InvalidTool("the server lists another tool of that name before it")
+        if raw["name"] in DOORS:
+            raise _InvalidTool("its name is that of the way to the server's resources or prompts")
+        if leads_back(raw, self._settings.gateway):
+            raise _InvalidTool("it leads back to this gateway, which serves it already")
+        size = len(orjson.dumps(raw))
+        if size > LARGEST_DEFINITION:
+            raise _InvalidTool(
+                f"its definition takes {size:,} bytes, at most {LARGEST_DEFINITION:,} are allowed"
+            )
+        schema = _input_schema(raw, repairs)
+        if self._modern:
+            mirrors_of(schema)
+        annotations = _annotations(raw, repairs)
+        title = _visible_text(raw.get("title"), "title", repairs) or annotations.get("title")
+        said = self._settings.tools.get(raw["name"], _PLAIN)
+        return Tool(
+            name=name,
+            source=self._settings.id,
+            family="mcp",
+            title=title or None,
+            description=said.description or _description(raw, repairs),
+            input_schema=schema,
+            output_schema=_object(raw.get("outputSchema"), "output schema", repairs),
+            version=self._version,
+            speech=Speech(template=said.speech_template, field=said.speech_field),
+            slow=said.slow or self._settings.slow,
+            timeout=said.timeout or self._settings.timeout,
+            annotations=annotations,
+            icons=_icons(raw.get("icons"), repairs),
+            meta=through(self._gateway, _object(raw.get("_meta"), "_meta", repairs) or {}),
+            expose_as=said.expose_as,
+        )
+
+
+def _name(raw: Json) -> str:
+    if not isinstance(raw, Mapping):
+        raise _InvalidTool("it is not an object")
+    name = cast("JsonObject", raw).get("name")
+    if not isinstance(name, str) or not name:
+        raise _InvalidTool("it has no name")
+    return name
+
+
+def _input_schema(raw: JsonObject, repairs: list[str]) -> JsonObject:
+    schema = raw.get("inputSchema")
+    if schema is None:
+        repairs.append("it had no input schema: one that takes any object was put in")
+        return {"type": "object"}
+    if not isinstance(schema, Mapping):
+        raise _InvalidTool("its input schema is not an object")
+    known = cast("JsonObject", schema)
+    if known.get("type") is not None:
+        return known
+    repairs.append("the type of its input schema was missing: 'object' was put in")
+    return {**known, "type": "object"}
+
+
+def _description(raw: JsonObject, repairs: list[str]) -> str:
+    description = raw.get("description")
+    if description is not None and not isinstance(description, str):
+        raise _InvalidTool("its description is not text")
+    return _visible_text(description, "description", repairs) or ""
+
+
+def _annotations(raw: JsonObject, repairs: list[str]) -> dict[str, Any]:
+    annotations = dict(_object(raw.get("annotations"), "annotations", repairs) or {})
+    if "title" in annotations:
+        title = _visible_text(annotations.pop("title"), "title in its annotations", repairs)
+        if title is not None:
+            annotations["title"] = title
+    return annotations
+
+
+def _icons(value: Json, repairs: list[str]) -> tuple[JsonObject, ...]:
+    if value is None:
+        return ()
+    given = cast("list[Json]", value) if isinstance(value, list) else [None]
+    icons = [cast("JsonObject", each) for each in given if _is_tool_icon(each)]
+    if len(icons) < len(given):
+        repairs.append("icons without an address were left out")
+    return tuple(icons)
+
+
+def _is_tool_icon(value: Json) -> bool:
+    return isinstance(value, dict) and isinstance(cast("JsonObject", value).get("src"), str)
+
+
+def _object(value: Json, what: str, repairs: list[str]) -> JsonObject | None:
+    """Return an object; anything else is left out. Many servers send null for a missing member."""
+    if value is None or isinstance(value, Mapping):
+        return cast("JsonObject | None", value)
+    repairs.append(f"its {what} was left out: it was not an object")
+    return None
+
+
+def _visible_text(value: Json, what: str, repairs: list[str]) -> str | None:
+    if value is None:
+        return None
+    if not isinstance(value, str):
+        repairs.append(f"its {what} was left out: it was not text")
+        return None
+    seen = visible(value)
+    if seen is not value:
+        repairs.append(f"characters that cannot be seen were taken out of its {what}")
+    encoded = seen.encode()
+    if len(encoded) <= LONGEST_TEXT:
+        return seen
+    repairs.append(f"its {what} was cut from {len(encoded):,} bytes to {LONGEST_TEXT:,}")
+    return encoded[:LONGEST_TEXT].decode(errors="ignore")
+
+
+# --- Validates each resource, template and prompt that a server lists: accepted, repaired or left out ---
+
+LONGEST_URI = 2_048
+"""Maximum characters of a URI or a URI template."""
+LONGEST_NAME = 256
+"""Maximum bytes of a resource's name; a longer one is cut."""
+
+_ROLES = frozenset({"user", "assistant"})
+
+
+class _InvalidEntry(Exception):
+    """An entry that cannot be offered; the message is the reason."""
+
+
+def resources(raw: Sequence[Json]) -> tuple[list[JsonObject], list[str]]:
+    """Return the valid resources, and the reasons why the others are not."""
+    return _judged(raw, "uri", _address)
+
+
+def templates(raw: Sequence[Json]) -> tuple[list[JsonObject], list[str]]:
+    """Return the valid templates, and the reasons why the others are not."""
+    return _judged(raw, "uriTemplate", _address)
+
+
+def prompts(source: str, raw: Sequence[Json]) -> tuple[list[JsonObject], list[str]]:
+    """Return the valid prompts of a source, and the reasons why the others are not."""
+
+    def name(given: str) -> None:
+        try:
+            canonical(source, given)
+        except Refused as error:
+            raise _InvalidEntry(str(error)) from None
+
+    return _judged(raw, "name", name)
+
+
+def _judged(
+    raw: Sequence[Json], key: str, check: Callable[[str], None]
+) -> tuple[list[JsonObject], list[str]]:
+    fit: dict[str, JsonObject] = {}
+    unfit: list[str] = []
+    for place, each in enumerate(raw, 1):
+        try:
+            given = _given(each, key)
+            check(given)
+        except _InvalidEntry as error:
+            unfit.append(f"number {place}: {error}")
+            continue
+        if given in fit:
+            unfit.append(f"number {place}: {given[:100]!r} is listed before")
+        else:
+            fit[given] = _mended(cast("JsonObject", each), key, given)
+    return list(fit.values()), unfit
+
+
+def _given(raw: Json, key: str) -> str:
+    if not isinstance(raw, dict):
+        raise _InvalidEntry("it is not an object")
+    given = cast("JsonObject", raw).get(key)
+    if not isinstance(given, str) or not given:
+        raise _InvalidEntry(f"it has no {key}")
+    size = len(orjson.dumps(raw))
+    if size > LARGEST_DEFINITION:
+        raise _InvalidEntry(
+            f"its definition takes {size:,} bytes, at most {LARGEST_DEFINITION:,} are allowed"
+        )
+    return given
+
+
+def _address(uri: str) -> None:
+    if len(uri) > LONGEST_URI:
+        raise _InvalidEntry(f"its address has {len(uri):,} characters, at most {LONGEST_URI:,} are allowed")
+    character = hidden(uri)
+    if character is not None or uri != uri.strip():
+        raise _InvalidEntry(
+            f"its address holds a character that cannot be seen ({character or 'a space at its edge'})"
+        )
+
+
+def _mended(raw: JsonObject, key: str, given: str) -> JsonObject:
+    """Drop members that violate the protocol: one invalid member can make a client reject the whole list."""
+    kept = _fit(raw, _FIELDS)
+    name = raw.get("name")
+    if key != "name":
+        kept["name"] = (_cut_text(name, LONGEST_NAME) if isinstance(name, str) else "") or given
+    if "arguments" in kept:
+        kept["arguments"] = [_fit(each, _OF_ARGUMENTS) for each in kept["arguments"]]
+    return kept
+
+
+def _fit(raw: JsonObject, fields: "_Fields") -> dict[str, Any]:
+    kept = {key: value for key, value in raw.items() if key not in fields or fields[key](value)}
+    return {**kept, **{key: _cut_text(kept[key]) for key in ("title", "description") if key in kept}}
+
+
+def _cut_text(text: str, longest: int = LONGEST_TEXT) -> str:
+    encoded = visible(text).encode()
+    return encoded[:longest].decode(errors="ignore")
+
+
+def _is_text(value: Json) -> bool:
+    return type(value) is str
+
+
+def _is_flag(value: Json) -> bool:
+    return type(value) is bool
+
+
+def _is_object(value: Json) -> bool:
+    return type(value) is dict
+
+
+def _is_size(value: Json) -> bool:
+    return type(value) is int and value >= 0
+
+
+def _is_annotations(value: Json) -> bool:
+    if type(value) is not dict:
+        return False
+    said = cast("JsonObject", value)
+    priority, audience = said.get("priority", 0), said.get("audience", [])
+    if type(priority) not in (int, float) or not 0 <= priority <= 1 or type(audience) is not list:
+        return False
+    known = all(type(each) is str and each in _ROLES for each in cast("list[Any]", audience))
+    return known and _is_text(said.get("lastModified", ""))
+
+
+def _is_icons(value: Json) -> bool:
+    return all(map(_is_resource_icon, _entries(value)))
+
+
+def _is_resource_icon(icon: JsonObject) -> bool:
+    if not _is_text(icon.get("src")) or not _is_text(icon.get("mimeType", "")):
+        return False
+    sizes = icon.get("sizes", [])
+    known = type(sizes) is list and all(map(_is_text, cast("list[Any]", sizes)))
+    return known and icon.get("theme", "light") in ("light", "dark")
+
+
+def _is_arguments(value: Json) -> bool:
+    return type(value) is list and all(type(each.get("name")) is str for each in _entries(value))
+
+
+def _entries(value: Json) -> Iterable[JsonObject]:
+    """Return the objects of a list; an empty object replaces anything else, and so fails the check."""
+    entries = cast("list[Any]", value) if type(value) is list else [None]
+    return [cast("JsonObject", each) if type(each) is dict else {} for each in entries]
+
+
+_Fields = Mapping[str, Callable[[Json], bool]]
+_OF_ARGUMENTS: _Fields = {"title": _is_text, "description": _is_text, "required": _is_flag}
+_FIELDS: _Fields = {
+    "title": _is_text,
+    "description": _is_text,
+    "mimeType": _is_text,
+    "size": _is_size,
+    "annotations": _is_annotations,
+    "icons": _is_icons,
+    "arguments": _is_arguments,
+    "_meta": _is_object,
+}
+"""Checks that a member must pass to be forwarded; members without a check always are."""
