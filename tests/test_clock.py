@@ -95,7 +95,7 @@ STEPS = st.lists(
 
 
 @given(STEPS)
-def test_it_never_goes_back_nor_ahead_of_time(steps: list[tuple[str, float]]) -> None:
+def test_clock_is_monotonic_and_not_ahead(steps: list[tuple[str, float]]) -> None:
     machine = Machine()
     clock, passed, reboots, shown = machine.clock(), 0.0, 0, list[float]()
     for number, (what, seconds) in enumerate(steps):

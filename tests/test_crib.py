@@ -62,7 +62,7 @@ async def test_nothing_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     assert await _files(tmp_path) == []
 
 
-async def test_lists_are_spelled_for_their_reader() -> None:
+async def test_lists_are_rendered_per_provider() -> None:
     async with Crib(tools=TOOLS) as crib:
         rest = [each["name"] for each in crib.tools()]
         assert rest[:2] == ["tools:get-card", "tools:count-cards"]
@@ -112,7 +112,7 @@ async def test_progress_reaches_sync_and_async_listeners() -> None:
 
 
 @pytest.mark.requirement("E11")
-async def test_what_goes_wrong_is_in_the_result() -> None:
+async def test_errors_are_in_the_result() -> None:
     async with Crib(tools=TOOLS) as crib:
         ruled = await crib.call("get-card", {"card_id": "gone"})
         assert ruled.problem is not None
@@ -135,7 +135,7 @@ async def test_a_deadline_ends_a_call() -> None:
         assert slow.problem.kind in ("timeout", "unknown")
 
 
-async def test_a_config_file_and_what_outlives_it(tmp_path: Path) -> None:
+async def test_config_file_and_stored_state(tmp_path: Path) -> None:
     env = {"TOOLCRIB_HOME": str(tmp_path / "home")}
     (tmp_path / "crib_config_tools.py").write_text(MODULE)
     (tmp_path / "toolcrib.yaml").write_text("functions: [crib_config_tools]")
@@ -164,7 +164,7 @@ async def test_it_is_open_only_inside_its_block() -> None:
     await crib.__aexit__(None, None, None)
 
 
-async def test_an_error_of_the_block_leaves_as_it_is() -> None:
+async def test_exception_of_block_is_not_wrapped() -> None:
     with pytest.raises(KeyError, match="mine"):
         async with Crib():
             raise KeyError("mine")
@@ -200,7 +200,7 @@ async def test_a_change_made_twice_under_one_key_is_made_once() -> None:
 
 
 @pytest.mark.requirement("E12")
-async def test_what_a_program_does_to_an_answer_shows_in_no_other() -> None:
+async def test_mutated_answer_does_not_affect_others() -> None:
     @create_tool(category="query", cache_ttl=60)
     def list_numbers() -> dict[str, list[int]]:
         """List some numbers."""

@@ -87,14 +87,14 @@ async def test_a_message_is_json_or_an_object_of_an_sdk() -> None:
 
 
 @pytest.mark.requirement("G4")
-async def test_a_turn_says_more_than_its_messages() -> None:
+async def test_turn_has_results_beside_messages() -> None:
     async with Crib(TOOLS) as crib:
         turn = await crib.turn(functions(("a", "hush", {})), format="gemini_live", user="ann")
         assert (turn.silent, turn.follow_ups) == (True, ("More?",))
         assert ids(turn.messages) == ["a"]
 
 
-async def test_what_a_program_does_to_a_message_shows_in_no_other() -> None:
+async def test_mutated_message_does_not_affect_others() -> None:
     call = {"functionCall": {"id": "a", "name": "get_card", "args": {"card_id": "c1"}}}
     message = {"candidates": [{"content": {"role": "model", "parts": [call]}}]}
     async with Crib(TOOLS) as crib:
@@ -115,7 +115,7 @@ async def test_time_and_progress() -> None:
     assert "timed" in ended
 
 
-async def test_a_connection_knows_what_is_taken_back() -> None:
+async def test_connection_tracks_cancelled_calls() -> None:
     async with Crib(TOOLS) as crib:
         connection, replies = crib.connection(), list[Any]()
 
@@ -133,7 +133,7 @@ async def test_a_connection_knows_what_is_taken_back() -> None:
         await connection.close()
 
 
-async def test_lists_for_providers_are_wrapped_cut_and_told_of() -> None:
+async def test_provider_lists_are_wrapped_truncated_and_logged() -> None:
     async with Crib(TOOLS) as crib:
         (wrapped,) = crib.tools(format="gemini")
         assert "get_card" in [each["name"] for each in wrapped["functionDeclarations"]]

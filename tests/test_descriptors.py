@@ -62,7 +62,7 @@ def test_free_descriptors_are_counted() -> None:
         os.close(opened)
 
 
-def test_a_file_that_is_not_there_says_nothing() -> None:
+def test_missing_file_is_silent() -> None:
     missing = ProcFile("/nowhere/at/all")
     assert missing.read() == b""
     missing.close()

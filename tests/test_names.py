@@ -51,7 +51,7 @@ def test_an_empty_half_is_no_name(name: str, says: str) -> None:
 
 
 @given(st.text(alphabet="ab:", max_size=6))
-def test_split_takes_what_has_both_halves_and_nothing_else(name: str) -> None:
+def test_split_needs_source_and_name(name: str) -> None:
     source, colon, local = name.partition(":")
     if source and colon and local:
         assert ":".join(names.split(name)) == name
@@ -64,7 +64,7 @@ def test_split_takes_what_has_both_halves_and_nothing_else(name: str) -> None:
 @pytest.mark.parametrize(
     "source, local", [("local", "get-datetime"), ("com.example.app", "añadir nota"), ("3d-print", "x")]
 )
-def test_canonical_joins_what_it_accepts(source: str, local: str) -> None:
+def test_canonical_joins_valid_names(source: str, local: str) -> None:
     assert names.split(names.canonical(source, local)) == (source, local)
 
 
@@ -93,7 +93,7 @@ def test_canonical_joins_what_it_accepts(source: str, local: str) -> None:
         ("x", "a\ud800", r"U\+D800"),
     ],
 )
-def test_canonical_refuses_what_could_not_be_told_apart_or_read(source: str, local: str, says: str) -> None:
+def test_canonical_refuses_ambiguous_names(source: str, local: str, says: str) -> None:
     with pytest.raises(Refused, match=says) as refused:
         names.canonical(source, local)
     assert refused.value.problem.code == "INVALID_TOOL_NAME"
@@ -162,7 +162,7 @@ def test_safe_names_by_family(name: str, family: Family, exposed: str) -> None:
 
 
 @pytest.mark.requirement("A3")
-def test_a_name_that_cannot_be_spelled_is_hashed() -> None:
+def test_unrepresentable_name_is_hashed() -> None:
     digest = sha256("local:天気".encode()).hexdigest()[:8]
     assert names.safe(a_tool("local:天気")) == f"t_{digest}"
     assert names.safe(a_tool("weather:天気", "mcp")).startswith("mcp_weather_t_")
@@ -247,7 +247,7 @@ def test_fold_is_stable_under_case_form_and_itself(name: str) -> None:
     assert names.fold(name.replace("_", "-")) == folded
 
 
-def test_what_is_no_name_is_not_folded() -> None:
+def test_non_name_is_not_folded() -> None:
     # Normalised, these marks would take hours, and any caller can ask for a tool by such a name.
     marks = "a" + "\u0301\u0316" * 1_000_000
     assert names.fold(marks) == marks
@@ -283,7 +283,7 @@ TOOLS = (
         ("Local:Echo", "local:echo"),
     ],
 )
-def test_near_finds_what_was_meant(typed: str, meant: str) -> None:
+def test_near_finds_similar_names(typed: str, meant: str) -> None:
     assert names.near(typed, TOOLS)[0] == meant
 
 

@@ -37,20 +37,20 @@ def test_no_cap_is_ever_exceeded(data: Any, message: str, most: int) -> None:
 
 
 @pytest.mark.requirement("G3")
-def test_what_is_too_long_is_told_from_its_beginning() -> None:
+def test_too_long_text_is_detected_early() -> None:
     said = capped(told(Result(data="é" * 10_000, message="Read.")), 12_000)
     assert said["data"] == "é" * (len(said["data"]) - 1) + "…"
     assert 11_990 < len(orjson.dumps(said)) <= 12_000
 
 
 @pytest.mark.requirement("G3")
-def test_texts_of_a_server_are_told_as_they_are() -> None:
+def test_server_texts_are_unchanged() -> None:
     result = Result(content=(block('a "quoted" word'), block("x" * 5_000)), message="Read.")
     assert capped(told(result), 1_000)["data"].startswith('a "quoted" word\nxxx')
 
 
 @pytest.mark.requirement("G3")
-def test_what_phones_look_for_outlives_the_data() -> None:
+def test_correlation_fields_survive_truncation() -> None:
     result = Result(data={"will_hangup": True, "extension": "12", "log": "x" * 5_000}, message="Bye.")
     said = capped(told(result), 1_000)
     assert (said["will_hangup"], said["extension"], said["truncated"]) == (True, "12", True)

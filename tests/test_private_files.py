@@ -42,13 +42,13 @@ def umask(request: pytest.FixtureRequest) -> Generator[None]:
 
 
 @pytest.mark.usefixtures("umask")
-def test_what_is_made_is_the_owners_whatever_the_umask(tmp_path: Path) -> None:
+def test_files_are_private_despite_umask(tmp_path: Path) -> None:
     private_folder(tmp_path / "state")
     os.close(open_to_append(tmp_path / "state" / "log"))
     assert (mode(tmp_path / "state"), mode(tmp_path / "state" / "log")) == (0o700, 0o600)
 
 
-def test_what_is_ours_and_open_is_closed_and_logged(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_own_readable_file_is_restricted_and_logged(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     folder, file = tmp_path / "state", tmp_path / "state" / "x.db"
     folder.mkdir(mode=0o755)
     file.touch()
@@ -64,7 +64,7 @@ def test_what_is_ours_and_open_is_closed_and_logged(tmp_path: Path, caplog: pyte
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="giving a file away takes root")
-def test_what_is_open_and_not_ours_is_refused_unchanged(tmp_path: Path) -> None:
+def test_foreign_readable_file_is_refused_unchanged(tmp_path: Path) -> None:
     folder, file = tmp_path / "state", tmp_path / "x.db"
     folder.mkdir()
     file.touch()

@@ -169,7 +169,7 @@ async def test_a_port_that_is_taken_is_named() -> None:
 
 @pytest.mark.requirement("I1")
 @pytest.mark.parametrize("auth", ["{mode: trust_header}", "{anonymous: {context: default}}"])
-async def test_what_believes_this_machine_is_not_opened_to_others(auth: str) -> None:
+async def test_trusted_local_header_needs_loopback(auth: str) -> None:
     async with open_gateway(f"auth: {auth}") as gateway:
         with pytest.raises(ConfigError):
             await serve(gateway.runtime, host="0.0.0.0", port=0)
@@ -218,7 +218,7 @@ async def test_anonymous_callers_get_their_context_on_this_machine() -> None:
         assert (await gateway.request("GET", "/api/keys", key=None)).code == "SCOPE_DENIED"
 
 
-async def test_what_nobody_foresaw_is_told_to_the_log_alone(
+async def test_unexpected_error_is_only_logged(
     caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with open_gateway() as gateway:
@@ -281,7 +281,7 @@ async def test_disconnect_during_upload_gets_no_answer() -> None:
         assert gateway.server.active == 0
 
 
-async def test_the_life_of_another_asgi_server() -> None:
+async def test_lifespan_under_other_asgi_server() -> None:
     async with open_gateway() as gateway:
         server = GatewayApp(gateway.runtime)
         told: list[Any] = []

@@ -196,13 +196,13 @@ async def test_one_principal_fills_only_its_share_of_the_queue() -> None:
         await crowd.leave()
 
 
-async def test_without_a_queue_nobody_waits() -> None:
+async def test_without_queue_excess_is_refused() -> None:
     slots = FairSlots(1, max_waiting=0)
     assert slots.take("a")
     assert not await slots.wait("b", "", 60.0)
 
 
-async def test_time_over_leaves_no_waiter_behind() -> None:
+async def test_timed_out_waiter_is_removed() -> None:
     slots = FairSlots(1)
     assert slots.take("a")
     assert not await slots.wait("b", "", 0.01)
@@ -210,7 +210,7 @@ async def test_time_over_leaves_no_waiter_behind() -> None:
     assert (slots.used, slots.by_principal, slots.waiting) == (0, {}, {})
 
 
-async def test_slot_granted_to_a_cancelled_waiter_goes_on() -> None:
+async def test_slot_of_cancelled_waiter_is_passed_on() -> None:
     slots = FairSlots(1)
     async with anyio.create_task_group() as tasks:
         crowd = Crowd(tasks, slots)
@@ -288,7 +288,7 @@ async def test_no_waiting_principal_starves(seed: int) -> None:
         await crowd.leave()
 
 
-async def test_more_slots_are_granted_to_who_waits() -> None:
+async def test_added_slots_are_granted_to_waiters() -> None:
     slots = FairSlots(1, 1.0)
     assert slots.take("a")
     granted: list[bool] = []

@@ -49,7 +49,7 @@ async def runtime(tmp_path: Path) -> AsyncGenerator[Runtime, None]:
         yield running
 
 
-async def test_status_says_what_runs_and_what_is_wrong(runtime: Runtime) -> None:
+async def test_status_lists_servers_and_warnings(runtime: Runtime) -> None:
     status = runtime.console.status()
     assert status["tools"] == 10
     states = {each["id"]: each["state"] for each in status["sources"]}
@@ -59,7 +59,7 @@ async def test_status_says_what_runs_and_what_is_wrong(runtime: Runtime) -> None
 
 
 @pytest.mark.requirement("F4")
-async def test_explain_says_yes_or_why_not_and_the_steps(runtime: Runtime) -> None:
+async def test_explain_gives_verdict_and_steps(runtime: Runtime) -> None:
     console = runtime.console
     yes = console.explain("find_card", a_caller(permissions=frozenset({"cards:read"})))
     assert yes["visible"]
@@ -77,13 +77,13 @@ async def test_explain_reports_missing_permission_like_the_call(runtime: Runtime
     assert "cards:read" in told["reason"]
 
 
-async def test_what_is_hidden_is_explained_to_operators_alone(runtime: Runtime) -> None:
+async def test_hidden_tool_is_explained_to_operators_only(runtime: Runtime) -> None:
     assert "there is no tool" in runtime.console.explain("tools:secret", a_caller())["reason"]
     assert "hidden" in runtime.console.explain("tools:secret", a_caller(), everything=True)["reason"]
     assert runtime.console.explain("open-dor", a_caller())["near"] == ["tools:open-door"]
 
 
-async def test_calls_and_usage_tell_what_happened(runtime: Runtime) -> None:
+async def test_calls_and_usage_are_recorded(runtime: Runtime) -> None:
     caller = a_caller(id="key:one", permissions=frozenset({"*"}))
     await runtime.gateway.call("find-card", {"text": "x"}, caller)
     await runtime.gateway.call("find-card", {}, caller)

@@ -61,7 +61,7 @@ async def test_an_app_is_its_developers_alone_and_the_admins(admin: AdminSetup) 
     assert (await admin.apps.get(NOTES)).owner == "dev"
 
 
-async def test_what_others_see_of_an_app_is_not_where_it_is_and_whose(admin: AdminSetup) -> None:
+async def test_public_app_fields_omit_url_and_owner(admin: AdminSetup) -> None:
     await admin.add()
     app = await admin.apps.get(NOTES)
     inside = {"owner", "publicUrl", "created", "updated", "warnings"}
@@ -121,7 +121,7 @@ async def test_an_app_cannot_send_the_gateway_to_places_inside(admin: AdminSetup
 
 
 @pytest.mark.requirement("I5")
-async def test_who_gave_an_address_is_recorded(admin: AdminSetup) -> None:
+async def test_address_giver_is_recorded(admin: AdminSetup) -> None:
     public, local = "https://notes.example", "http://127.0.0.1:9000"
 
     async def put(url: str | None, actor: Actor) -> str | None:
@@ -158,7 +158,7 @@ async def test_tools_are_stored_whole_or_not_at_all(admin: AdminSetup) -> None:
 
 
 @pytest.mark.requirement("D4")
-async def test_hardware_nobody_knows_is_stored_with_a_warning(admin: AdminSetup) -> None:
+async def test_unknown_hardware_is_stored_with_warning(admin: AdminSetup) -> None:
     await admin.add(NOTES, {**NOTES_APP, "hardwareRequirements": [{"type": "GPS", "level": "REQUIRED"}]})
     stored = await admin.apps.define(NOTES, [a_definition()], DEVELOPER)
     assert "GPS" in stored["warnings"][0]
@@ -191,7 +191,7 @@ async def test_changed_url_disconnects_app_unchanged_url_does_not(admin: AdminSe
     assert admin.state("ann") == "stopped"
 
 
-async def test_an_app_that_is_removed_is_gone_for_everybody(admin: AdminSetup) -> None:
+async def test_removed_app_is_gone_for_all_users(admin: AdminSetup) -> None:
     await admin.add()
     await admin.users.install("ann", NOTES, None)
     admin.told()
@@ -244,7 +244,7 @@ async def test_tools_beyond_catalog_limit_are_refused_on_upload(
     await admin.apps.define(NOTES, [a_definition(name) for name in "ab"], DEVELOPER)
 
 
-async def test_a_developer_changes_things_so_often_and_not_more(admin: AdminSetup) -> None:
+async def test_developer_changes_are_rate_limited(admin: AdminSetup) -> None:
     await admin.add()
     for _ in range(desk.CHANGES[0] - 2):
         await admin.apps.define(NOTES, [], DEVELOPER)

@@ -19,7 +19,7 @@ async def storage(admin: AdminSetup) -> AppStorage:
     return AppStorage(admin.store.app_data)
 
 
-async def test_what_is_kept_is_one_apps_and_one_users(storage: AppStorage) -> None:
+async def test_storage_is_per_app_and_user(storage: AppStorage) -> None:
     await storage.put(NOTES, "ann", {"a": "1", "b": "2"})
     await storage.put(NOTES, "ann", {"b": "3"})
     assert await storage.all(NOTES, "ann") == {"a": "1", "b": "3"}
@@ -29,7 +29,7 @@ async def test_what_is_kept_is_one_apps_and_one_users(storage: AppStorage) -> No
     assert await storage.all(NOTES, "ann") == {}
 
 
-async def test_nothing_is_kept_for_one_who_has_not_installed_the_app(storage: AppStorage) -> None:
+async def test_storage_needs_an_installed_app(storage: AppStorage) -> None:
     with pytest.raises(Refused, match="not installed") as error:
         await storage.put(CAMERA, "ann", {"a": "1"})
     assert error.value.problem.code == "NOT_FOUND"
@@ -63,7 +63,7 @@ async def test_values_are_bounded_alone_and_together(storage: AppStorage) -> Non
     assert sum(len(key) + len(value) for key, value in kept.items()) <= MOST_BYTES
 
 
-async def test_there_are_no_more_keys_than_so_many_however_small(storage: AppStorage) -> None:
+async def test_number_of_storage_keys_is_limited(storage: AppStorage) -> None:
     await storage.put(NOTES, "ann", {f"{number:x}": "" for number in range(MOST_KEYS)})
     with pytest.raises(Refused, match="keys") as error:
         await storage.put(NOTES, "ann", {"more": ""})

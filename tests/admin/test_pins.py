@@ -60,19 +60,19 @@ async def test_an_approval_by_flat_name_is_for_its_owner_alone(runtime: Runtime)
     assert [pin["name"] for pin in servers.pins()] == ["b:read"]
 
 
-async def test_what_the_file_pins_is_refused_and_not_stored(runtime: Runtime) -> None:
+async def test_approval_of_file_pin_is_refused(runtime: Runtime) -> None:
     offer(runtime, "a", "fixed")
     refused = await refusal(runtime, "a:fixed")
     assert refused.problem.code == "SCOPE_DENIED"
     assert "config file" in str(refused)
 
 
-async def test_what_has_no_hash_cannot_be_approved(runtime: Runtime) -> None:
+async def test_tool_without_hash_cannot_be_approved(runtime: Runtime) -> None:
     offer(runtime, "a", description="x" * (LARGEST + 1))
     assert "too large" in str(await refusal(runtime, "a:read"))
 
 
-async def test_what_was_approved_may_be_approved_anew(runtime: Runtime) -> None:
+async def test_approved_tool_can_be_approved_again(runtime: Runtime) -> None:
     offer(runtime, "a")
     for said in ("one", "two"):
         changed = offer(runtime, "a", description=said)

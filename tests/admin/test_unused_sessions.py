@@ -61,7 +61,7 @@ async def test_a_jump_of_the_wall_clock_ends_no_session(look: Look, jump: float)
     assert not await look.after(DAY * 1.1)
 
 
-async def test_a_session_in_use_goes_on(look: Look) -> None:
+async def test_session_in_use_continues(look: Look) -> None:
     for _ in range(5):
         look.use.note("ann")
         assert await look.after(DAY * 0.9)

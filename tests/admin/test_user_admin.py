@@ -20,7 +20,7 @@ async def here(admin: AdminSetup, worn: Any = None, user: str = "ann") -> dict[s
     return dict(await admin.users.begin(user, worn=worn, language=None, time_zone=None))
 
 
-async def test_a_user_is_made_by_the_first_thing_that_is_said_of_them(admin: AdminSetup) -> None:
+async def test_user_is_created_on_first_use(admin: AdminSetup) -> None:
     await admin.add()
     app, new = await admin.users.install("ann", NOTES, {"size": 2})
     assert new
@@ -65,7 +65,7 @@ async def test_installing_again_changes_settings_and_nothing_else(admin: AdminSe
             await anyio.lowlevel.checkpoint()
 
 
-async def test_what_is_taken_away_or_switched_off_is_stopped(admin: AdminSetup) -> None:
+async def test_uninstalled_or_disabled_app_is_stopped(admin: AdminSetup) -> None:
     await admin.add()
     await admin.users.install("ann", NOTES, None)
     await here(admin)
@@ -118,7 +118,7 @@ async def test_a_tool_is_switched_off_by_any_of_its_names(admin: AdminSetup) -> 
     assert (await admin.users.get("ann"))["disabled"] == ["local:step"]
 
 
-async def test_what_one_cannot_see_cannot_be_switched_off_either(admin: AdminSetup) -> None:
+async def test_invisible_tools_cannot_be_disabled(admin: AdminSetup) -> None:
     await admin.add()
     for name in ("secret", "local:secret", f"{NOTES}:add", "nothing"):
         with pytest.raises(Refused) as error:
@@ -161,7 +161,7 @@ async def test_with_the_session_end_the_apps(admin: AdminSetup) -> None:
             await attempt
 
 
-async def test_a_user_who_is_removed_leaves_nothing(admin: AdminSetup) -> None:
+async def test_removed_user_leaves_no_data(admin: AdminSetup) -> None:
     await admin.add()
     await admin.users.install("ann", NOTES, None)
     await here(admin)
@@ -173,7 +173,7 @@ async def test_a_user_who_is_removed_leaves_nothing(admin: AdminSetup) -> None:
             await attempt
 
 
-async def test_what_a_user_says_needs_a_session(admin: AdminSetup) -> None:
+async def test_transcription_needs_a_session(admin: AdminSetup) -> None:
     await admin.users.put("ann", language=None, time_zone=None)
     with pytest.raises(Refused) as error:
         await admin.users.transcribe("ann", "hello", final=True, language=None)
@@ -212,7 +212,7 @@ async def test_an_app_that_is_not_there_cannot_be_installed(admin: AdminSetup) -
         await admin.users.install("ann", NOTES, None)
 
 
-async def test_nobody_has_apps_started_over_and_over(admin: AdminSetup) -> None:
+async def test_repeated_app_starts_are_rate_limited(admin: AdminSetup) -> None:
     await admin.add()
     for user in ("ann", "bob"):
         await admin.users.install(user, NOTES, None)

@@ -42,7 +42,7 @@ def test_a_whole_definition_is_taken() -> None:
 
 
 @pytest.mark.requirement("D2")
-def test_every_type_is_taken_however_deep() -> None:
+def test_all_types_are_accepted_at_any_depth() -> None:
     address = {
         "type": "object",
         "description": "Where.",
@@ -172,7 +172,7 @@ def test_bounds() -> None:
 
 @pytest.mark.requirement("D2")
 @pytest.mark.parametrize("tools", [None, {}, "x"])
-def test_a_list_is_asked_for(tools: Any) -> None:
+def test_list_is_required(tools: Any) -> None:
     assert [fault.path for fault in tool_faults(tools)] == ["tools"]
 
 

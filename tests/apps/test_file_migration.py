@@ -56,7 +56,7 @@ def test_the_design_example_keeps_its_original_beside_it() -> None:
 
 
 @pytest.mark.requirement("D12")
-def test_what_was_added_since_stays_when_the_rest_is_put_back() -> None:
+def test_restore_keeps_later_additions() -> None:
     done = json.loads(migrate(json.dumps([REMINDER])).text)
     back = undo(json.dumps([*done, {**MIGRATED, "name": "new"}]))
     assert [tool.get("id", tool.get("name")) for tool in json.loads(back.text)] == ["add_reminder", "new"]
@@ -82,7 +82,7 @@ def test_what_was_added_since_stays_when_the_rest_is_put_back() -> None:
         (json.dumps([{**REMINDER, "description": "\ud800"}]), "tools[0]"),
     ],
 )
-def test_what_cannot_be_migrated_is_refused_by_path(text: str, path: str) -> None:
+def test_unmigratable_value_is_refused_by_path(text: str, path: str) -> None:
     with pytest.raises(UnmigratableFile) as caught:
         migrate(text)
     assert [fault.path for fault in caught.value.faults] == [path]
@@ -95,6 +95,6 @@ def test_an_original_that_is_none_cannot_be_put_back(kept: Any) -> None:
     assert caught.value.faults[0].path == f'tools[0]["{ORIGINAL}"]'
 
 
-def test_what_is_no_object_is_left_to_others() -> None:
+def test_non_objects_are_left_unchanged() -> None:
     assert migrate("[3, null, []]").changes == ()
     assert undo("[3, null, []]").changes == ()

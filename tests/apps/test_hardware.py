@@ -64,7 +64,7 @@ def test_optional_hardware_never_excludes() -> None:
 
 
 @pytest.mark.requirement("D4")
-def test_the_phone_lends_its_microphone_unless_it_is_told_not_to() -> None:
+def test_phone_microphone_is_used_by_default() -> None:
     z100 = device("Vuzix Z100")
     hears = needs("MICROPHONE")
     assert check_compatibility(hears, z100).is_compatible
@@ -73,14 +73,14 @@ def test_the_phone_lends_its_microphone_unless_it_is_told_not_to() -> None:
 
 
 @pytest.mark.requirement("D4")
-def test_no_device_has_what_is_no_hardware() -> None:
+def test_unknown_hardware_is_missing_on_every_device() -> None:
     for model in PROFILES:
         assert not check_compatibility(needs("GPS"), device(model)).is_compatible
         assert not check_compatibility(needs("EXIST"), device(model)).is_compatible
 
 
 @pytest.mark.requirement("D4")
-def test_the_message_says_what_is_missing_in_plain_words() -> None:
+def test_message_names_the_missing_hardware() -> None:
     g1 = device("Even Realities G1")
     one, two = check_compatibility(PHOTO, g1), check_compatibility(needs("CAMERA", "WIFI", "GPS"), g1)
     assert one.message == "This app needs a camera, which Even Realities G1 does not have."
@@ -90,7 +90,7 @@ def test_the_message_says_what_is_missing_in_plain_words() -> None:
     )
 
 
-def test_a_program_gets_it_in_the_known_spelling() -> None:
+def test_hardware_is_exported_in_wire_names() -> None:
     asked = (*needs("CAMERA"), Requirement(type="LIGHT", level="OPTIONAL", description="A torch"))
     assert check_compatibility(asked, device("G1")).as_json() == {
         "isCompatible": False,
@@ -101,7 +101,7 @@ def test_a_program_gets_it_in_the_known_spelling() -> None:
     }
 
 
-def test_what_an_app_needs_is_said_in_a_sentence() -> None:
+def test_required_hardware_as_a_sentence() -> None:
     optional = needs("LIGHT", "BUTTON", level="OPTIONAL")
     assert summary(NOTHING) == ""
     assert summary(needs("CAMERA", "CAMERA")) == "Needs a camera."
@@ -116,7 +116,7 @@ def test_an_unknown_model_has_nothing_and_keeps_its_name() -> None:
     assert found.capabilities == {**EMPTY, "modelName": "Glasses of 2031"}
 
 
-def test_capabilities_are_read_and_what_is_not_said_is_not_there() -> None:
+def test_unlisted_capabilities_are_absent() -> None:
     found = device({"modelName": "Mine", "hasIMU": True, "imu": None, "hasWifi": True, "hasOta": True})
     assert (found.model, found.has) == ("Mine", {"IMU", "WIFI"})
     assert (found.capabilities["hasOta"], found.capabilities["hasCamera"]) == (True, False)
@@ -151,14 +151,14 @@ def test_every_kind_of_hardware_can_be_described() -> None:
         ({"more": {1, 2}}, "device"),
     ],
 )
-def test_what_describes_no_device_is_refused_by_its_path(given: Any, path: str) -> None:
+def test_invalid_device_is_refused_by_path(given: Any, path: str) -> None:
     with pytest.raises(InvalidDevice) as caught:
         device(given)
     assert caught.value.path == path
     assert str(caught.value).startswith(f"{path}: ")
 
 
-def test_what_nests_too_deep_is_refused() -> None:
+def test_deep_nesting_is_refused() -> None:
     deep: dict[str, Any] = {}
     for _ in range(40):
         deep = {"more": deep}

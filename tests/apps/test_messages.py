@@ -66,7 +66,7 @@ def test_settings_come_back_as_they_went() -> None:
     assert (update["type"], update["packageName"]) == ("settings_update", PACKAGE)
 
 
-def test_what_users_say_is_a_stream() -> None:
+def test_transcription_is_a_data_stream() -> None:
     said = m.transcription("hello", final=True, language="en-US", now=NOW)
     stream = m.data_stream(SESSION, "transcription:en-US", said, now=NOW)
     assert (stream["type"], stream["streamType"], stream["sessionId"]) == (
@@ -77,7 +77,7 @@ def test_what_users_say_is_a_stream() -> None:
     assert (said["text"], said["isFinal"], said["transcribeLanguage"]) == ("hello", True, "en-US")
 
 
-def test_another_device_or_none_is_told() -> None:
+def test_device_change_message() -> None:
     told = m.capabilities_update(SESSION, {"modelName": "Mine"}, now=NOW)
     gone = m.capabilities_update(SESSION, None, now=NOW, language="fr")
     assert (told["modelName"], gone["modelName"], gone["capabilities"], gone["language"]) == (
@@ -88,7 +88,7 @@ def test_another_device_or_none_is_told() -> None:
     )
 
 
-def test_an_answer_says_only_what_there_is_to_say() -> None:
+def test_answer_omits_empty_fields() -> None:
     played = m.audio_play_response(SESSION, request="r1", success=True, duration=1.5, now=NOW)
     failed = m.audio_play_response(SESSION, request="r1", success=False, error="no speaker", now=NOW)
     assert (played["duration"], "error" in played) == (1.5, False)
@@ -96,7 +96,7 @@ def test_an_answer_says_only_what_there_is_to_say() -> None:
     assert m.app_stopped(SESSION, reason="system_stop", now=NOW)["reason"] == "system_stop"
 
 
-def test_what_apps_say_carries_who_they_are() -> None:
+def test_app_messages_carry_package_name() -> None:
     said: list[dict[str, Any]] = [
         m.connection_init(SESSION, PACKAGE, key="k", now=NOW),
         m.subscription_update(SESSION, PACKAGE, ("transcription",)),
@@ -116,17 +116,17 @@ def test_what_apps_say_carries_who_they_are() -> None:
 
 
 @pytest.mark.parametrize("frame", ["", "{", "[]", "3", "null", '{"kind": "x"}', '{"type": 3}', b"\xff"])
-def test_what_is_no_message_is_refused(frame: str | bytes) -> None:
+def test_invalid_message_is_refused(frame: str | bytes) -> None:
     with pytest.raises(InvalidMessage):
         m.read(frame)
 
 
-def test_a_message_that_nests_without_end_is_refused() -> None:
+def test_deeply_nested_message_is_refused() -> None:
     with pytest.raises(InvalidMessage, match="levels deep"):
         m.read('{"type": "x", "more": ' + "[" * 200 + "]" * 200 + "}")
 
 
-def test_half_a_character_is_mended() -> None:
+def test_lone_surrogate_is_replaced() -> None:
     assert m.read(json.dumps({"type": "x", "text": "\ud83d"}))["text"] == "\ufffd"
 
 

@@ -30,7 +30,7 @@ def test_a_tool_without_parameters_and_phrases() -> None:
 
 @pytest.mark.requirement("D12")
 @given(OLD_TOOLS)
-def test_what_has_no_fault_becomes_something_without_fault(tools: list[dict[str, Any]]) -> None:
+def test_migration_of_valid_tool_is_valid(tools: list[dict[str, Any]]) -> None:
     assert [fault for tool in tools for fault in old_faults(tool, "tool")] == []
     new = [migrated(tool) for tool in tools]
     assert tool_faults(new) == ()
@@ -49,7 +49,7 @@ def test_what_has_no_fault_becomes_something_without_fault(tools: list[dict[str,
         ([], False),
     ],
 )
-def test_the_old_shape_is_known_by_its_id(definition: Any, old: bool) -> None:
+def test_old_shape_is_detected_by_id(definition: Any, old: bool) -> None:
     assert is_old(definition) is old
 
 

@@ -25,7 +25,7 @@ from toolcrib.model import Progress
 S, P, NOW = "ada-com.example", "com.example", 0.0
 
 
-def test_an_app_says_who_it_is_and_its_key_is_not_shown() -> None:
+def test_connection_init_hides_the_key() -> None:
     init = heard(m.connection_init(S, P, key="very secret", now=NOW))
     assert init == InitMessage(session=S, package=P, key="very secret")
     assert "secret" not in repr(init)
@@ -46,7 +46,7 @@ def test_it_shows_something_for_good_or_for_a_while() -> None:
     assert heard(brief) == DisplayMessage(layout=layout, view="dashboard", duration_ms=1500)
 
 
-def test_speech_is_told_from_other_sounds() -> None:
+def test_speech_is_distinguished_from_audio() -> None:
     url = speech_url("http://127.0.0.1:7/", "Größe & Maß? 100%")
     spoken = heard(m.audio_play_request(S, P, request="r", url=url, now=NOW))
     assert isinstance(spoken, PlayMessage)
@@ -58,7 +58,7 @@ def test_speech_is_told_from_other_sounds() -> None:
 
 
 @pytest.mark.parametrize("url", ["http://[/api/tts?text=x", "http://x/api/tts", "x"])
-def test_an_address_that_says_nothing_is_no_speech(url: str) -> None:
+def test_empty_audio_url_is_not_speech(url: str) -> None:
     played = heard({"type": "audio_play_request", "requestId": "r", "audioUrl": url})
     assert isinstance(played, PlayMessage)
     assert played.text is None
@@ -100,7 +100,7 @@ def test_the_rest() -> None:
         ({"type": "tool_progress", "callId": "c", "message": 3}, "message"),
     ],
 )
-def test_what_cannot_be_understood_is_refused_by_path(message: dict[str, Any], path: str) -> None:
+def test_invalid_app_message_is_refused_by_path(message: dict[str, Any], path: str) -> None:
     with pytest.raises(InvalidMessage) as caught:
         heard(message)
     assert caught.value.path == path

@@ -19,7 +19,7 @@ LINES = {"Even Realities G1": 5, "Even Realities G2": 5, "Vuzix Z100": 7, "NIMO"
 
 
 @pytest.mark.requirement("D4")
-def test_every_device_has_what_it_really_has() -> None:
+def test_device_profiles_match_the_hardware() -> None:
     assert {model: set(device(model).has) for model in PROFILES} == HAS
 
 
@@ -52,10 +52,10 @@ def test_profiles_share_fields_and_describe_only_what_exists() -> None:
         ("  nimo ", "NIMO"),
     ],
 )
-def test_a_device_is_known_by_every_name_it_has_had(name: str, model: str) -> None:
+def test_device_is_found_by_all_its_names(name: str, model: str) -> None:
     assert profile(name) is PROFILES[model]
     assert device(name).model == model
 
 
-def test_others_are_not_known() -> None:
+def test_unknown_devices_have_no_profile() -> None:
     assert profile("Brilliant Frame") is None

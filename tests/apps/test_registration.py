@@ -37,7 +37,7 @@ def test_a_whole_app_is_taken() -> None:
 
 @pytest.mark.requirement("D1")
 @pytest.mark.parametrize("package", ["", "com:example", "Com.Example", "x" * 64, "a/b", "ä", "local", "crib"])
-def test_a_package_that_could_not_be_told_apart_is_refused(package: str) -> None:
+def test_ambiguous_package_name_is_refused(package: str) -> None:
     assert paths(package) == ["package"]
 
 

@@ -31,7 +31,7 @@ def reason(header: str, *, secret: str = SECRET, body: bytes = BODY, now: float 
 
 
 @pytest.mark.requirement("D6")
-def test_it_says_who_and_which_tool_as_long_as_it_holds() -> None:
+def test_valid_signature_yields_user_and_tool() -> None:
     assert verify(SECRET, HEADER, body=BODY, now=NOW) == SignedRequest("ada", "add_reminder")
     assert verify(SECRET, HEADER, body=BODY, now=NOW + LIFE - 0.001) == SignedRequest("ada", "add_reminder")
     assert "expired" in reason(HEADER, now=NOW + LIFE)
@@ -50,7 +50,7 @@ def test_it_does_not_hold_for_another_key_or_body() -> None:
 
 
 @pytest.mark.requirement("D6")
-def test_whatever_is_changed_on_its_way_is_noticed() -> None:
+def test_any_tampering_is_detected() -> None:
     for place, character in enumerate(HEADER):
         changed = HEADER[:place] + ("A" if character != "A" else "B") + HEADER[place + 1 :]
         assert reason(changed), place
@@ -75,7 +75,7 @@ def test_the_digest_is_plain_sha256() -> None:
     assert digest("") == "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
 
 
-def test_what_is_sent_does_not_let_anybody_sign() -> None:
+def test_sent_headers_do_not_reveal_the_signing_key() -> None:
     key = "key of the app"
     headers = proof(digest(key), signing(key), user="ann", tool="add", body=b"{}", now=1.0)
     assert headers[KEY_HEADER] == digest(key)

@@ -160,7 +160,7 @@ def test_the_json_names_no_machine() -> None:
     assert not re.search(r"/(home|root|usr|tmp)|localhost|127\.0\.0\.1", text)
 
 
-def test_the_tables_say_what_was_reached() -> None:
+def test_tables_show_results() -> None:
     shown = terminal(an_outcome())
     assert "note: FastMCP's server is left out" in shown
     assert re.search(r"the bare mcp SDK +16 +throughput +0\.60 × +at least 0\.7 +missed", shown)
@@ -179,7 +179,7 @@ def test_every_goal_and_case_has_a_name_for_people() -> None:
     assert title("hub-1000") == "mcp-hub, by REST, 1,000 tools"
 
 
-def test_the_picture_is_whole_and_says_itself_in_words() -> None:
+def test_picture_is_complete_and_has_alt_text() -> None:
     root = parsed(picture(an_outcome()))
     assert len(root.findall(".//svg:rect[@class='crib']", SVG)) == 4
     assert len(root.findall(".//svg:line[@class='goal']", SVG)) == 3
@@ -196,7 +196,7 @@ def test_the_other_picture_sets_us_beside_other_gateways() -> None:
     assert edge <= 700, "a goal out of reach is still inside the picture"
 
 
-def test_an_outcome_goes_into_a_folder_of_its_own(tmp_path: Path) -> None:
+def test_result_is_written_to_its_own_folder(tmp_path: Path) -> None:
     written = keep(an_outcome(), tmp_path / "new")
     assert [path.name for path in written] == ["results.json", "bench.svg", "bench-gateways.svg"]
 
@@ -259,7 +259,7 @@ def test_the_versions_measured_are_those_of_the_locks() -> None:
     assert all(re.fullmatch(r"[0-9]+\.[0-9.]+", each) for each in versions(TITLES).values())
 
 
-def test_the_parts_can_be_asked_for_alone() -> None:
+def test_parts_can_run_separately() -> None:
     assert list(PARTS) == [
         "rest",
         "mcp",

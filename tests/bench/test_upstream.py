@@ -23,7 +23,7 @@ def answered(server: Server, body: bytes) -> dict[str, Any]:
     return json.loads(said)["result"]
 
 
-def test_it_answers_in_the_era_it_is_asked_in() -> None:
+def test_upstream_answers_in_the_requested_era() -> None:
     server = Server(3)
     modern, legacy = answered(server, mcp_list().body), answered(server, legacy_list().body)
     assert [tool["name"] for tool in modern["tools"]] == ["echo", "look_up_0000", "look_up_0001"]

@@ -40,9 +40,7 @@ async def kept(config: str) -> AsyncGenerator[Runtime]:
         yield runtime
 
 
-async def test_what_is_added_can_be_called_at_once_and_is_listed(
-    gateway: InProcessGateway, tmp_path: Path
-) -> None:
+async def test_added_server_is_listed_and_callable_at_once(gateway: InProcessGateway, tmp_path: Path) -> None:
     with anyio.fail_after(30):
         added = await gateway.call("crib:mcp_add_server", {"server_id": "books", **ledger(tmp_path)})
         assert added.status == 200, added.body
@@ -58,7 +56,7 @@ async def test_what_is_added_can_be_called_at_once_and_is_listed(
     assert SECRET.encode() not in added.body + listed.body
 
 
-async def test_a_server_that_does_not_start_stays_and_says_why(gateway: InProcessGateway) -> None:
+async def test_failed_server_stays_with_reason(gateway: InProcessGateway) -> None:
     arguments = {"server_id": "gone", "command": "/nowhere/at-all", "env": {"TOKEN": SECRET}}
     with anyio.fail_after(30):
         added = await gateway.call("mcp_add_server", arguments)
@@ -70,7 +68,7 @@ async def test_a_server_that_does_not_start_stays_and_says_why(gateway: InProces
     assert [each["id"] for each in listed.json["data"]["servers"]] == ["gone"]
 
 
-async def test_what_was_added_is_there_after_a_restart(tmp_path: Path) -> None:
+async def test_added_server_survives_restart(tmp_path: Path) -> None:
     store = f"sqlite:///{tmp_path / 'toolcrib.db'}"
     config, books = f"store: {store}\nmcp: {{allow_stdio: true}}", tmp_path / "books"
     books.mkdir()
@@ -117,7 +115,7 @@ async def test_a_program_needs_the_operators_leave(tmp_path: Path) -> None:
         {"server_id": "x", "url": "https://x.example", "command": "npx", "env": {"A": SECRET}},
     ],
 )
-async def test_what_cannot_be_meant_is_refused_without_telling_a_value(
+async def test_invalid_arguments_are_refused_without_values(
     gateway: InProcessGateway, arguments: JsonObject
 ) -> None:
     refused = await gateway.call("mcp_add_server", arguments)

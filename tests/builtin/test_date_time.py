@@ -12,7 +12,7 @@ from toolcrib.sdk import ToolContext
 TUESDAY = datetime(2026, 3, 3, 14, 5, 9, tzinfo=UTC)
 
 
-def test_a_moment_is_spelled_in_every_form() -> None:
+def test_moment_in_every_format() -> None:
     assert moment(TUESDAY.astimezone(ZoneInfo("America/New_York"))) == DateTimeInfo(
         iso="2026-03-03T09:05:09-05:00",
         date="2026-03-03",
@@ -39,9 +39,7 @@ def test_half_hours_and_days_that_differ() -> None:
         ("Europe/Berlin", "Asia/Tokyo", "Europe/Berlin"),
     ],
 )
-async def test_it_is_now_in_the_zone_asked_for_or_the_callers_own(
-    asked: str | None, own: str, expected: str
-) -> None:
+async def test_now_in_requested_or_own_time_zone(asked: str | None, own: str, expected: str) -> None:
     told = await get_datetime(ToolContext(time_zone=own), asked)
     assert told.timezone == expected
     now = datetime.fromisoformat(told.iso)

@@ -90,7 +90,7 @@ async def test_arguments_of_a_program_need_the_program() -> None:
         ({"state": "starting"}, "I added x. It starts."),
     ],
 )
-async def test_it_says_what_became_of_it(answer: JsonObject, said: str) -> None:
+async def test_answer_reports_the_outcome(answer: JsonObject, said: str) -> None:
     result = await run(StandIn(**answer), 0, {"server_id": "x", "url": "https://x.example"})
     assert result.message == said
     assert result.data["state"] == answer.get("state", "up")

@@ -45,7 +45,7 @@ def test_nothing_falls_short_but_the_name_that_callers_know() -> None:
     assert {finding.rule for finding in Registry().validate(tool)} == {"name"}
 
 
-async def test_it_tells_all_that_a_call_needs(gateway: InProcessGateway) -> None:
+async def test_answer_has_everything_for_a_call(gateway: InProcessGateway) -> None:
     reply = await gateway.call("search_tools", {"query": "add a stamp", "limit": 1})
     (best,) = reply.json["data"]["tools"]
     assert set(best) == {"name", "description", "inputSchema", "score"}
@@ -57,7 +57,7 @@ async def test_it_tells_all_that_a_call_needs(gateway: InProcessGateway) -> None
     assert called.json["data"] == "Fiji"
 
 
-async def test_hints_say_what_to_call(gateway: InProcessGateway) -> None:
+async def test_hints_name_the_tool_to_call(gateway: InProcessGateway) -> None:
     reply = (await gateway.call("search_tools", {"query": "stamp value"})).json
     actions = [each["action"] for each in reply["agentHints"]["suggestedNextActions"]]
     assert actions[:2] == ["value_stamp", "add_stamp"]
@@ -67,7 +67,7 @@ async def test_hints_say_what_to_call(gateway: InProcessGateway) -> None:
     assert nothing["agentHints"]["suggestedNextActions"][0]["action"] == "broaden-search"
 
 
-async def test_nobody_finds_what_they_may_not_use(gateway: InProcessGateway) -> None:
+async def test_search_omits_forbidden_tools(gateway: InProcessGateway) -> None:
     plain = await gateway.key("plain")
     assert "value_stamp" in await found(gateway, "stamp worth")
     assert await found(gateway, "stamp worth", key=plain) == ["add_stamp"]
@@ -91,5 +91,5 @@ async def test_it_does_not_find_itself(gateway: InProcessGateway) -> None:
 
 
 @pytest.mark.parametrize("arguments", [{}, {"query": ""}, {"query": 1}, {"query": "a", "limit": 51}])
-async def test_what_cannot_be_meant_is_refused(gateway: InProcessGateway, arguments: dict[str, Any]) -> None:
+async def test_invalid_arguments_are_refused(gateway: InProcessGateway, arguments: dict[str, Any]) -> None:
     assert (await gateway.call("search_tools", arguments)).code == "INVALID_ARGUMENTS"

@@ -108,7 +108,7 @@ async def test_whichever_answers_is_used() -> None:
     assert (await Speaker().act("get", None, 10)).mixer == "PulseAudio"
 
 
-async def test_the_one_that_answered_is_asked_first_from_then_on(tmp_path: Path) -> None:
+async def test_working_mixer_is_tried_first(tmp_path: Path) -> None:
     asked = tmp_path / "asked"
     mute = a_mixer("mute", f"open({str(asked)!r}, 'a').write('x')")
     works = a_mixer("works", "print('Volume: 0.33')")
@@ -131,7 +131,7 @@ async def test_steps_taken_at_once_all_count() -> None:
 
 @pytest.mark.requirement("F6")
 @pytest.mark.usefixtures("silence")
-async def test_a_machine_without_sound_says_so() -> None:
+async def test_machine_without_sound_is_an_error() -> None:
     with pytest.raises(BusinessRuleError, match="no speaker that PipeWire, PulseAudio or ALSA") as caught:
         await control_volume(Speaker())("get")
     assert caught.value.problem.tool_code == "NO_MIXER"

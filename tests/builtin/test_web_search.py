@@ -83,7 +83,7 @@ async def test_results_come_with_title_address_and_text() -> None:
     assert result.message == "I found 2 pages. The first is: Tide tables."
 
 
-async def test_rows_that_lead_nowhere_are_left_out() -> None:
+async def test_results_without_url_are_omitted() -> None:
     async def answer(request: web.Request) -> web.Response:
         return web.json_response(BODY)
 
@@ -116,7 +116,7 @@ async def test_connections_are_kept_and_come_back_after_closing() -> None:
         await engine.aclose()
 
 
-async def test_one_page_or_none_is_said_so() -> None:
+async def test_singular_and_empty_result_texts() -> None:
     class Few:
         def __init__(self, *hits: SearchHit) -> None:
             self.hits = hits
@@ -132,7 +132,7 @@ async def test_one_page_or_none_is_said_so() -> None:
 
 
 @pytest.mark.requirement("F6")
-async def test_without_a_server_it_says_what_to_set() -> None:
+async def test_missing_server_error_names_the_setting() -> None:
     local = local_tools()
     with pytest.raises(BusinessRuleError, match=r"`search\.url`") as caught:
         await local.tools[2](ToolContext(), "tide")
@@ -176,7 +176,7 @@ async def test_an_answer_of_another_form_breaks_the_contract(body: str) -> None:
     assert (await fails(answer)).problem.code == "CONTRACT_VIOLATION"
 
 
-async def test_an_answer_without_end_is_cut_off() -> None:
+async def test_endless_answer_is_aborted() -> None:
     sent = 0
 
     async def answer(request: web.Request) -> web.StreamResponse:

@@ -115,7 +115,7 @@ def test_a_dash_reads_the_object_from_standard_input(monkeypatch: pytest.MonkeyP
         (["a=1", '{"b": 2}'], "is no argument"),
     ],
 )
-def test_what_is_no_argument_is_wrong_use(typed: list[str], said: str) -> None:
+def test_invalid_argument_is_usage_error(typed: list[str], said: str) -> None:
     with pytest.raises(click.UsageError, match=said):
         read(typed)
 

@@ -23,7 +23,7 @@ def test_a_file_that_cannot_be_written_stays_as_it_was(
     assert list(tmp_path.iterdir()) == [file]
 
 
-def test_only_what_is_there_is_written_over(tmp_path: Path) -> None:
+def test_only_existing_files_are_overwritten(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError):
         overwrite(tmp_path / "gone.json", b"after")
     assert list(tmp_path.iterdir()) == []

@@ -80,7 +80,7 @@ def test_verify_does_not_pass_without_a_store(shell: Shell, tmp_path: Path) -> N
     assert shell("audit", "verify", "--head", head).code == 1
 
 
-def test_verify_passes_without_records_only_where_told(shell: Shell, tmp_path: Path) -> None:
+def test_verify_without_records_needs_an_option(shell: Shell, tmp_path: Path) -> None:
     shell("keys", "create", "a")
     tamper(tmp_path, "DELETE FROM toolcrib_audit")
     empty = shell("audit", "verify")

@@ -79,7 +79,7 @@ def test_a_wrong_argument_is_named_by_its_path(shell: Shell) -> None:
     assert "(at arguments.count)" in done.err
 
 
-def test_an_unknown_tool_and_what_was_meant(shell: Shell) -> None:
+def test_unknown_tool_suggests_a_name(shell: Shell) -> None:
     done = shell("call", "get-datetim", "x=1")
     assert (done.code, done.out) == (1, "")
     assert "did you mean local:get-datetime?" in done.err
@@ -95,9 +95,7 @@ def test_an_unknown_context(shell: Shell) -> None:
 
 
 @pytest.mark.usefixtures("own_tools")
-def test_what_a_tool_raises_stays_hidden_unless_asked_for(
-    shell: Shell, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_traceback_is_hidden_by_default(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
     done = shell("call", "explode", "text=xyzzy")
     assert (done.code, done.out) == (1, "")
     assert done.err.startswith("toolcrib: HANDLER_ERROR:")

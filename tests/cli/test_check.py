@@ -17,7 +17,7 @@ def test_the_default_is_fine(shell: Shell) -> None:
 
 
 @pytest.mark.requirement("E15")
-def test_a_good_module_leaves_questions_to_a_person(shell: Shell, tmp_path: Path) -> None:
+def test_good_module_leaves_human_review_items(shell: Shell, tmp_path: Path) -> None:
     (tmp_path / "check_good_tools.py").write_text(GOOD)
     done = shell("check", "check_good_tools")
     assert done.code == 0
@@ -62,7 +62,7 @@ def test_every_item_is_shown_on_request(shell: Shell, tmp_path: Path) -> None:
 
 
 @pytest.mark.requirement("E15")
-def test_what_may_change_something_is_run_only_when_told(shell: Shell, tmp_path: Path) -> None:
+def test_mutating_tools_run_only_with_option(shell: Shell, tmp_path: Path) -> None:
     (tmp_path / "check_acting.py").write_text(ACTING)
     assert shell("check", "check_acting").code == 0
     assert not (tmp_path / "check_acting.done").exists()
@@ -113,7 +113,7 @@ def test_import_error_is_one_finding_others_are_checked(shell: Shell, tmp_path: 
     assert shell("tools").code == 2
 
 
-def test_a_bad_config_is_all_there_is_to_say(shell: Shell, tmp_path: Path) -> None:
+def test_invalid_config_ends_the_check(shell: Shell, tmp_path: Path) -> None:
     (tmp_path / "toolcrib.yaml").write_text("servr: {}\nlimits: {per_user: fast}\n")
     done = shell("check")
     assert done.code == 1

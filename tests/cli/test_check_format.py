@@ -51,7 +51,7 @@ def module(tmp_path: Path) -> str:
 
 
 @pytest.mark.requirement("F2")
-def test_what_is_lost_of_each_tool_is_told(shell: Shell, module: str) -> None:
+def test_format_losses_are_listed_per_tool(shell: Shell, module: str) -> None:
     done = shell("check", module, "--format", "elevenlabs")
     assert done.code == 0
     lost = [row for row in done.rows if row[0] == "lost"]
@@ -60,7 +60,7 @@ def test_what_is_lost_of_each_tool_is_told(shell: Shell, module: str) -> None:
 
 
 @pytest.mark.requirement("F2")
-def test_a_tool_that_is_told_exactly_has_no_losses(shell: Shell, module: str) -> None:
+def test_exactly_convertible_tool_has_no_losses(shell: Shell, module: str) -> None:
     done = shell("check", module, "--format", "anthropic", "--json")
     assert done.code == 0
     assert done.json == {

@@ -48,7 +48,7 @@ def test_a_tool_that_takes_longer_than_it_promises_is_short(
 
 
 @pytest.mark.requirement("E15", "E1a")
-def test_what_a_server_defines_is_told_and_fails_nothing(shell: Shell, tmp_path: Path) -> None:
+def test_server_definition_findings_do_not_fail_the_check(shell: Shell, tmp_path: Path) -> None:
     command = json.dumps([sys.executable, str(EXAMPLES / "notes_server.py")])
     config = f"mcp: {{servers: {{notes: {{transport: stdio, command: {command}}}}}}}"
     (tmp_path / "toolcrib.yaml").write_text(config)

@@ -23,7 +23,7 @@ def test_command_table_matches_command_files() -> None:
 
 
 @pytest.mark.parametrize("name", COMMANDS)
-def test_help_says_what_a_command_does(shell: Shell, name: str) -> None:
+def test_help_describes_every_command(shell: Shell, name: str) -> None:
     done = shell(name, "--help")
     assert done.code == 0
     assert done.out.startswith(f"Usage: toolcrib {name}")

@@ -176,7 +176,7 @@ def test_text_cannot_steer_the_terminal() -> None:
 
 
 @pytest.mark.parametrize("layout", [{}, {"layoutType": 7}, {"layoutType": "hologram"}])
-def test_what_it_cannot_show_it_names(layout: JsonObject) -> None:
+def test_unsupported_layout_is_named(layout: JsonObject) -> None:
     assert drawn(layout, Screen(20, 1)) == (f"[{layout.get('layoutType')}]",)
 
 

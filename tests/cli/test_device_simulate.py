@@ -126,7 +126,7 @@ async def test_a_signal_takes_them_off(number: signal.Signals) -> None:
 
 
 @pytest.mark.slow
-async def test_what_is_shown_for_a_while_is_cleared() -> None:
+async def test_timed_layout_is_cleared() -> None:
     async with (
         open_demo_gateway(watched=False) as demo_gateway,
         worn(demo_gateway.url, "--model", "Mentra Display") as glasses,
@@ -158,7 +158,7 @@ async def test_a_line_that_breaks_is_opened_again() -> None:
 
 
 @pytest.mark.slow
-async def test_what_is_not_heard_is_said_so() -> None:
+async def test_unheard_input_is_reported() -> None:
     async with open_demo_gateway(watched=False) as demo_gateway, worn(demo_gateway.url) as glasses:
         await glasses.printed("connection: open")
         await demo_gateway.gateway.request("DELETE", "/api/users/demo/session")
@@ -194,7 +194,7 @@ async def test_they_stay_after_the_input_where_that_is_wished() -> None:
 
 
 @pytest.mark.slow
-async def test_a_key_that_opens_nothing_is_said_so() -> None:
+async def test_rejected_key_is_reported() -> None:
     async with (
         open_demo_gateway(watched=False) as demo_gateway,
         worn(demo_gateway.url, key="tc_wrong") as glasses,

@@ -104,7 +104,7 @@ async def _tried(demo_gateway: DemoGateway, seat: Terminal) -> None:
     await seat.shows("you: remind me to call Ada")
 
 
-async def test_the_terminal_is_left_as_it_was() -> None:
+async def test_terminal_settings_are_restored() -> None:
     async with open_demo_gateway(watched=False) as demo_gateway:
         with terminal(demo_gateway.url) as seat:
             await seat.shows("connection: open")

@@ -30,7 +30,7 @@ def test_a_text_is_never_taken_for_an_option(voice: SpeechProgram) -> None:
         assert command[command.index("--help me") - 1] == "--"
 
 
-def test_the_language_is_said_where_it_can_be() -> None:
+def test_language_is_passed_to_speech_program() -> None:
     spoken = {voice.command[0]: voice.asked("Guten Tag", "de")[0] for voice in SPEECH_PROGRAMS}
     assert spoken["espeak-ng"] == ("espeak-ng", "-v", "de", "--stdin")
     assert spoken["spd-say"] == ("spd-say", "-l", "de", "--wait", "--", "Guten Tag")
@@ -55,7 +55,7 @@ def program(folder: Path, script: str) -> SpeechProgram:
 
 
 @pytest.mark.slow
-async def test_sentences_are_said_one_after_the_other(tmp_path: Path) -> None:
+async def test_sentences_are_spoken_in_order(tmp_path: Path) -> None:
     heard = tmp_path / "heard"
     voice = program(tmp_path, f'echo "$1 $(cat)" >> {heard}')
     async with speaking(voice, "de-CH") as mouth:
@@ -66,7 +66,7 @@ async def test_sentences_are_said_one_after_the_other(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-async def test_a_program_that_fails_is_not_asked_again(tmp_path: Path) -> None:
+async def test_failing_speech_program_is_not_retried(tmp_path: Path) -> None:
     tried = tmp_path / "tried"
     voice = program(tmp_path, f"echo once >> {tried}; exit 1")
     async with speaking(voice) as mouth:
@@ -78,7 +78,7 @@ async def test_a_program_that_fails_is_not_asked_again(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-async def test_it_breaks_off_when_told(tmp_path: Path) -> None:
+async def test_speech_stops_on_request(tmp_path: Path) -> None:
     begun, later = tmp_path / "begun", tmp_path / "later"
     waiting = tmp_path / "pipe"
     os.mkfifo(waiting)
@@ -101,14 +101,14 @@ async def test_without_a_voice_nothing_happens() -> None:
         await anyio.wait_all_tasks_blocked()
 
 
-async def test_a_program_that_is_gone_is_no_trouble(tmp_path: Path) -> None:
+async def test_exited_speech_program_is_harmless(tmp_path: Path) -> None:
     async with speaking(SpeechProgram(command=(str(tmp_path / "none"),))) as mouth:
         mouth.say("unheard")
         await until(lambda: mouth.silent)
 
 
 @pytest.mark.slow
-async def test_what_is_too_much_is_left_out(tmp_path: Path) -> None:
+async def test_excess_speech_is_dropped(tmp_path: Path) -> None:
     heard = tmp_path / "heard"
     voice = program(tmp_path, f"cat >> {heard}; echo >> {heard}")
     with SpeechQueue(voice, "") as mouth:

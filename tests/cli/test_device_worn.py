@@ -29,11 +29,11 @@ def show(glasses: Glasses, text: str, *, now: float = 0, **more: object) -> list
         ("Mentra Live", "ada wears Mentra Live: no display, glasses speak"),
     ],
 )
-def test_they_say_what_they_are(model: str, said: str) -> None:
+def test_glasses_describe_their_profile(model: str, said: str) -> None:
     assert worn(model).describe() == said
 
 
-def test_what_is_shown_stays_until_something_else_is() -> None:
+def test_layout_stays_until_replaced() -> None:
     glasses = worn()
     lines = show(glasses, "first")
     assert lines[0] == "┌─ main · com.example.reminder ────────────┐"
@@ -45,7 +45,7 @@ def test_what_is_shown_stays_until_something_else_is() -> None:
     assert glasses.faded(1e9) == []
 
 
-def test_what_is_shown_for_a_while_goes_in_time() -> None:
+def test_timed_layout_expires() -> None:
     glasses = worn()
     show(glasses, "for two seconds", now=10, durationMs=2000)
     show(glasses, "on and on", now=10, view="dashboard")
@@ -65,7 +65,7 @@ def test_a_duration_that_is_none_clears_nothing(duration: object) -> None:
     assert glasses.due() is None
 
 
-def test_glasses_without_a_display_say_what_they_miss() -> None:
+def test_glasses_without_display_report_layouts() -> None:
     glasses = worn("Mentra Live")
     assert show(glasses, "unseen") == ["no display: com.example.reminder shows a text_wall"]
     assert glasses.views == {}

@@ -48,7 +48,7 @@ def test_each_kind_of_trouble(
     assert capsys.readouterr().err.startswith(f"toolcrib: {said}")
 
 
-def test_a_fault_of_the_config_says_where(shell: Shell, tmp_path: Path) -> None:
+def test_config_fault_names_the_line(shell: Shell, tmp_path: Path) -> None:
     (tmp_path / "toolcrib.yaml").write_text("server:\n  port: many\n")
     done = shell("tools", "--json")
     assert done.code == 2

@@ -20,7 +20,7 @@ registry.register_tool({"name": "add-note", "parameters": {"properties": {}}}, l
 """
 
 
-def test_what_may_be_used_and_what_a_call_passes(shell: Shell, tmp_path: Path) -> None:
+def test_explain_allowed_tool_lists_steps(shell: Shell, tmp_path: Path) -> None:
     (tmp_path / "toolcrib.yaml").write_text(CONFIG)
     done = shell("explain", "get_datetime", "--user", "u1")
     assert (done.code, done.err) == (0, "")
@@ -32,7 +32,7 @@ def test_what_may_be_used_and_what_a_call_passes(shell: Shell, tmp_path: Path) -
     assert any(line.startswith("Changed on the way in: the override local:* sets ") for line in lines)
 
 
-def test_what_is_hidden_and_why(shell: Shell, tmp_path: Path) -> None:
+def test_explain_hidden_tool_gives_reason(shell: Shell, tmp_path: Path) -> None:
     (tmp_path / "toolcrib.yaml").write_text(CONFIG)
     done = shell("explain", "get-datetime", "--context", "nothing")
     assert done.code == 0
@@ -54,7 +54,7 @@ def test_an_unknown_tool_fails(shell: Shell) -> None:
     assert (unknown.code, unknown.json["visible"]) == (1, False)
 
 
-def test_what_was_repaired_is_said(shell: Shell, tmp_path: Path) -> None:
+def test_repaired_name_is_reported(shell: Shell, tmp_path: Path) -> None:
     (tmp_path / "explain_repaired.py").write_text(REPAIRED)
     (tmp_path / "toolcrib.yaml").write_text("functions: [explain_repaired]")
     assert "Changed on the way in: #/type was missing" in shell("explain", "add-note").out

@@ -97,7 +97,7 @@ def test_no_keys_yet(shell: Shell) -> None:
         (["steal", "ci"], 2, "No such command 'steal'"),
     ],
 )
-def test_what_cannot_be_done(shell: Shell, arguments: list[str], code: int, said: str) -> None:
+def test_invalid_key_operations(shell: Shell, arguments: list[str], code: int, said: str) -> None:
     done = shell("keys", *arguments)
     assert (done.code, done.out) == (code, "")
     assert said in done.err

@@ -38,7 +38,7 @@ def test_link_needs_a_key_that_may(remote: Shell, monkeypatch: pytest.MonkeyPatc
 
 
 @pytest.mark.usefixtures("terminal")
-def test_link_without_a_gateway_says_so(shell: Shell) -> None:
+def test_link_without_gateway_is_an_error(shell: Shell) -> None:
     refused = shell("link")
     assert (refused.code, refused.out) == (2, "")
     assert "toolcrib serve" in refused.err

@@ -26,7 +26,7 @@ def file(tmp_path: Path) -> Path:
 
 
 @pytest.mark.requirement("D12")
-def test_a_dry_run_shows_what_would_change_and_changes_nothing(shell: Shell, file: Path) -> None:
+def test_dry_run_shows_changes_without_writing(shell: Shell, file: Path) -> None:
     done = shell("migrate", "app.json", "--dry-run")
     assert done.code == 0
     assert "tools[0] add_reminder: would be migrated\n" in done.out
@@ -91,7 +91,7 @@ def test_faulty_migration_changes_nothing_and_lists_faults(shell: Shell, file: P
     assert [each["path"] for each in told.json["faults"]] == ["tools[1].id", "tools[1].description"]
 
 
-def test_what_is_no_file_of_tools_fails(shell: Shell, file: Path) -> None:
+def test_file_without_tools_fails(shell: Shell, file: Path) -> None:
     file.write_bytes(b"\xff")
     assert shell("migrate", "app.json").code == 1
     gone = shell("migrate", "gone.json")

@@ -97,7 +97,7 @@ def test_the_plan_as_a_table(shell: Shell) -> None:
     assert gateway.asked == [("/reload", "Bearer some-key")]
 
 
-def test_a_dry_run_says_that_it_is_one(shell: Shell) -> None:
+def test_dry_run_is_marked_as_such(shell: Shell) -> None:
     with answering(200, EMPTY) as gateway:
         done = shell("reload", "--dry-run", "--url", gateway.url)
         assert shell("reload", "--dry-run", "--json", "--url", gateway.url).json == EMPTY
@@ -129,7 +129,7 @@ def test_a_refused_config_is_a_line_for_each_fault(shell: Shell) -> None:
     assert spelled.json["error"]["details"]["faults"] == FAULTS
 
 
-def test_other_refusals_stay_what_they_are(shell: Shell) -> None:
+def test_other_errors_are_unchanged(shell: Shell) -> None:
     with answering(403, error("SCOPE_DENIED", "needs crib:servers", details="none")) as gateway:
         done = shell("reload", "--url", gateway.url)
     assert (done.code, done.err) == (1, "toolcrib: needs crib:servers\n")
@@ -201,7 +201,7 @@ def test_a_config_that_is_not_there(shell: Shell, asked: list[str]) -> None:
     assert "cannot be read" in missing.err
 
 
-def test_nobody_there_says_how_to_start_or_name_one(shell: Shell, tmp_path: Path) -> None:
+def test_missing_gateway_error_gives_advice(shell: Shell, tmp_path: Path) -> None:
     nearby(tmp_path, free_port())
     done = shell("reload")
     assert (done.code, done.out) == (2, "")
@@ -226,7 +226,7 @@ def test_a_key_that_does_not_fit_and_none_at_all(
     assert not (tmp_path / ".toolcrib").exists()
 
 
-def test_what_answers_badly_nearby_is_told_as_it_is(shell: Shell, tmp_path: Path) -> None:
+def test_faulty_local_gateway_error_is_reported(shell: Shell, tmp_path: Path) -> None:
     with answering(200, ["no", "gateway"]) as gateway:
         nearby(tmp_path, gateway.server_port)
         done = shell("reload")

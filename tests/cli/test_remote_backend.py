@@ -58,13 +58,13 @@ def test_a_large_answer_comes_whole(remote: Shell) -> None:
     assert done.json["data"] == {"total": 500.0}
 
 
-def test_progress_is_read_on_the_way_to_the_result(remote: Shell) -> None:
+def test_progress_is_read_before_the_result(remote: Shell) -> None:
     done = remote("call", "slow-countdown", "seconds=0", "steps=5")
     assert (done.code, done.err) == (0, "")
     assert done.out.startswith("Lift-off after 0.0 seconds.")
 
 
-def test_what_fails_fails_as_it_does_at_home(remote: Shell) -> None:
+def test_remote_errors_equal_local_errors(remote: Shell) -> None:
     done = remote("call", "convert-units", "value=3", "unit=mi", "to=kg")
     assert (done.code, done.err) == (1, "toolcrib: TOOL_FAILED: mi measures length and kg measures mass\n")
     unknown = remote("call", "nope", "a=1", "--json")
@@ -103,7 +103,7 @@ def test_a_key_works_at_once_and_ends_at_once(remote: Shell, monkeypatch: pytest
 
 @pytest.mark.slow
 @pytest.mark.requirement("I1")
-def test_a_gateway_follows_what_is_changed_in_its_store(
+def test_gateway_follows_store_changes(
     shell: Shell, gateway: Serving, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(gateway.folder)
@@ -119,7 +119,7 @@ def test_check_asks_the_gateway(remote: Shell) -> None:
     assert (done.code, done.out) == (0, "Nothing falls short.\n")
 
 
-def test_the_option_goes_before_the_environment(
+def test_option_overrides_environment(
     shell: Shell, gateway: Serving, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("TOOLCRIB_URL", "http://127.0.0.1:1")
@@ -136,7 +136,7 @@ def test_a_config_or_the_demo_means_this_process(shell: Shell, monkeypatch: pyte
 
 
 @pytest.mark.parametrize("key", [None, "", "  ", "two\nlines", "naïve"])
-def test_without_a_key_it_says_where_to_put_one(
+def test_missing_key_error_gives_advice(
     shell: Shell, monkeypatch: pytest.MonkeyPatch, key: str | None
 ) -> None:
     monkeypatch.setenv("TOOLCRIB_URL", "http://127.0.0.1:1")
@@ -159,14 +159,14 @@ def test_without_a_key_it_says_where_to_put_one(
         "http://h?q",
     ],
 )
-def test_what_is_no_address_is_wrong_use(shell: Shell, monkeypatch: pytest.MonkeyPatch, url: str) -> None:
+def test_invalid_address_is_usage_error(shell: Shell, monkeypatch: pytest.MonkeyPatch, url: str) -> None:
     monkeypatch.setenv("TOOLCRIB_KEY", "some-key")
     done = shell("tools", "--url", url)
     assert (done.code, done.out) == (2, "")
     assert "--url must be the address of a gateway" in done.err
 
 
-def test_nobody_there(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unreachable_gateway(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TOOLCRIB_KEY", "some-key")
     done = shell("tools", "--url", "http://127.0.0.1:1")
     assert (done.code, done.out) == (1, "")
@@ -257,7 +257,7 @@ def test_a_call_that_is_cut_off_may_have_happened(
     assert shell("call", "x", "--url", f"{stranger}/windows").out == "1\n"
 
 
-def test_a_tool_that_asks_is_shown_and_has_done_nothing_yet(
+def test_tool_with_questions_is_shown_unexecuted(
     shell: Shell, stranger: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("TOOLCRIB_KEY", "some-key")

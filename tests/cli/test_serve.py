@@ -25,7 +25,7 @@ def fact(served: Serving, name: str) -> str:
     return found[1]
 
 
-def test_what_it_prints(gateway: Serving) -> None:
+def test_serve_output(gateway: Serving) -> None:
     assert gateway.welcome.startswith(f"Toolcrib {VERSION} is listening on http://127.0.0.1:")
     assert fact(gateway, "MCP") == f"{gateway.url}/mcp"
     assert fact(gateway, "Tools") == "28 from local, demo, flashcards, crib, apps"
@@ -79,7 +79,7 @@ def test_printed_demo_commands_work(gateway: Serving) -> None:
     assert process.returncode == 0
 
 
-def test_the_clients_snippet_is_what_clients_read(gateway: Serving) -> None:
+def test_client_snippet_is_valid_client_config(gateway: Serving) -> None:
     snippet = json.loads(gateway.welcome.splitlines()[-1])
     server = snippet["mcpServers"]["toolcrib"]
     assert server["url"] == f"{gateway.url}/mcp"
@@ -142,7 +142,7 @@ def test_a_key_from_the_environment(tmp_path: Path) -> None:
 
 
 @pytest.mark.requirement("F7")
-def test_a_port_that_is_taken_is_said_in_one_line(tmp_path: Path) -> None:
+def test_port_in_use_is_one_error_line(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as other:
         port = other.getsockname()[1]
         done = finished(tmp_path, "serve", "--port", str(port))

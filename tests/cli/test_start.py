@@ -64,7 +64,7 @@ def _last_line(program: str, folder: Path) -> str:
     return _lines(program, folder)[-1]
 
 
-def test_no_start_loads_what_only_an_upgrade_needs(tmp_path: Path) -> None:
+def test_start_does_not_import_migrations(tmp_path: Path) -> None:
     assert _last_line(START, tmp_path) == "sqlalchemy"
     assert _last_line(START, tmp_path) == "sqlalchemy"
 

@@ -17,7 +17,7 @@ def test_a_pipe_gets_a_line_for_each_tool(shell: Shell) -> None:
     assert done.rows[0][1:] == ["query", "Tell the current date and time in a time zone."]
 
 
-def test_looking_leaves_no_trace(shell: Shell, tmp_path: Path) -> None:
+def test_listing_is_not_recorded(shell: Shell, tmp_path: Path) -> None:
     assert shell("tools").code == 0
     assert shell("call", "get-datetime").code == 0
     assert shell("explain", "get-datetime").code == 0
@@ -28,7 +28,7 @@ def test_looking_leaves_no_trace(shell: Shell, tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_json_is_what_rest_would_answer(shell: Shell) -> None:
+def test_json_output_equals_rest_response(shell: Shell) -> None:
     tools = shell("tools", "--json", "--demo").json["tools"]
     add = next(tool for tool in tools if tool["name"] == "demo:add-numbers")
     assert add["names"] == {"qualified": "demo:add-numbers", "safe": "add_numbers", "flat": "add-numbers"}
@@ -36,7 +36,7 @@ def test_json_is_what_rest_would_answer(shell: Shell) -> None:
 
 
 @pytest.mark.requirement("F8")
-def test_search_puts_what_fits_best_first(shell: Shell) -> None:
+def test_search_sorts_by_relevance(shell: Shell) -> None:
     done = shell("tools", "--demo", "--search", "NUMBERS total")
     assert done.rows[0][0] == "demo:add-numbers"
     assert "local:get-datetime" not in [row[0] for row in done.rows]
@@ -53,7 +53,7 @@ def test_a_context_shows_its_own_in_its_own_style(shell: Shell, tmp_path: Path) 
     assert [row[0] for row in shell("tools", "--context", "few").rows] == ["get_datetime"]
 
 
-def test_no_tool_is_said_on_standard_error(shell: Shell) -> None:
+def test_empty_list_is_reported_on_stderr(shell: Shell) -> None:
     done = shell("tools", "--search", "nothing-of-the-kind")
     assert (done.code, done.out) == (0, "")
     assert "no tool is found by these words" in done.err

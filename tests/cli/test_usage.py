@@ -14,7 +14,7 @@ def test_nothing_was_called_yet(shell: Shell) -> None:
 
 
 @pytest.mark.slow
-def test_what_was_called_is_counted_most_used_first(shell: Shell) -> None:
+def test_usage_is_sorted_by_count(shell: Shell) -> None:
     shell("keys", "create", "makes-a-store")
     for name in ("add-numbers", "word-count", "add-numbers"):
         shell("call", "--demo", name, *(["numbers=1"] if name == "add-numbers" else ["text=1 2"]))

@@ -149,12 +149,12 @@ def test_every_fault_is_reported_at_once_with_its_line_and_path() -> None:
         (f"{'x' * 100}: 1", '["' + "x" * 80 + '…"]: is not a setting; there are server, store'),
     ],
 )
-def test_each_fault_says_what_was_expected(setting: str, message: str) -> None:
+def test_fault_names_the_expected_value(setting: str, message: str) -> None:
     (fault,) = faults(setting)
     assert fault.startswith(f"toolcrib.yaml:1 {message}")
 
 
-def test_what_the_reader_refused_is_not_complained_about_twice() -> None:
+def test_parse_error_is_reported_once() -> None:
     assert faults("a: &x 1\nserver: {port: *x}\nfunctions: [*x]\nlegacy: .nan\n") == [
         "toolcrib.yaml:1 a: has an anchor; anchors and aliases are not read, repeat the value",
         "toolcrib.yaml:2 server.port: is an alias; write the value itself",

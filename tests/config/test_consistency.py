@@ -30,7 +30,7 @@ def test_all_else_is_not(host: str) -> None:
     ],
 )
 @pytest.mark.check(17)
-def test_what_is_open_needs_a_loopback_address(auth: str, path: str) -> None:
+def test_open_gateway_needs_loopback_address(auth: str, path: str) -> None:
     (fault,) = faults(f"server: {{host: 0.0.0.0}}\nauth:\n  {auth}\n")
     assert fault.startswith(f"toolcrib.yaml:3 {path}: ")
     document = parse(f"server: {{host: '::1'}}\nauth:\n  {auth}\n", "toolcrib.yaml", {})
@@ -120,7 +120,7 @@ def test_overrides_that_fit_together(override: str) -> None:
     assert "a:b" in parse(f"overrides: {{'a:b': {{{override}}}}}\n", "toolcrib.yaml", {}).overrides
 
 
-def test_what_is_not_served_yet_is_a_warning_with_its_line() -> None:
+def test_unserved_setting_warns_with_line() -> None:
     text = """\
 contexts:
   default: {provider: anthropic, urgent: true, min_energy: 5}

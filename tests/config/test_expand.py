@@ -59,7 +59,7 @@ def test_keys_and_other_values_stay_as_they_are() -> None:
     assert expand(document, ENV).values == document
 
 
-def test_what_came_from_outside_is_remembered_with_its_place() -> None:
+def test_expanded_values_are_recorded_with_path() -> None:
     found = expand({"a": "x${NAME}y", "b": ["${GONE:-default}", "${PORT}"], "c": "${EMPTY}"}, ENV)
     assert found.taken == ((("a",), "ada"), (("b", 1), "8080"))
 
@@ -74,7 +74,7 @@ DOCUMENTS: st.SearchStrategy[Any] = st.recursive(
 
 
 @given(st.dictionaries(st.text("ab"), DOCUMENTS))
-def test_what_is_escaped_comes_back_as_it_was(document: dict[str, Any]) -> None:
+def test_escaped_text_round_trips(document: dict[str, Any]) -> None:
     found = expand(escape(document), ENV)
     assert found.values == document
     assert found.findings == ()

@@ -160,7 +160,7 @@ def test_settings_of_vs_code() -> None:
         ),
     ],
 )
-def test_what_is_taken_over(given: dict[str, Any], ours: dict[str, Any]) -> None:
+def test_imported_settings(given: dict[str, Any], ours: dict[str, Any]) -> None:
     server, _warnings = one(given)
     assert server == ours
 
@@ -206,7 +206,7 @@ def test_what_is_taken_over(given: dict[str, Any], ours: dict[str, Any]) -> None
         ({"url": "http://h/", "headers": {"A": "x", "a": "y"}}, ".headers.a: is left out: it is given twice"),
     ],
 )
-def test_what_is_not_taken_over_is_said(given: dict[str, Any], warning: str) -> None:
+def test_unsupported_settings_are_reported(given: dict[str, Any], warning: str) -> None:
     server, warnings = one(given)
     assert server is not None
     assert len(warnings) == 1
@@ -266,7 +266,7 @@ def test_two_kinds_of_servers_in_one_file() -> None:
     }
 
 
-def test_what_comes_twice_is_said() -> None:
+def test_duplicates_are_reported() -> None:
     result = imported(b'{"mcpServers": {"a": {"command": "x"}, "a": {"command": "y"}}}', "mcp.json")
     assert result.servers == {"a": {"transport": "stdio", "command": ["y"]}}
     assert result.warnings == ("mcp.json: gives 'a' twice in one object; the last one counts",)
@@ -301,7 +301,7 @@ def test_secrets_are_kept_with_a_word_of_advice(given: dict[str, Any], noted: li
         ({"url": "https://h/", "headers": {"A": "b"}}, True),
     ],
 )
-def test_what_others_should_not_read_is_known(given: dict[str, Any], private: bool) -> None:
+def test_secrets_of_imported_config_are_detected(given: dict[str, Any], private: bool) -> None:
     assert found({"servers": {"s": given}}).private is private
 
 
@@ -323,7 +323,7 @@ def test_a_file_without_servers_is_refused(document: object, said: str) -> None:
     assert str(refused.value).startswith(said)
 
 
-def test_what_would_be_too_large_is_refused() -> None:
+def test_oversized_import_is_refused() -> None:
     """Quotes are written twice, so that a file that fits may become one that does not."""
     result = found({"servers": {"s": {"command": "x", "args": ["- " + "'" * 600_000]}}})
     with pytest.raises(ConfigError, match="is larger than 1024 KiB"):
@@ -379,7 +379,7 @@ FILES: st.SearchStrategy[dict[str, Any]] = st.fixed_dictionaries(
 
 @given(FILES)
 @pytest.mark.requirement("B9")
-def test_whatever_is_imported_is_a_config_that_holds(document: dict[str, Any]) -> None:
+def test_imported_config_is_always_valid(document: dict[str, Any]) -> None:
     result = found(document)
     ours = loaded(result)
     assert set(ours.mcp.servers) == set(result.servers)

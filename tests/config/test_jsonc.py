@@ -81,14 +81,14 @@ def test_any_bytes_are_read_or_refused(data: bytes) -> None:
         (b"\n" + b"[" * (DEEPEST + 1), "mcp.json:2: is nested more than 64 levels deep"),
     ],
 )
-def test_what_cannot_be_read_says_where(data: bytes, said: str) -> None:
+def test_syntax_error_names_the_line(data: bytes, said: str) -> None:
     if not said:
         assert value(data.decode()) == {}
         return
     assert fault(data).startswith(said)
 
 
-def test_keys_that_come_twice_are_known() -> None:
+def test_duplicate_keys_are_detected() -> None:
     assert read_json(b'{"a": {"b": 1, "b": 2}, "c": 3}', "x") == Read({"a": {"b": 2}, "c": 3}, ("b",))
 
 

@@ -106,7 +106,7 @@ def test_empty_section_equals_missing_section() -> None:
         ("store: ${DB}", {"DB": "postgresql://h/db"}, "postgresql://h/db"),
     ],
 )
-def test_the_usual_database_lives_in_the_home_directory(text: str, env: dict[str, str], store: str) -> None:
+def test_default_database_is_in_home_directory(text: str, env: dict[str, str], store: str) -> None:
     assert parse(text, "toolcrib.yaml", env).store == store
 
 
@@ -131,7 +131,7 @@ overrides: {b: {hidden: "${HIDDEN:-}"}}
 
 
 @pytest.mark.requirement("I2")
-def test_the_admin_key_of_the_environment_goes_first() -> None:
+def test_admin_key_of_environment_takes_precedence() -> None:
     text = "auth: {admin_key: a-key-from-the-file}"
     assert parse(text, "toolcrib.yaml", {}).auth.admin_key == "a-key-from-the-file"
     document = parse(text, "toolcrib.yaml", {"TOOLCRIB_ADMIN_KEY": "a-key-from-outside"})
@@ -153,7 +153,7 @@ def test_no_limit_is_written_as_null() -> None:
     assert parse("limits: {per_user: null}", "toolcrib.yaml", {}).limits.per_user is None
 
 
-def test_a_file_that_cannot_be_read_says_so(tmp_path: Path) -> None:
+def test_unreadable_file_is_reported(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"gone.yaml: cannot be read: No such file or directory$"):
         load(tmp_path / "gone.yaml", env={})
     with pytest.raises(ConfigError, match=r"cannot be read: Is a directory$"):

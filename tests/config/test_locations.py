@@ -13,7 +13,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def test_the_command_line_goes_before_all(here: Path) -> None:
+def test_command_line_takes_precedence(here: Path) -> None:
     (here / "toolcrib.yaml").touch()
     assert find("mine.yaml", {"TOOLCRIB_CONFIG": "theirs.yaml"}) == Path("mine.yaml")
 
@@ -32,7 +32,7 @@ def test_then_none() -> None:
     assert find(None, {}) is None
 
 
-def test_state_lives_where_the_environment_says_else_here() -> None:
+def test_state_folder_follows_environment() -> None:
     assert home({"TOOLCRIB_HOME": "/var/lib/toolcrib"}) == Path("/var/lib/toolcrib")
     assert home({"TOOLCRIB_HOME": ""}) == Path(".toolcrib")
     assert home({}) == Path(".toolcrib")

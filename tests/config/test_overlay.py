@@ -60,7 +60,7 @@ def test_merging_twice_changes_nothing(file: dict[str, Any], overlay: dict[str, 
     assert merge({}, overlay) == overlay
 
 
-def test_lists_are_one_thing() -> None:
+def test_lists_are_replaced_as_a_whole() -> None:
     assert merge(
         {"contexts": {"a": {"tools": ["x"]}}}, {"contexts": {"a": {"tools": ["y"], "style": "safe"}}}
     ) == {"contexts": {"a": {"tools": ["x"], "style": "safe"}}}
@@ -136,7 +136,7 @@ def test_an_overlay_of_the_wrong_shape_is_refused(overlay: dict[str, Any]) -> No
         load(None, env={}, overlay=overlay)
 
 
-def test_faults_of_the_overlay_are_said_to_be_its_own(file: Path) -> None:
+def test_overlay_faults_are_attributed_to_the_overlay(file: Path) -> None:
     overlay = {"contexts": {"a": {"max_tools": 0}, "b": {"tools": ["x", ""]}}}
     with pytest.raises(ConfigError) as refused:
         load(file, env={}, overlay=overlay)
@@ -222,7 +222,7 @@ def same(one: Document, other: Document) -> bool:
 
 @given(st.dictionaries(st.sampled_from(["a", "b", "c"]), WORDS), st.lists(WORDS, max_size=3))
 @pytest.mark.requirement("I7")
-def test_an_export_loads_as_what_it_was(descriptions: dict[str, str], tags: list[str]) -> None:
+def test_exported_config_loads_identically(descriptions: dict[str, str], tags: list[str]) -> None:
     overlay: dict[str, Any] = {
         "contexts": {
             name: {"description": text, "urgent": True, "min_energy": 2.5}

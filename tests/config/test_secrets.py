@@ -127,7 +127,7 @@ mcp:
         ({"store": "${DB}", "functions": ["a.b"]}, {"store": "${DB}", "functions": ["a.b"]}),
     ],
 )
-def test_only_references_are_left_of_secrets(document: dict[str, Any], shown: dict[str, Any]) -> None:
+def test_secrets_are_replaced_by_references(document: dict[str, Any], shown: dict[str, Any]) -> None:
     assert mask(document) == shown
 
 

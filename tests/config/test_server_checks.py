@@ -58,7 +58,7 @@ def test_every_id_can_be_the_first_half_of_a_name(name: str) -> None:
 
 
 @pytest.mark.requirement("B2", "B7")
-def test_servers_have_what_is_said_or_the_usual() -> None:
+def test_server_settings_or_defaults() -> None:
     document = loaded(
         config(Files="transport: stdio, command: [run, '']", web="transport: sse, url: 'http://h/'")
     )
@@ -162,7 +162,7 @@ HTTP = "transport: http, url: 'http://h/'"
         ('transport: http, url: "http://h/\\nx"', "url: must be a web address"),
     ],
 )
-def test_what_does_not_fit_is_said(said: str, fault: str) -> None:
+def test_invalid_settings_are_reported(said: str, fault: str) -> None:
     (found,) = faults(config(s=said))
     assert found.startswith(f"toolcrib.yaml:3 mcp.servers.s.{fault}")
 
@@ -177,7 +177,7 @@ def test_headers_of_the_protocol_are_the_gateways_own(name: str) -> None:
 
 
 @pytest.mark.parametrize("said", ["headers: {}", "url: '${URL:-}'"])
-def test_an_empty_setting_of_another_transport_says_nothing(said: str) -> None:
+def test_empty_setting_of_other_transport_is_ignored(said: str) -> None:
     assert loaded(config(s=f"{STDIO}, {said}")).mcp.servers["s"].command == ("run",)
 
 
@@ -190,7 +190,7 @@ def test_an_empty_setting_of_another_transport_says_nothing(said: str) -> None:
         (f"mcp: {{servers: {{{'x' * 64}: {{{HTTP}}}}}}}", f"mcp.servers.{'x' * 64}: is not a server's name"),
     ],
 )
-def test_what_holds_for_all_servers_is_checked(said: str, fault: str) -> None:
+def test_settings_for_all_servers_are_checked(said: str, fault: str) -> None:
     (found,) = faults(said)
     assert found.startswith(f"toolcrib.yaml:1 {fault}")
 
@@ -281,7 +281,7 @@ def test_a_server_of_the_file_is_the_files_alone(file: Path, name: str) -> None:
 
 
 @pytest.mark.requirement("B8")
-def test_nobody_allows_programs_but_the_file(file: Path) -> None:
+def test_only_the_file_allows_programs(file: Path) -> None:
     with pytest.raises(ConfigError, match=f"^{OVERLAY} mcp.allow_stdio: cannot be changed while running"):
         load(file, env={}, overlay={"mcp": {"allow_stdio": True, "servers": {}}})
 
@@ -298,7 +298,7 @@ def test_nobody_allows_programs_but_the_file(file: Path) -> None:
         (5, "mcp.servers.web: must be a mapping of settings"),
     ],
 )
-def test_faults_of_what_was_added_are_its_own(file: Path, server: Any, fault: str) -> None:
+def test_faults_of_added_servers_are_attributed(file: Path, server: Any, fault: str) -> None:
     with pytest.raises(ConfigError) as refused:
         load(file, env={}, overlay=overlay(web=server))
     assert str(refused.value).startswith(f"{OVERLAY} {fault}")
@@ -322,7 +322,7 @@ def test_a_host_that_no_lookup_takes_is_a_fault_of_the_file(host: str) -> None:
     assert fault.startswith("toolcrib.yaml:1 mcp.servers.web.url: cannot be used: it")
 
 
-def test_such_a_host_in_what_was_added_is_left_to_be_barred(file: Path) -> None:
+def test_forbidden_host_of_added_server_is_blocked_later(file: Path) -> None:
     """What was stored before it was refused must not keep the gateway from starting."""
     bad = {"transport": "http", "url": "http://a..b/mcp"}
     assert load(file, env={}, overlay=overlay(web=bad)).mcp.servers["web"].url == bad["url"]

@@ -58,11 +58,11 @@ def test_other_rates_are_refused_with_examples(written: object) -> None:
 
 
 @given(st.integers(1, 10**9 - 1), st.sampled_from([1_000, 60_000, 3_600_000, 86_400_000]))
-def test_rates_spelled_short_come_back(calls: int, window: int) -> None:
+def test_short_rates_round_trip(calls: int, window: int) -> None:
     assert rate(spell_rate(RateLimit(calls, window))) == RateLimit(calls, window)
 
 
-def test_odd_windows_are_spelled_out() -> None:
+def test_unusual_rate_windows_are_written_in_full() -> None:
     assert spell_rate(RateLimit(5, 7)) == "{maxCalls: 5, windowMs: 7}"
 
 
@@ -138,12 +138,12 @@ BAD: list[tuple[Any, Any]] = [
 
 
 @pytest.mark.parametrize("kind, value", GOOD)
-def test_what_fits_is_kept(kind: Any, value: object) -> None:
+def test_valid_values_are_kept(kind: Any, value: object) -> None:
     assert TypeAdapter[object](kind).validate_python(value) == value
 
 
 @pytest.mark.parametrize("kind, value", BAD)
-def test_what_does_not_fit_is_refused(kind: Any, value: object) -> None:
+def test_invalid_values_are_refused(kind: Any, value: object) -> None:
     with pytest.raises(ValidationError):
         TypeAdapter[object](kind).validate_python(value)
 

@@ -67,11 +67,11 @@ def translated(*texts: str, inputs: Any = None) -> tuple[list[str], list[str]]:
         ("${a ${env:B}", "$${a ${B}", ""),
     ],
 )
-def test_each_kind_is_spelled_our_way(text: str, ours: str, said: str) -> None:
+def test_each_variable_syntax_is_converted(text: str, ours: str, said: str) -> None:
     assert translated(text) == ([ours], [said] if said else [])
 
 
-def test_each_variable_is_told_of_once_and_has_one_name() -> None:
+def test_each_variable_is_reported_once_under_one_name() -> None:
     texts, said = translated(
         "${input:a b}", "${input:a-b}", "${input:a_b_2}", "${input:a b}", "${HOME}${HOME}"
     )
@@ -80,7 +80,7 @@ def test_each_variable_is_told_of_once_and_has_one_name() -> None:
 
 
 @given(st.text("${}:-AbenvinputHOME ", max_size=40))
-def test_whatever_is_written_can_be_read_by_our_config(text: str) -> None:
+def test_converted_variables_are_valid_config(text: str) -> None:
     (ours,), _said = translated(text, inputs={})
     found = expand({"x": ours}, {})
     assert all("needs the variable" in message for _where, message in found.findings)

@@ -58,7 +58,7 @@ def either_parser(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatc
     ],
 )
 @pytest.mark.usefixtures("either_parser")
-def test_plain_words_mean_what_yaml_1_2_says(written: str, value: object) -> None:
+def test_plain_scalars_follow_yaml_1_2(written: str, value: object) -> None:
     found = reading(f"key: {written}\n").values["key"]
     assert found == value
     assert type(found) is type(value)
@@ -134,11 +134,11 @@ j: "\\0"
         ("*a : 1\n", "x.yaml:1: has a key that is not a word"),
     ],
 )
-def test_what_cannot_be_read_says_where(text: str, fault: str) -> None:
+def test_syntax_error_names_the_line(text: str, fault: str) -> None:
     assert any(each.startswith(fault) for each in faults(text)), faults(text)
 
 
-def test_what_was_found_before_a_syntax_error_is_kept() -> None:
+def test_values_before_syntax_error_are_kept() -> None:
     found = reading("a: *b\nc: [\n")
     assert not found.whole
     assert [fault.place and fault.place.line for fault in found.faults] == [1, 3]
@@ -150,7 +150,7 @@ def test_a_reference_without_quotes_gets_advice() -> None:
     )
 
 
-def test_text_that_is_not_utf_8_says_where() -> None:
+def test_invalid_utf_8_names_the_position() -> None:
     found = read("a: 1\nb: ä\n".encode("latin-1"), "x.yaml")
     assert [str(fault) for fault in found.faults] == ["x.yaml:2: is not UTF-8 text; save it as UTF-8"]
 

@@ -24,7 +24,7 @@ def test_a_run_is_read_from_its_folder(tmp_path: Path) -> None:
     assert report.bad == [Check("tools-list", "tools-name-format", "WARNING")]
 
 
-def test_everything_that_differs_from_what_is_expected_is_named() -> None:
+def test_all_unexpected_results_are_named() -> None:
     checks = (Check("ping", "ping", "FAILURE", "no answer"), Check("caching", "ttl", "SUCCESS"))
     report = Report(frozenset({"ping", "caching"}), checks)
     assert judged(report, ["ping"], ["ping", "caching"]) == Verdict([], [], [])
@@ -33,7 +33,7 @@ def test_everything_that_differs_from_what_is_expected_is_named() -> None:
     )
 
 
-def test_what_is_lost_on_the_way_is_named() -> None:
+def test_checks_lost_in_the_gateway_are_named() -> None:
     direct = Report(frozenset({"ping"}), (Check("ping", "ping", "SUCCESS"), Check("ping", "id", "SUCCESS")))
     through = Report(frozenset({"ping"}), (Check("ping", "ping", "SUCCESS"), Check("ping", "id", "INFO")))
     assert lost(direct, through) == {"id"}

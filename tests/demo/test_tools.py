@@ -35,7 +35,7 @@ def test_nothing_falls_short(made: AnyTool) -> None:
 
 
 @pytest.mark.parametrize("made", TOOLS, ids=lambda made: made.name)
-def test_what_the_examples_expect_is_what_the_tool_promises(made: AnyTool) -> None:
+def test_example_results_match_output_schema(made: AnyTool) -> None:
     output = made.definition.output_schema
     assert output is not None
     for example in made.definition.examples:

@@ -30,7 +30,7 @@ def test_both_pictures_show_every_step() -> None:
 
 
 @pytest.mark.parametrize("step", inventory.steps())
-def test_every_step_has_its_own_words_and_names_its_settings(step: str) -> None:
+def test_every_step_is_documented_with_its_settings(step: str) -> None:
     said = headed("docs/steps.md", step)
     assert len(said.split()) > 20
     assert "ettings" in said

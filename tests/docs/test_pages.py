@@ -23,13 +23,13 @@ def test_every_page_can_be_reached_from_the_readme() -> None:
     assert sorted(name_of(page) for page in set(pages()) - reached) == []
 
 
-def test_every_table_is_what_the_code_says_now() -> None:
+def test_generated_tables_are_current() -> None:
     stale = list(tables.stale())
     assert stale == [], "run `python -m tests.docs.generate` and look at what changed"
 
 
 @pytest.mark.parametrize("page", pages(), ids=name_of)
-def test_every_block_says_its_language_and_ends(page: Path) -> None:
+def test_code_blocks_have_language_and_end(page: Path) -> None:
     text = page.read_text(encoding="utf-8")
     assert text.count("\n```") == 2 * len(fences(text)), "a block is not closed"
     known = {"json", "python", "sh", "text", "yaml"}
@@ -82,7 +82,7 @@ def test_the_gate_of_tables_can_fail() -> None:
     assert filled.endswith("<!-- end -->\nafter\n")
 
 
-def test_what_is_not_served_yet_is_marked() -> None:
+def test_unserved_settings_are_marked() -> None:
     assert tables.is_later("openapi")
     assert not tables.is_later("mcp.servers.<name>.tools[].slow_response_message")
     assert not tables.is_later("limits.process")

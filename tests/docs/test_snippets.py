@@ -64,7 +64,7 @@ def test_all_python_of_the_readme_is_run() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("page", pages(), ids=name_of)
-def test_a_reader_who_follows_a_page_gets_what_it_says(page: Path, tmp_path: Path) -> None:
+def test_page_snippets_give_the_documented_output(page: Path, tmp_path: Path) -> None:
     text = page.read_text(encoding="utf-8")
     if not needs_gateway(text):
         assert Reader(tmp_path).follow(text) == []
@@ -81,7 +81,7 @@ def test_a_reader_who_follows_a_page_gets_what_it_says(page: Path, tmp_path: Pat
 
 
 @pytest.mark.slow
-def test_what_a_stdio_client_is_told_to_start_does_start(tmp_path: Path) -> None:
+def test_documented_stdio_command_starts(tmp_path: Path) -> None:
     (tmp_path / "toolcrib.yaml").write_text("functions: []\n")
     (tmp_path / ".venv").symlink_to(BIN.parent)
     told = [

@@ -53,7 +53,7 @@ async def test_a_connection_is_used_again() -> None:
     assert (server.connections, len(server.requests)) == (1, 5)
 
 
-async def test_a_closed_client_is_kept_by_nobody() -> None:
+async def test_closed_client_is_garbage_collected() -> None:
     server = Server()
     async with peer(server.behave) as url:
         client = client_for(url)
@@ -80,7 +80,7 @@ async def test_requests_at_the_same_time_have_connections_of_their_own() -> None
     assert (server.connections, len(server.requests)) == (3, 6)
 
 
-async def test_the_head_says_what_was_given_and_no_more() -> None:
+async def test_request_head_has_only_given_headers() -> None:
     server = Server()
     async with peer(server.behave) as url, client_for(url, Accept="a", X_Key="k") as client:
         await client.send("POST", url.with_fragment("f"), {"accept": "b", "X-Name": "é"}, b"body")
@@ -180,7 +180,7 @@ async def test_a_connection_that_rests_for_long_is_closed(monkeypatch: pytest.Mo
     assert server.connections == 2
 
 
-async def test_so_many_connections_rest_and_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_idle_connections_are_limited(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(clients, "MOST_KEPT", 1)
     server = Server()
     async with peer(server.behave) as url, client_for(url) as client:
@@ -208,7 +208,7 @@ async def test_a_request_that_is_given_up_closes_its_connection() -> None:
             await gone.wait()
 
 
-async def test_whoever_waits_hears_that_the_client_is_closed() -> None:
+async def test_closing_client_fails_waiting_requests() -> None:
     async def half(peer: Peer) -> None:
         await peer.request()
         await peer.say(b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n")
@@ -231,9 +231,7 @@ async def test_whoever_waits_hears_that_the_client_is_closed() -> None:
                 await client.send("GET", url, {})
 
 
-async def test_over_tls_the_server_must_be_who_its_name_says(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_tls_hostname_is_verified(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     context = certificate(tmp_path)
     trusting = ssl.create_default_context(cafile=tmp_path / "both.pem")
     monkeypatch.setattr(clients, "trusted", lambda: trusting)

@@ -75,7 +75,7 @@ async def test_families_take_turns(monkeypatch: pytest.MonkeyPatch) -> None:
     assert silent.tried == [1, 4, 2, 5, 3]
 
 
-async def test_nobody_is_connected_to_after_all_was_called_off(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_cancelled_connect_opens_no_connection(monkeypatch: pytest.MonkeyPatch) -> None:
     silent, opened = Silent(monkeypatch, 1), list[socket.socket]()
     make = socket.socket
 

@@ -25,7 +25,7 @@ def test_the_corpus_is_large() -> None:
 @pytest.mark.requirement("I5")
 @pytest.mark.parametrize("url", [*NEVER, *MALFORMED])
 @pytest.mark.check(9)
-def test_nothing_opens_what_is_never_allowed(url: str) -> None:
+def test_never_allowed_addresses_cannot_be_allowed(url: str) -> None:
     assert GUARD.refusal(spelled(url))
     assert ANYTHING_PRIVATE.refusal(spelled(url))
 
@@ -72,12 +72,12 @@ def test_even_the_operator_needs_a_url(url: str) -> None:
     assert Egress(guarded=False).refusal(url)
 
 
-def test_what_is_no_address_is_refused() -> None:
+def test_invalid_address_is_refused() -> None:
     assert GUARD.fault("example.org") == "it is not an internet address"
 
 
 @given(st.ip_addresses())
-def test_whatever_passes_is_global_for_the_standard_library_too(
+def test_allowed_addresses_are_global_in_ipaddress(
     address: ipaddress.IPv4Address | ipaddress.IPv6Address,
 ) -> None:
     if GUARD.fault(str(address)) is not None:
@@ -99,5 +99,5 @@ def test_a_wrapped_address_is_judged_like_the_one_inside(address: ipaddress.IPv4
 
 
 @pytest.mark.parametrize("host", ["a..b", ".a", "a..", f"{'a' * 64}.example"])
-def test_a_host_that_no_lookup_takes_is_refused_to_anybody(host: str) -> None:
+def test_unresolvable_host_is_refused_for_everyone(host: str) -> None:
     assert Egress(guarded=False).refusal(f"http://{host}/mcp") == UNNAMEABLE

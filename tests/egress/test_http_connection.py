@@ -115,7 +115,7 @@ async def test_a_body_that_is_none_or_has_no_end(pieces: tuple[bytes, ...]) -> N
             await body_of(response)
 
 
-async def test_what_came_before_the_end_is_read_first() -> None:
+async def test_buffered_bytes_are_read_before_eof() -> None:
     said = START + b"Content-Length: 10\r\n\r\nhalf"
     async with peer(saying(said)) as url, client_for(url) as client:
         response = await client.send("GET", url, {})
@@ -175,14 +175,14 @@ async def test_cancel_after_response_spares_next_request() -> None:
     assert not line.closed
 
 
-async def test_what_nobody_asked_for_ends_the_connection() -> None:
+async def test_unsolicited_bytes_close_the_connection() -> None:
     line = Line()
     wire_on(line, lambda _: None).data_received(OK)
     assert line.closed
 
 
 @pytest.mark.requirement("I5")
-async def test_what_nobody_reads_is_not_taken_in() -> None:
+async def test_unread_response_applies_backpressure() -> None:
     line, resting = Line(), list[HttpConnection]()
     wire = wire_on(line, resting.append)
     got: list[Response] = []

@@ -50,7 +50,7 @@ def said(status: int, body: bytes, kind: bytes = b"application/json; charset=utf
     return head + body
 
 
-async def test_what_is_sent_and_what_comes_back() -> None:
+async def test_post_sends_json_and_reads_response() -> None:
     server, post = Server(said(200, b'{"a":1}')), JsonPoster(AddressRules.same(LOOPBACK))
     async with peer(server.behave) as url:
         reply = await posted(post, url, b'{"b":2}')
@@ -170,7 +170,7 @@ async def test_error_body_is_truncated_not_too_large() -> None:
         await post.close()
 
 
-async def test_nothing_is_sent_where_nobody_listens() -> None:
+async def test_refused_connection_sends_nothing() -> None:
     async with peer(Server().behave) as url:
         pass
     post = JsonPoster(AddressRules.same(FREE))
@@ -268,7 +268,7 @@ async def test_lost_connection_after_sending_is_reported_as_sent() -> None:
     await post.close()
 
 
-async def test_whoever_stops_waiting_leaves_no_connection_behind() -> None:
+async def test_cancelled_post_closes_its_connection() -> None:
     gone = anyio.Event()
 
     async def drip(peer: Peer) -> None:

@@ -163,6 +163,6 @@ def test_an_address_that_has_a_zone_keeps_it() -> None:
 
 
 @pytest.mark.parametrize("host", ["a..b", f"{'a' * 64}.example"])
-async def test_a_host_that_cannot_be_a_name_is_not_known(host: str) -> None:
+async def test_invalid_hostname_is_unknown(host: str) -> None:
     with pytest.raises(NoConnection, match="name is not known"):
         await fetch(f"http://{host}/", Egress(guarded=False))

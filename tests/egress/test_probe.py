@@ -65,7 +65,7 @@ async def test_a_lookup_that_hangs_ends_in_time() -> None:
         await Probe(URL("http://slow.example/mcp"), FREE, look).connect(0.01)
 
 
-async def test_a_forbidden_address_is_left_to_the_request() -> None:
+async def test_probe_skips_forbidden_address() -> None:
     await Probe(URL("http://169.254.1.1/mcp"), Egress(guarded=True)).connect(5.0)
 
 
@@ -108,9 +108,7 @@ async def test_lookups_given_up_leave_no_threads_behind(
     assert resolver.lookups == threads
 
 
-async def test_one_who_gives_up_leaves_the_lookup_to_others(
-    resolver: Resolver, listening: socket.socket
-) -> None:
+async def test_cancelled_probe_keeps_shared_lookup(resolver: Resolver, listening: socket.socket) -> None:
     url, given_up = URL(f"http://shared.example:{listening.getsockname()[1]}/mcp"), anyio.Event()
 
     async def give_up() -> None:

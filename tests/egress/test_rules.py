@@ -37,7 +37,7 @@ def test_private_addresses_need_allow_private_for_everyone(url: str) -> None:
 
 
 @pytest.mark.parametrize("url", [at(url) for url in (*NEVER, *MALFORMED)])
-def test_what_nothing_allows_has_no_remedy(url: str) -> None:
+def test_never_allowed_address_has_no_remedy(url: str) -> None:
     for giver in ("operator", "other", None):
         reason = LOOSE_BEFORE.refusal(url, giver)
         assert reason is not None

@@ -19,7 +19,9 @@ async def era_gateway(tmp_path_factory: pytest.TempPathFactory) -> AsyncGenerato
 
 @pytest.mark.parametrize("client", ERAS, ids="{} client".format)
 @pytest.mark.parametrize("server", ERAS, ids="{} server".format)
-async def test_a_program_is_cancelled_and_asks(era_gateway: EraGateway, client: Era, server: Era) -> None:
+async def test_stdio_server_cancellation_and_questions(
+    era_gateway: EraGateway, client: Era, server: Era
+) -> None:
     user = User()
     # One that can be asked has a connection of its own to the server, any other shares one.
     async with user.client(era_gateway.url, client) as connected:

@@ -107,7 +107,7 @@ async def test_a_parked_call_is_resumed_once(era_gateway: EraGateway) -> None:
     assert refused(await caller.answer("Once?", name, state))
 
 
-async def test_who_answers_something_else_is_asked_again(era_gateway: EraGateway) -> None:
+async def test_unrelated_answer_repeats_the_question(era_gateway: EraGateway) -> None:
     caller = Caller(era_gateway, "legacy")
     name, state = await caller.asked("Again?")
     again = (await caller.answer("Again?", "something else", state))["result"]
@@ -131,7 +131,7 @@ async def test_a_state_grows_old(
     assert greeted(await caller.answer("Late?", name, state))
 
 
-async def test_a_parked_call_that_nobody_comes_back_to_ends(servers: dict[str, Any], folder: Path) -> None:
+async def test_abandoned_suspended_call_ends(servers: dict[str, Any], folder: Path) -> None:
     async with gateway(servers, folder, limits={**LIMITS, "parked_ms": 200}) as era_gateway:
         caller = Caller(era_gateway, "legacy")
         name, state = await caller.asked("Nobody?")
@@ -139,7 +139,7 @@ async def test_a_parked_call_that_nobody_comes_back_to_ends(servers: dict[str, A
         assert refused(await caller.answer("Nobody?", name, state))
 
 
-async def test_a_caller_may_leave_so_many_calls_parked(servers: dict[str, Any], folder: Path) -> None:
+async def test_suspended_calls_per_caller_are_limited(servers: dict[str, Any], folder: Path) -> None:
     async with gateway(servers, folder, limits={**LIMITS, "parked": 3, "parked_per_user": 2}) as era_gateway:
         one, two, three = [
             Caller(era_gateway, "legacy", await era_gateway.client.key(each)) for each in "abc"

@@ -35,9 +35,7 @@ async def test_cell(era_gateway: EraGateway, what: str, client: Era, server: Era
 
 @pytest.mark.parametrize("client", ERAS, ids="{} client".format)
 @pytest.mark.parametrize("server", ERAS, ids="{} server".format)
-async def test_nobody_is_asked_what_it_did_not_say_it_can_answer(
-    era_gateway: EraGateway, client: Era, server: Era
-) -> None:
+async def test_undeclared_questions_are_not_asked(era_gateway: EraGateway, client: Era, server: Era) -> None:
     user = User()
     async with user.client(era_gateway.url, client, "elicit") as connected:
         cell = Cell(connected, user, (client, server), era_gateway.folder)

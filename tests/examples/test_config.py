@@ -24,7 +24,7 @@ def test_it_has_no_fault_and_no_warning(config: Path) -> None:
 
 
 @pytest.mark.requirement("F4", "I7")
-async def test_its_contexts_show_what_they_say(tmp_path: Path) -> None:
+async def test_contexts_list_their_tools(tmp_path: Path) -> None:
     env = {"TOOLCRIB_HOME": str(tmp_path)}
     async with Crib.from_config(CONFIG, env=env) as crib:
         assert [each["name"] for each in crib.tools(context="greetings")] == ["say_hello"]
@@ -35,7 +35,7 @@ async def test_its_contexts_show_what_they_say(tmp_path: Path) -> None:
 
 @pytest.mark.requirement("B7")
 @pytest.mark.slow
-async def test_a_server_behind_it_shows_what_is_let_through(
+async def test_server_behind_example_lists_allowed_tools(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PATH", f"{Path(sys.executable).parent}:{os.environ['PATH']}")

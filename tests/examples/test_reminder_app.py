@@ -93,7 +93,7 @@ def lines_until(process: "subprocess.Popen[str]", text: str) -> list[str]:
 
 
 @pytest.mark.requirement("D2", "D7", "D15", "D16")
-def test_the_app_does_what_the_readme_says(tmp_path: Path) -> None:
+def test_app_follows_its_readme(tmp_path: Path) -> None:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]

@@ -15,7 +15,7 @@ TRACE = "4bf92f35-77b3-4da6-a3ce-929d0e0e4736"
 SPAN = "00f067aa0ba902b7"
 
 
-def test_nothing_said() -> None:
+def test_origin_without_headers() -> None:
     origin = ORIGINS.of(request(), "rest")
     assert (origin.agent_id, origin.agent_version, origin.session_id, origin.face) == (
         "unknown",
@@ -27,7 +27,7 @@ def test_nothing_said() -> None:
     assert (origin.parent, origin.sampled) == ("", True)
 
 
-def test_everything_said() -> None:
+def test_origin_with_all_headers() -> None:
     correlation = "6f1c0f5e-8a37-4d6c-9d7e-0d3f5b6a7c8d"
     headers = {
         "x-agent-id": "pilot",

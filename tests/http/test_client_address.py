@@ -31,7 +31,7 @@ def test_the_peer_decides(client: str | None, local: bool) -> None:
 
 
 @pytest.mark.parametrize("name", ["x-forwarded-for", "forwarded", "x-real-ip"])
-def test_what_was_forwarded_by_a_stranger_is_not_local(name: str) -> None:
+def test_forwarded_by_untrusted_proxy_is_not_local(name: str) -> None:
     assert not PLAIN.is_local(request(headers={name: "127.0.0.1"}))
 
 
@@ -58,7 +58,7 @@ def test_a_trusted_proxy_itself_is_local_only_on_this_machine() -> None:
     assert not BEHIND.is_local(request(client="10.0.0.1"))
 
 
-def test_what_is_remembered_is_bounded() -> None:
+def test_cache_is_bounded() -> None:
     clients = ClientAddresses()
     for number in range(3000):
         clients.is_local(request(client=f"10.0.{number // 250}.{number % 250}"))

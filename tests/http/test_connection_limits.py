@@ -126,7 +126,7 @@ async def test_surplus_connections_are_closed_in_time(monkeypatch: pytest.Monkey
 
 
 @pytest.mark.slow
-async def test_oldest_surplus_connection_makes_way(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_oldest_surplus_connection_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(connection_limits, "MAX_SURPLUS", 2)
     async with limited_gateway() as gateway:
         for _ in range(6):
@@ -239,7 +239,7 @@ def _opened(shared: ConnectionLimits, number: int) -> tuple[list[Any], list[Clie
     return transports, [shared.opened(each, "192.0.2.1") for each in transports]
 
 
-async def test_longest_unread_answer_goes_first() -> None:
+async def test_longest_unread_answer_is_dropped_first() -> None:
     shared = ConnectionLimits(unread_bytes=8 * BLOCK_BYTES)
     transports, connections = _opened(shared, 4)
     for each in connections:

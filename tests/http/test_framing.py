@@ -189,7 +189,7 @@ async def test_several_ignored_upgrades_in_one_read(server: Place) -> None:
     assert answer.count(b"HTTP/1.1 ") == 2
 
 
-async def test_fault_after_a_request_leaves_its_answer(server: Place) -> None:
+async def test_fault_after_request_keeps_its_answer(server: Place) -> None:
     bad_body = chunked_head(close=False) + b"5\r\nabcdeX"
     for fault in (b"NONSENSE\r\n\r\n", bad_body):
         answer = await say(server, calling(CALL) + fault)

@@ -70,5 +70,5 @@ def test_an_address_that_is_not_ours(host: str) -> None:
         listen(host, 0)
 
 
-def test_a_port_nobody_seems_to_hold(free_port: int) -> None:
+def test_port_without_visible_holder(free_port: int) -> None:
     assert holder(free_port) == "another program, perhaps another Toolcrib"

@@ -80,7 +80,7 @@ async def pressed(monkeypatch: pytest.MonkeyPatch) -> AsyncGenerator[Pressed]:
 
 
 @pytest.mark.parametrize("error", [RuntimeError("can't start new thread"), MemoryError(), OSError()])
-async def test_watch_goes_on_where_nothing_can_be_given_back(
+async def test_memory_watch_continues_when_nothing_is_freed(
     monkeypatch: pytest.MonkeyPatch, error: Exception
 ) -> None:
     async def fail(function: Callable[[], None], **options: Any) -> None:
@@ -226,7 +226,7 @@ def cgroups(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         (None, "9223372036854771712", 7500),
     ],
 )
-def test_limit_is_the_smallest_that_is_known(
+def test_limit_is_the_smallest_known(
     configured: int | None, container: str, expected: int | None, cgroups: Path
 ) -> None:
     (cgroups / "memory.max").write_text(container)

@@ -89,17 +89,17 @@ async def test_no_method_and_headers_hang_the_process(method: str) -> None:
 
 
 @pytest.mark.parametrize("target", [b"/app-ws", b"/health", b"localhost:443", b"http://localhost/"])
-async def test_connect_is_refused_whatever_its_target(target: bytes) -> None:
+async def test_connect_is_always_refused(target: bytes) -> None:
     for field in (b"", b"Expect: x\r\n", b"Upgrade: a\r\nConnection: Upgrade\r\n"):
         words = b"CONNECT " + target + b" HTTP/1.1\r\nHost: localhost\r\n" + field + b"\r\n"
         assert await answers(words + SECOND, 1 << 16) == ([400], True)
 
 
-async def test_connect_behind_a_request_leaves_its_answer() -> None:
+async def test_connect_after_request_keeps_its_answer() -> None:
     assert await answers(SECOND + message("CONNECT", FIELDS[:1]), 1 << 16) == ([200], True)
 
 
-async def test_a_head_that_asks_again_is_not_read_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_repeated_head_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     words = message("GET", (b"Upgrade: h2c", b"Connection: Upgrade"))
 
     def unchanged(self: Any) -> bytes:

@@ -73,7 +73,7 @@ GOOD = b"GET /health HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n"
         b"CONNECT example.org:443 HTTP/1.1\r\nHost: x\r\n\r\n",
     ],
 )
-async def test_what_is_no_request_gets_the_shape_of_all_errors(server: Place, words: bytes) -> None:
+async def test_malformed_request_gets_the_error_shape(server: Place, words: bytes) -> None:
     status, error = refusal(await say(server, words))
     assert (status, error["code"]) == (400, "INVALID_REQUEST")
     assert (await say(server, GOOD)).startswith(b"HTTP/1.1 200 OK\r\n")
@@ -221,7 +221,7 @@ async def test_another_protocol_is_not_spoken(server: Place) -> None:
 
 
 @pytest.mark.parametrize("least, whole", [(1, False), (0, True)])
-async def test_an_answer_that_nobody_reads_is_not_kept(
+async def test_unread_answer_is_discarded(
     monkeypatch: pytest.MonkeyPatch, least: int, *, whole: bool
 ) -> None:
     monkeypatch.setattr(request_cycle, "READ_SECONDS", 0.0)
@@ -244,7 +244,7 @@ async def test_an_answer_that_nobody_reads_is_not_kept(
 
 
 @pytest.mark.parametrize("accept", ["application/json", "text/event-stream"])
-async def test_a_client_that_leaves_takes_its_call_with_it(accept: str) -> None:
+async def test_disconnect_cancels_the_call(accept: str) -> None:
     waiting = WaitingTool()
     async with open_gateway(tools=[waiting.tool()]) as gateway, listening(gateway.server) as url:
         host, port = url.removeprefix("http://").split(":")

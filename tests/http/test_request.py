@@ -44,7 +44,7 @@ async def test_a_body_is_read_no_further_than_its_limit() -> None:
 
 
 @pytest.mark.parametrize("length", ["7", f"{'0' * 5_000}7", "9" * 5_000])
-async def test_a_body_that_says_it_is_too_large_is_not_read(length: str) -> None:
+async def test_body_with_large_content_length_is_not_read(length: str) -> None:
     sender = AsgiConnection(b"abcdefg")
     with pytest.raises(Refused):
         await request(headers={"content-length": length}, sender=sender).body(6)
@@ -56,7 +56,7 @@ async def test_zeros_before_a_length_change_nothing() -> None:
 
 
 @pytest.mark.parametrize("before", [0, 1])
-async def test_a_client_that_leaves_in_the_middle(before: int) -> None:
+async def test_client_disconnect_during_body(before: int) -> None:
     gone = anyio.Event()
     gone.set()
     sender = AsgiConnection(b"abc", leaves=gone)
@@ -127,13 +127,13 @@ async def test_malformed_json_is_refused_with_its_place(body: bytes, says: str) 
         (b"[" * 100_000, "not JSON"),
     ],
 )
-async def test_what_is_too_deep_or_too_wide_is_refused(body: bytes, says: str) -> None:
+async def test_too_deep_or_wide_json_is_refused(body: bytes, says: str) -> None:
     with pytest.raises(Refused, match=says):
         await request(sender=AsgiConnection(body)).json()
 
 
 @given(depth=st.integers(1, 130))
-async def test_depth_is_counted_the_same_however_it_is_looked_at(depth: int) -> None:
+async def test_depth_counters_agree(depth: int) -> None:
     body = b"[" * depth + b"]" * depth
     if depth <= 64:
         assert await request(sender=AsgiConnection(body)).json() is not None
@@ -169,7 +169,7 @@ def test_a_bad_query_is_refused(target: str, says: str) -> None:
     assert refusal.value.problem.code == "INVALID_REQUEST"
 
 
-def test_an_address_that_takes_no_parameters_says_so() -> None:
+def test_unexpected_query_parameter_is_refused() -> None:
     with pytest.raises(Refused, match="takes none"):
         request(target="/x?a=1").query()
 

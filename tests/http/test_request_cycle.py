@@ -118,7 +118,7 @@ async def test_large_body_is_not_copied_behind_its_head(size: int, writes: int) 
     protocol.connection_lost(None)
 
 
-async def test_a_client_that_waits_to_be_told_goes_on() -> None:
+async def test_expect_100_continue_is_answered() -> None:
     app = App()
     protocol, line, state = connected(app)
     protocol.data_received(HEAD % (4, b"Expect: 100-continue\r\n"))
@@ -129,7 +129,7 @@ async def test_a_client_that_waits_to_be_told_goes_on() -> None:
     protocol.connection_lost(None)
 
 
-async def test_a_client_that_leaves_at_once_leaves_no_task_behind() -> None:
+async def test_immediate_disconnect_leaves_no_task() -> None:
     app = App()
     protocol, line, state = connected(app)
     protocol.data_received(ASKED)
@@ -175,7 +175,7 @@ async def test_a_body_that_is_too_large_is_refused(whole: bool) -> None:
     protocol.connection_lost(None)
 
 
-async def test_who_rests_for_long_is_hung_up_on() -> None:
+async def test_idle_connection_is_closed() -> None:
     protocol, line, state = connected(App(), keep_alive=0.0)
     # Half a request is no rest: it has a time limit of its own.
     protocol.data_received(ASKED + ASKED[:10])
@@ -209,7 +209,7 @@ async def test_an_application_that_fails_or_forgets_to_answer(caplog: pytest.Log
     assert len(caplog.records) == 3
 
 
-async def test_whoever_listens_for_the_end_of_a_request_hears_of_it() -> None:
+async def test_end_of_request_is_signalled() -> None:
     heard: list[str] = []
 
     async def listen(request: Request) -> None:

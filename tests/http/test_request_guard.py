@@ -57,7 +57,7 @@ def test_other_names_are_refused(value: bytes) -> None:
         b":80",
     ],
 )
-def test_what_is_no_host_is_malformed(value: bytes) -> None:
+def test_invalid_host_is_malformed(value: bytes) -> None:
     assert refused(RequestGuard(LOCAL), host(value)) == "INVALID_REQUEST"
 
 
@@ -128,7 +128,7 @@ def test_the_public_address_is_an_origin_of_ours() -> None:
     assert refused(guard, host(b"127.0.0.1:6740", (b"origin", b"http://crib.example"))) == "ORIGIN_REFUSED"
 
 
-def test_an_origin_is_known_for_its_own_host_only() -> None:
+def test_origin_is_cached_per_host() -> None:
     guard = RequestGuard(LOCAL)
     assert refused(guard, host(b"localhost:1", (b"origin", b"http://localhost:1"))) is None
     assert refused(guard, host(b"localhost:2", (b"origin", b"http://localhost:1"))) == "ORIGIN_REFUSED"
@@ -146,7 +146,7 @@ def test_names_with_underscores_are_refused(name: bytes) -> None:
     "name", [b"authorization", b"x-user-id", b"cookie", b"content-type", b"content-length"]
 )
 @pytest.mark.check(1)
-def test_what_decides_who_asks_comes_once(name: bytes) -> None:
+def test_duplicate_credential_headers_are_refused(name: bytes) -> None:
     assert refused(RequestGuard(LOCAL), host(b"localhost", (name, b"1"), (name, b"1"))) == "INVALID_REQUEST"
 
 
@@ -170,7 +170,7 @@ def test_too_many_and_too_large_headers() -> None:
     )
 
 
-def test_what_is_remembered_is_bounded() -> None:
+def test_cache_is_bounded() -> None:
     guard = RequestGuard(LOCAL)
     for port in range(1000):
         value = b"localhost:%d" % port

@@ -51,7 +51,7 @@ def test_finds(method: str, path: str, found: str, params: dict[str, str]) -> No
 @pytest.mark.parametrize(
     "path", ["", "/nothing", "/keys//", "/keys//rotate", "/keys/a/b/c", "/KEYS", "/in/x", "/a" * 5000, "\0"]
 )
-def test_what_is_not_there_is_not_found(path: str) -> None:
+def test_unknown_path_is_not_found(path: str) -> None:
     with pytest.raises(Refused) as refusal:
         ROUTER.find(request("GET", path))
     assert refusal.value.problem.code == "NOT_FOUND"

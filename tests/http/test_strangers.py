@@ -45,7 +45,7 @@ async def test_addresses_of_one_ipv6_network_share_one_part() -> None:
     close(shared, connections + others)
 
 
-async def test_oldest_connection_without_a_credential_makes_way() -> None:
+async def test_oldest_unauthenticated_connection_is_evicted() -> None:
     shared = ConnectionLimits(connections=4)
     transports, connections = opened(shared, *["192.0.2.1"] * 3, "192.0.2.2")
     for name in ("one", "two"):
@@ -63,7 +63,7 @@ async def test_oldest_connection_without_a_credential_makes_way() -> None:
     close(shared, connections)
 
 
-async def test_known_connections_never_make_way() -> None:
+async def test_authenticated_connections_are_never_evicted() -> None:
     shared = ConnectionLimits(connections=4)
     transports, connections = opened(shared, *["192.0.2.1"] * 3, "192.0.2.2", "192.0.2.3")
     for number, name in enumerate(("one", "one", "two", "two")):
@@ -75,7 +75,7 @@ async def test_known_connections_never_make_way() -> None:
     close(shared, connections)
 
 
-async def test_nobody_makes_way_for_who_holds_its_share() -> None:
+async def test_no_eviction_for_client_at_its_share() -> None:
     shared = ConnectionLimits(connections=4)
     transports, connections = opened(shared, *["192.0.2.1"] * 3)
     for each in connections:
@@ -88,7 +88,7 @@ async def test_nobody_makes_way_for_who_holds_its_share() -> None:
     close(shared, connections + others)
 
 
-async def test_clients_of_a_proxy_make_way_and_are_not_made_way_for() -> None:
+async def test_proxied_clients_are_evicted_but_evict_nobody() -> None:
     shared = ConnectionLimits(ClientAddresses(["127.0.0.1"]), connections=4)
     transports, connections = opened(shared, *["127.0.0.1"] * 6)
     for number, each in enumerate(connections[:4]):

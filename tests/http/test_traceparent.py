@@ -40,5 +40,5 @@ def test_a_traceparent_is_read(header: str, sampled: bool) -> None:
         f"00-{TRACE}-{PARENT}-01\n00",
     ],
 )
-def test_what_is_no_traceparent_is_ignored(header: str) -> None:
+def test_invalid_traceparent_is_ignored(header: str) -> None:
     assert joined(header) is None

@@ -100,7 +100,7 @@ async def test_whole_body_that_is_read_at_once_does_not_wait(monkeypatch: pytest
     held.protocol.connection_lost(None)
 
 
-async def test_only_so_many_bodies_are_kept_for_a_turn(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_waiting_bodies_are_limited(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(connection_limits, "MAX_UNDECIDED", 0)
     held = PausedConnection(monkeypatch)
     held.protocol.data_received(HEAD % SIZE + b"x" * SIZE)
@@ -132,7 +132,7 @@ async def test_client_that_leaves_before_the_decision_holds_nothing(monkeypatch:
     assert (held.intake.undecided, held.intake.waiting_blocks.used) == (0, 0)
 
 
-async def test_body_nobody_asked_for_ends_with_the_answer() -> None:
+async def test_unread_body_ends_with_the_answer() -> None:
     async def refuse(request: Request) -> None:
         await send_response(request, json_response("no", 401))
 

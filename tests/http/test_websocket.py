@@ -41,7 +41,7 @@ async def listen(socket: OpenWebSocket) -> None:
         pass
 
 
-async def test_a_client_is_heard_and_answered() -> None:
+async def test_messages_are_received_and_answered() -> None:
     async with sockets(echo) as server, connect(server.socket_url) as client:
         for message, answer in (
             ("grüezi", "grüezi"),
@@ -59,7 +59,7 @@ async def test_a_client_is_heard_and_answered() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("pieces", [1, 2, 7])
-async def test_what_comes_close_behind_the_handshake_is_heard(pieces: int) -> None:
+async def test_frames_right_after_handshake_are_received(pieces: int) -> None:
     words = handshake() + frame(b"early") + frame(b"bird")
     size = -(-len(words) // pieces)
     async with sockets(echo) as server, await server.connect() as stream:
@@ -103,7 +103,7 @@ NO_HANDSHAKES = (
 )
 
 
-async def test_what_is_no_handshake_is_refused() -> None:
+async def test_invalid_handshake_is_refused() -> None:
     async with sockets(echo) as server:
         for words, said in NO_HANDSHAKES:
             async with await server.connect() as stream:
@@ -117,7 +117,7 @@ async def test_what_is_no_handshake_is_refused() -> None:
                     assert b"no socket" in (await head_of(stream))[1]
 
 
-async def test_elsewhere_it_is_as_if_nobody_had_asked() -> None:
+async def test_upgrade_on_other_paths_is_ignored() -> None:
     others = (
         handshake().replace(b"/app-ws", b"/health"),
         handshake().replace(b"/app-ws", b"/app-ws/more"),
@@ -189,7 +189,7 @@ async def test_garbage_ends_the_socket_and_nothing_else() -> None:
 
 
 @pytest.mark.slow
-async def test_what_was_said_before_the_end_is_heard() -> None:
+async def test_frames_before_close_are_received() -> None:
     heard: list[str | bytes | None] = []
     go = anyio.Event()
 
@@ -210,7 +210,7 @@ async def test_what_was_said_before_the_end_is_heard() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("answers", [True, False])
-async def test_the_heartbeat_finds_who_is_gone(*, answers: bool) -> None:
+async def test_heartbeat_detects_lost_clients(*, answers: bool) -> None:
     ended = anyio.Event()
 
     async def note(socket: OpenWebSocket) -> None:
@@ -264,7 +264,7 @@ async def test_ping_flood_without_reading_is_bounded() -> None:
 
 
 @pytest.mark.slow
-async def test_what_nobody_takes_is_not_read_on() -> None:
+async def test_unconsumed_messages_pause_reading() -> None:
     seen: list[OpenWebSocket] = []
     go = anyio.Event()
     count = 0
@@ -328,9 +328,7 @@ async def test_how_a_socket_ends(
 
 @pytest.mark.slow
 @pytest.mark.parametrize("answers", [True, False])
-async def test_a_goodbye_is_not_waited_for_without_end(
-    monkeypatch: pytest.MonkeyPatch, *, answers: bool
-) -> None:
+async def test_close_handshake_has_a_timeout(monkeypatch: pytest.MonkeyPatch, *, answers: bool) -> None:
     if not answers:
         monkeypatch.setattr(websocket, "GOODBYE_SECONDS", 0.05)
     async with sockets(leave) as server, await server.connect() as stream:
@@ -344,7 +342,7 @@ async def test_a_goodbye_is_not_waited_for_without_end(
 
 
 @pytest.mark.slow
-async def test_a_stopping_server_says_goodbye_and_waits_for_nobody() -> None:
+async def test_shutdown_sends_close_without_waiting() -> None:
     async with (
         sockets(listen) as server,
         connect(server.socket_url) as client,

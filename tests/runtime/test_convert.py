@@ -8,7 +8,7 @@ from toolcrib.model import Slow
 from toolcrib.runtime.convert import rules_of, settings_of
 
 
-def test_what_a_server_may_ask_is_as_the_config_says() -> None:
+def test_relay_settings_follow_the_config() -> None:
     usual = settings_of("s", McpServer(transport="stdio"), str)
     assert (usual.relays, usual.most_lanes) == ({"elicitation", "sampling"}, 8)
     said = settings_of("s", McpServer(transport="http", relay=("roots",), max_connections=3), str)

@@ -102,7 +102,7 @@ async def test_changes_are_hidden_by_default_where_others_make_them(
 
 
 @pytest.mark.parametrize("transport", ["stdio", "http"])
-async def test_what_a_test_sees_is_adopted_or_hidden_at_once(
+async def test_server_test_adopts_or_hides_definitions(
     transport: str, path: Path, definitions: Definitions, web: dict[str, Any]
 ) -> None:
     server = definitions.program(pin="strict") if transport == "stdio" else web
@@ -121,7 +121,7 @@ async def test_what_a_test_sees_is_adopted_or_hidden_at_once(
         assert await works(runtime, "files")
 
 
-async def test_what_a_reload_sees_is_hidden_at_once(path: Path, definitions: Definitions) -> None:
+async def test_reload_hides_changed_definitions(path: Path, definitions: Definitions) -> None:
     write(path, {"files": definitions.program(pin="strict")})
     async with running(path) as runtime:
         definitions.say(SECOND)

@@ -35,7 +35,7 @@ class Counted:
         return gone
 
 
-async def test_old_answers_go_and_a_store_that_is_away_is_asked_again(
+async def test_old_replays_are_deleted_and_store_errors_retried(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     async with opened("sqlite://") as store:

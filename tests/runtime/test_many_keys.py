@@ -86,7 +86,7 @@ def reader(ring: KeyRing, keys: object) -> KeyReader:
 
 
 @pytest.mark.slow
-async def test_100_000_keys_stall_nobody(tmp_path: Path) -> None:
+async def test_100_000_keys_do_not_stall_the_loop(tmp_path: Path) -> None:
     async with opened(f"sqlite:///{tmp_path}/toolcrib.db") as store:
         await fill(store, MANY)
         ring, counting = KeyRing(), Counting(store.keys)
@@ -106,7 +106,7 @@ async def test_100_000_keys_stall_nobody(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-async def test_100_000_keys_that_expire_at_once_stall_nobody() -> None:
+async def test_100_000_expiring_keys_do_not_stall_the_loop() -> None:
     now = 100.0
     ring, heard = KeyRing(now=lambda: now), list[str]()
     ring.listen(heard.append)
@@ -136,7 +136,7 @@ async def test_every_page_of_keys_is_read(monkeypatch: pytest.MonkeyPatch) -> No
         assert (ring.caller("3"), ring.caller("fresh") is None) == (None, False)
 
 
-async def test_a_store_that_was_replaced_is_read_anew() -> None:
+async def test_replaced_store_is_read_again() -> None:
     ring = KeyRing()
     async with opened("sqlite://") as first, opened("sqlite://") as second:
         for name in ("a", "b", "c"):

@@ -62,7 +62,7 @@ async def test_reload_of_policies_keeps_servers_running(path: Path) -> None:
         assert explained["origin"]["server_name"] == "ledger"
 
 
-async def test_what_needs_a_restart_is_named_and_not_done(path: Path) -> None:
+async def test_settings_needing_restart_are_reported_not_applied(path: Path) -> None:
     write(path, {})
     async with running(path) as runtime:
         write(path, {}, limits={"per_user": "5/min"}, auth={"mode": "trust_header"})
@@ -128,7 +128,7 @@ async def test_two_reloads_at_once_wait_for_each_other(path: Path) -> None:
         assert [plan.added for plan in plans] == [("books",), ()]
 
 
-async def test_a_faulty_file_changes_nothing_and_says_where(path: Path) -> None:
+async def test_faulty_file_is_reported_and_not_applied(path: Path) -> None:
     write(path, {"books": ledger(path.parent)})
     async with running(path) as runtime:
         put(path, "mcp:\n  servers:\n    books: {transport: telepathy}\n    more: {}\n")
@@ -195,9 +195,7 @@ async def test_mcp_switched_off_starts_and_lists_none(path: Path) -> None:
 
 
 @pytest.mark.requirement("C5")
-async def test_saving_the_file_reloads_where_the_config_says_so(
-    path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+async def test_saving_the_file_reloads_if_configured(path: Path, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO)
     write(path, {}, reload={"watch": True})
     async with running(path) as runtime:

@@ -93,7 +93,7 @@ async def test_stored_reload_applies_after_caller_disconnects(
         assert "web" in {each.id for each in runtime.console.supervisor.states()}
 
 
-async def test_two_who_add_the_same_name_at_once_are_told_apart(path: Path) -> None:
+async def test_concurrent_adds_of_one_name_conflict(path: Path) -> None:
     write(path, {})
     async with running(path) as runtime, anyio.create_task_group() as tasks:
         codes = list[str]()

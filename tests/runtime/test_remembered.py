@@ -14,7 +14,7 @@ def kept(name: str, *, gone: bool = False) -> StoredDefinition:
     return StoredDefinition(name=name, definition=definition, seal="a", trusted="a", seen=1.0)
 
 
-def test_only_what_was_offered_last_is_remembered() -> None:
+def test_only_the_last_offer_is_remembered() -> None:
     known = (kept("files:read"), kept("files:write", gone=True), kept("other:ask"))
     offered = remembered(FILES, known)
     assert offered is not None

@@ -109,7 +109,7 @@ async def test_functions_are_found_beside_the_config_file(tmp_path: Path) -> Non
         assert (result.data, result.message) == ("HEY", "HEY")
 
 
-async def test_an_error_in_the_block_leaves_as_it_is(tmp_path: Path) -> None:
+async def test_exception_of_block_is_not_wrapped(tmp_path: Path) -> None:
     with pytest.raises(ZeroDivisionError):
         async with open_runtime(tmp_path):
             raise ZeroDivisionError

@@ -179,7 +179,7 @@ async def test_locked_store_bounds_operators_and_readiness(path: Path) -> None:
 
 
 @pytest.mark.check(28)
-async def test_only_what_needs_the_store_is_refused_while_it_is_away(path: Path) -> None:
+async def test_store_outage_refuses_only_store_requests(path: Path) -> None:
     override = 'overrides: {"*:poke": {category: mutation}}'
     async with open_gateway(tools=TOOLS, store=f"sqlite:///{path}") as gateway:
         with closing(LockHolder(path)) as lock_holder:
@@ -205,7 +205,7 @@ async def test_only_what_needs_the_store_is_refused_while_it_is_away(path: Path)
 
 
 @pytest.mark.check(28)
-async def test_ready_says_when_the_disk_is_full(tmp_path: Path) -> None:
+async def test_ready_reports_full_disk(tmp_path: Path) -> None:
     async with (
         gateway_process(tmp_path) as gateway,
         httpx2.AsyncClient(base_url=gateway.url, timeout=30) as http,
@@ -277,7 +277,7 @@ async def test_silent_postgres_answers_within_the_deadline(fresh_database: str) 
 
 
 @pytest.mark.check(27)
-async def test_ready_says_when_postgres_is_read_only(fresh_database: str, postgres: Any) -> None:
+async def test_ready_reports_read_only_postgres(fresh_database: str, postgres: Any) -> None:
     name = urlsplit(fresh_database).path[1:]
     async with open_gateway(tools=TOOLS, store=fresh_database) as gateway:
         store = gateway.runtime.console.store

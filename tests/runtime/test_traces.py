@@ -43,7 +43,7 @@ def endpoint_of(text: str, env: dict[str, str]) -> str | None:
         ("", {BASE: "http://h:4317", PROTOCOL: "grpc"}, None),
     ],
 )
-def test_the_file_goes_before_the_environment(text: str, env: dict[str, str], endpoint: str | None) -> None:
+def test_file_overrides_environment(text: str, env: dict[str, str], endpoint: str | None) -> None:
     assert endpoint_of(text, env) == endpoint
 
 
@@ -63,7 +63,7 @@ def test_the_file_goes_before_the_environment(text: str, env: dict[str, str], en
         (None, "parentbased_traceidratio", "7", Sampling(1.0)),
     ],
 )
-def test_sampling_goes_by_the_same_rule(
+def test_sampling_follows_the_same_precedence(
     sample: float | None, sampler: str, share: str, sampling: Sampling
 ) -> None:
     env = {"OTEL_TRACES_SAMPLER": sampler, "OTEL_TRACES_SAMPLER_ARG": share}

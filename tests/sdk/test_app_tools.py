@@ -43,7 +43,7 @@ async def test_definition_and_handler() -> None:
     assert await tool.handler({"text": "milk"}, AppContext(user_id="ada")) == "ada: milk"
 
 
-def test_phrases_by_language_and_nothing_that_was_not_said() -> None:
+def test_phrases_by_language_without_defaults() -> None:
     phrases = {"en": ("remind me",), "de": ["erinnere mich"]}
     tool = create_tool(name="add", handler=add, activation_phrases=phrases)
     assert tool.definition["mentraExtensions"] == {

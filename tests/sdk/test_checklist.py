@@ -83,14 +83,14 @@ def test_checklist_has_29_items_with_text_and_advice() -> None:
 
 
 @pytest.mark.requirement("E15")
-def test_a_good_tool_passes_but_for_what_no_program_can_judge() -> None:
+def test_good_tool_passes_except_human_review_items() -> None:
     assert but("short") == set()
     assert but("person") == {"description"}
     assert but("n/a") == {"cache-ttl"}
     assert tally(judge(GOOD, SEEN)) == "28 of 29, 1 for a person"
 
 
-def test_a_tally_counts_what_is_short_too() -> None:
+def test_tally_counts_failed_items() -> None:
     judged = {"a": Judgement("short", ""), "b": Judgement("person", ""), "c": Judgement("n/a", "")}
     assert tally(judged) == "1 of 3, 1 short, 1 for a person"
 
@@ -120,7 +120,7 @@ def test_every_definition_rule_maps_to_an_item_or_an_extra() -> None:
         ({"tags": ()}, "tags"),
     ],
 )
-def test_what_a_definition_lacks_stands_under_its_item(fields: dict[str, Any], item: str) -> None:
+def test_missing_part_is_reported_under_its_item(fields: dict[str, Any], item: str) -> None:
     assert item in but("short", replace(GOOD, **fields), ToolEvidence(listed=True))
 
 
@@ -131,7 +131,7 @@ def test_a_tool_of_another_maker_keeps_its_name() -> None:
 
 
 @pytest.mark.requirement("E15", "E1a")
-def test_what_only_a_person_can_judge_is_asked() -> None:
+def test_human_review_items_are_asked() -> None:
     asked = but("person", replace(GOOD, category="mutation", idempotent=False), ToolEvidence(listed=True))
     assert asked == {"description", "permissions", "idempotent", "result", "confidence", "tests"}
     assert "cacheable" in but("person", replace(GOOD, cache_ttl=60.0))
@@ -168,7 +168,7 @@ def test_a_promise_that_is_broken_over_many_calls_is_short() -> None:
         (DONE.replace(data=None, ask=Ask(questions={"sure": {}})), "person", "asks something first"),
     ],
 )
-def test_an_example_must_give_what_it_says(result: Result, verdict: str, said: str) -> None:
+def test_example_must_return_its_expected_result(result: Result, verdict: str, said: str) -> None:
     found = judge(GOOD, with_result(result))["result"]
     assert found.verdict == verdict
     assert said in found.message
@@ -208,7 +208,7 @@ def test_metadata_must_be_complete(metadata: Metadata | None) -> None:
 
 
 @pytest.mark.requirement("E15", "E11")
-def test_what_raises_is_short_and_so_is_what_refuses_nothing() -> None:
+def test_raising_or_unvalidating_handler_falls_short() -> None:
     raised = DONE.replace(data=None, problem=problem("HANDLER_ERROR", "the tool raised"))
     assert but("short", seen=with_result(raised)) == {"result", "errors"}
     assert but("short", seen=replace(SEEN, refusal=DONE)) == {"errors"}
@@ -222,7 +222,7 @@ def test_log_counters_tests_and_list_are_checked() -> None:
     assert "tests" in but("person", seen=unseen)
 
 
-def test_what_was_not_run_is_the_gateways_to_see_to() -> None:
+def test_items_not_run_are_left_to_the_gateway() -> None:
     judged = judge(replace(GOOD, category="mutation"), ToolEvidence())
     for item in (*HINTED, "metadata", "errors", "logging", "metrics"):
         assert judged[item].message.endswith("not run")

@@ -97,7 +97,7 @@ def test_a_schema_is_compatible_with_itself(schema: JsonObject) -> None:
 @pytest.mark.requirement("E16")
 @FEW
 @given(schema=OBJECTS, field=SCHEMAS)
-def test_a_field_that_may_be_left_out_can_be_added(schema: JsonObject, field: JsonObject) -> None:
+def test_adding_optional_field_is_compatible(schema: JsonObject, field: JsonObject) -> None:
     more = {**schema, "properties": {**schema["properties"], "new": field}}
     assert grades(changes(schema, more)) == {"wider"}
 
@@ -124,7 +124,7 @@ def test_a_field_cannot_be_taken_away(schema: JsonObject, field: JsonObject) -> 
 @pytest.mark.requirement("E16")
 @settings(max_examples=500)
 @given(pair=PAIRS, value=VALUES)
-def test_what_is_called_compatible_takes_every_value_it_took(pair: tuple[Any, Any], value: Any) -> None:
+def test_compatible_change_accepts_all_former_values(pair: tuple[Any, Any], value: Any) -> None:
     before, after = pair
     if not breaks(changes(before, after)) and compile_schema(before).ok(value):
         assert compile_schema(after).ok(value)
@@ -178,7 +178,7 @@ def test_widening_is_compatible_and_its_opposite_is_not(before: Any, after: Any)
         ),
     ],
 )
-def test_what_takes_nothing_of_what_it_took_is_another(before: Any, after: Any, said: str) -> None:
+def test_disjoint_schema_is_a_different_tool(before: Any, after: Any, said: str) -> None:
     (found,) = changes(before, after)
     assert (found.grade, str(found)) == ("other", said)
 
@@ -222,7 +222,7 @@ def test_what_takes_nothing_of_what_it_took_is_another(before: Any, after: Any, 
         ),
     ],
 )
-def test_a_narrowing_is_told_by_its_place(before: Any, after: Any, said: str) -> None:
+def test_narrowing_is_reported_by_path(before: Any, after: Any, said: str) -> None:
     found = [each for each in changes(before, after) if each.grade != "wider"]
     assert [(each.grade, str(each)) for each in found] == [("narrower", said)]
 
@@ -271,7 +271,7 @@ OPEN: dict[str, Any] = {"type": "object", "properties": {"title": {"type": "stri
 
 
 @pytest.mark.requirement("E16")
-def test_an_answer_may_say_more_and_not_less() -> None:
+def test_output_may_gain_but_not_lose_fields() -> None:
     more = {
         **OPEN,
         "properties": {**OPEN["properties"], "due": {"type": "string"}},
@@ -284,7 +284,7 @@ def test_an_answer_may_say_more_and_not_less() -> None:
     ]
 
 
-def test_an_answer_that_was_closed_may_not_say_more() -> None:
+def test_closed_output_may_not_gain_fields() -> None:
     shut = {**OPEN, "additionalProperties": False}
     more = {**shut, "properties": {**OPEN["properties"], "due": {"type": "string"}}}
     assert "narrower" in grades(answers(shut, more))

@@ -33,7 +33,7 @@ def test_session_defaults_to_that_of_the_user() -> None:
 
 
 @pytest.mark.requirement("E5")
-def test_the_context_says_who_calls_and_as_part_of_what() -> None:
+def test_context_has_caller_and_trace() -> None:
     context = ToolContext.of(a_call(caller=CALLER, origin=ORIGIN))
     spelled = context.as_json()
     moment = datetime.fromisoformat(spelled.pop("timestamp"))
@@ -83,7 +83,7 @@ async def test_progress_from_async_and_sync_code_reaches_caller() -> None:
     assert heard == [Progress(done=1, total=3, message="one"), Progress(done=2, total=3, message="two")]
 
 
-async def test_where_nobody_listens_reporting_does_nothing() -> None:
+async def test_report_without_listener_does_nothing() -> None:
     await ToolContext().report(1)
     ToolContext().report_sync(1)
 

@@ -99,7 +99,7 @@ def test_bad_options_are_refused(options: Any, said: str) -> None:
         create_tool(**options)(act)
 
 
-def test_everything_that_is_wrong_is_said_at_once() -> None:
+def test_all_contradictions_are_reported_together() -> None:
     with pytest.raises(ToolDefinitionError) as caught:
         create_tool(cache_ttl=5, permissions=["all"], timeout=-1)(act)
     said = str(caught.value)
@@ -107,7 +107,7 @@ def test_everything_that_is_wrong_is_said_at_once() -> None:
 
 
 @pytest.mark.parametrize("cacheable,ttl", [(True, 5), (False, None), (None, 5), (None, None)])
-def test_cacheable_may_be_said_where_it_agrees(cacheable: bool | None, ttl: float | None) -> None:
+def test_consistent_cacheable_is_accepted(cacheable: bool | None, ttl: float | None) -> None:
     options: Any = {"category": "query", "cacheable": cacheable, "cache_ttl": ttl}
     assert create_tool(act, **options).definition.cache_ttl == ttl
 
@@ -197,7 +197,7 @@ def test_signatures_json_cannot_reach_are_refused(function: Any, said: str) -> N
         create_tool(function)
 
 
-def test_what_has_no_name_or_signature_is_refused() -> None:
+def test_callable_without_name_or_signature_is_refused() -> None:
     with pytest.raises(ToolDefinitionError, match="has no name to go by"):
         create_tool(lambda: 1)
     with pytest.raises(ToolDefinitionError, match="has no name to go by"):

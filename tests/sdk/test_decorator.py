@@ -47,7 +47,7 @@ async def get_card(
 
 
 @pytest.mark.requirement("E1")
-def test_a_definition_carries_everything_the_author_said() -> None:
+def test_definition_has_all_author_options() -> None:
     made = get_card.definition
     assert (made.name, made.source, made.local, get_card.name) == (":get-card", "", "get-card", "get-card")
     assert made.title == "Card"
@@ -103,7 +103,7 @@ def test_binding_gives_it_a_source() -> None:
 
 
 @pytest.mark.requirement("E12")
-def test_what_is_not_said_is_the_safe_choice() -> None:
+def test_defaults_are_the_safe_choice() -> None:
     @create_tool
     def touch() -> None:
         """Do something."""
@@ -119,7 +119,7 @@ def test_what_is_not_said_is_the_safe_choice() -> None:
 @pytest.mark.parametrize(
     "category,expected", [("query", True), ("analysis", True), ("mutation", False), ("generation", False)]
 )
-def test_reading_is_idempotent_unless_said_otherwise(
+def test_query_is_idempotent_by_default(
     category: Literal["query", "analysis", "mutation", "generation"], expected: bool
 ) -> None:
     @create_tool(category=category)
@@ -220,7 +220,7 @@ NO_OBJECTS: list[Any] = [
 
 
 @pytest.mark.parametrize("function", NO_OBJECTS)
-def test_what_is_no_object_has_none(function: Any) -> None:
+def test_non_object_result_has_no_output_schema(function: Any) -> None:
     assert create_tool(function).definition.output_schema is None
 
 

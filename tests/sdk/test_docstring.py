@@ -83,6 +83,6 @@ def test_a_section_in_one_line_and_one_without_text_before_it() -> None:
     assert read_docstring("Args:\n  x: One.\n  y:").parameters == {"x": "One."}
 
 
-def test_what_is_said_of_no_parameter_is_dropped() -> None:
+def test_docs_of_unknown_parameters_are_dropped() -> None:
     read = read_docstring("Do it.\n\nArgs:\n    Nothing much\n    x: One.\n    :odd\n")
     assert (read.description, read.parameters) == ("Do it.", {"x": "One. :odd"})

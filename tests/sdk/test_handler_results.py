@@ -37,7 +37,7 @@ def anything(**fields: Any) -> ToolResult[Any]:
     return ToolResult(**given)
 
 
-def test_all_a_tool_result_says_is_kept() -> None:
+def test_all_tool_result_fields_are_kept() -> None:
     given = hints.found([1, 2])
     told = anything(data=(1, 2), message="Here.", hints=given, suppress_voice=True, follow_ups=["More?"])
     assert result_of(told) == Result(
@@ -45,7 +45,7 @@ def test_all_a_tool_result_says_is_kept() -> None:
     )
 
 
-def test_hints_may_be_spelled_as_agents_read_them() -> None:
+def test_hints_may_use_wire_names() -> None:
     result = result_of(anything(hints=SPELLED))
     assert isinstance(result.hints, Hints)
     assert result.hints.as_json() == SPELLED
@@ -79,7 +79,7 @@ def test_a_ready_result_passes() -> None:
         (lambda: anything(follow_ups=("More?",) * (MOST_FOLLOW_UPS + 1)), "follow_ups"),
     ],
 )
-def test_what_breaks_a_rule_is_named_by_it(make: Callable[[], object], rule: str) -> None:
+def test_business_rule_error_keeps_its_code(make: Callable[[], object], rule: str) -> None:
     with pytest.raises(Broken, match=rule) as broken:
         result_of(make())
     assert broken.value.problem.code == "CONTRACT_VIOLATION"
@@ -123,7 +123,7 @@ def long_chain(length: int) -> Exception:
         (KeyboardInterrupt(), False),
     ],
 )
-def test_the_way_to_elsewhere_may_be_open_again(error: BaseException, may_pass: bool) -> None:
+def test_connection_errors_are_retryable(error: BaseException, may_pass: bool) -> None:
     told = failure(error, READS)
     assert (told.problem.code, told.problem.retryable) == ("HANDLER_ERROR", may_pass)
 
@@ -153,7 +153,7 @@ def with_hints(given: object) -> BusinessRuleError:
         (with_hints({"confidence": 1.7}), "agentHints.confidence"),
     ],
 )
-def test_an_error_that_cannot_be_told_breaks_the_contract(error: ToolcribError, rule: str) -> None:
+def test_unserializable_error_breaks_the_contract(error: ToolcribError, rule: str) -> None:
     broken = unfit(error)
     assert broken is not None
     assert rule in broken.problem.message
@@ -173,7 +173,7 @@ def test_an_error_of_ours_is_fit(error: ToolcribError) -> None:
 
 
 @pytest.mark.requirement("E11")
-def test_hints_of_an_error_may_be_spelled_too() -> None:
+def test_error_hints_may_use_wire_names() -> None:
     error = with_hints(SPELLED)
     assert unfit(error) is None
     assert isinstance(error.hints, Hints)

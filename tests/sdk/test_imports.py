@@ -24,7 +24,7 @@ def test_importing_the_sdk_loads_no_framework(imported: str) -> None:
     assert done.stdout.strip() == "[]"
 
 
-def test_what_authors_need_comes_from_one_place() -> None:
+def test_author_api_is_importable_from_toolcrib() -> None:
     for name in ("BrandedId", "Registry", "ToolContext", "ToolResult", "create_tool", "tool"):
         assert getattr(toolcrib, name) is getattr(sdk, name)
     assert toolcrib.hints is hints

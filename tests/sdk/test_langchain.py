@@ -42,7 +42,7 @@ def test_the_name_is_its_lc_name_where_that_is_one(lc_name: object, name: str) -
     assert defined(Chain(lc_name=lc_name)).local == name
 
 
-def test_what_the_options_say_goes_over_what_it_says_of_itself() -> None:
+def test_options_override_tool_attributes() -> None:
     chain = Chain(tags=["web"], args_schema=SCHEMA)
     plain = defined(chain)
     assert (plain.local, plain.description, plain.tags) == ("look_up", "Look something up.", ("web",))
@@ -74,12 +74,12 @@ def test_what_the_options_say_goes_over_what_it_says_of_itself() -> None:
         (Chain(args_schema={"type": "nonsense"}), "no usable JSON Schema"),
     ],
 )
-def test_what_cannot_be_a_tool_is_refused(tool: Any, said: str) -> None:
+def test_non_tool_is_refused(tool: Any, said: str) -> None:
     with pytest.raises(ToolDefinitionError, match=said):
         Registry().register_langchain_tool(tool)
 
 
-def test_arguments_that_no_json_can_say_are_refused() -> None:
+def test_non_json_arguments_are_refused() -> None:
     with pytest.raises(ToolDefinitionError, match="tool look_up: a type in its arguments has no JSON form"):
         defined(Chain(args_schema=Shapeless))
 
@@ -197,7 +197,7 @@ def test_a_tool_over_one_text_takes_that_text_and_no_more() -> None:
     }
 
 
-def test_one_without_a_schema_takes_what_its_signature_names() -> None:
+def test_without_schema_the_signature_is_used() -> None:
     assert defined(Chain()).input_schema == {
         "type": "object",
         "properties": {},
@@ -213,7 +213,7 @@ def test_required_agent_state_is_refused() -> None:
         defined(Chain(args_schema=Stateful, tool_call_schema={"properties": {"text": {"type": "string"}}}))
 
 
-def test_what_langchain_fills_in_is_none_of_the_callers_business() -> None:
+def test_injected_arguments_are_not_in_the_schema() -> None:
     made = langchain_tool(Chain(args_schema=Trip, tool_call_schema=Shown))
     assert list(made.definition.input_schema["properties"]) == ["to"]
     to = {"city": "Bonn"}
@@ -222,7 +222,7 @@ def test_what_langchain_fills_in_is_none_of_the_callers_business() -> None:
     assert taken["arguments"]["to"] is not to
 
 
-def test_so_it_is_with_what_only_its_function_marks() -> None:
+def test_function_level_injected_arguments_are_hidden() -> None:
     class Adapted(Chain):
         _injected_args_keys = frozenset({"runtime", "city"})
 
@@ -238,7 +238,7 @@ def test_so_it_is_with_what_only_its_function_marks() -> None:
         (OldModel, {"count": 3}, "arguments.count", "odd"),
     ],
 )
-def test_what_its_own_schema_refuses_is_an_invalid_argument(
+def test_tool_schema_violation_is_invalid_argument(
     model: Any, arguments: dict[str, Any], path: str, said: str
 ) -> None:
     made = langchain_tool(Chain(args_schema=model, tool_call_schema=Shown if model is Trip else model))

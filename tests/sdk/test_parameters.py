@@ -78,6 +78,6 @@ def test_schemas_that_lead_back_to_themselves_come_to_an_end(loop: Any) -> None:
 
 
 @given(schema=JSON)
-def test_whatever_stands_there_nothing_breaks(schema: Any) -> None:
+def test_any_parameter_schema_is_handled(schema: Any) -> None:
     for place in ({"properties": {"x": schema}}, {"properties": schema}, {"items": schema, "allOf": schema}):
         assert all(isinstance(each.path, str) for each in parameters(place))

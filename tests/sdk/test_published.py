@@ -34,7 +34,7 @@ def found(*tools: Tool, kept: JsonObject = KEPT) -> list[CompatibilityBreach]:
     return compare(kept, tools, TODAY)
 
 
-def test_what_is_written_is_read_back_and_always_spelled_alike() -> None:
+def test_published_file_round_trips_in_canonical_form() -> None:
     other = replace(CARD, name="cards:add-card")
     assert read(write(KEPT)) == KEPT
     assert write(publish({}, [CARD, other])) == write(publish(publish({}, [other]), [CARD]))
@@ -69,7 +69,7 @@ SOUND = write(KEPT)
         SOUND.replace('"category"', '"deprecated": {"removalDate": "soon"}, "category"'),
     ],
 )
-def test_what_cannot_be_read_says_what_to_do(text: str) -> None:
+def test_unreadable_published_file_gives_advice(text: str) -> None:
     with pytest.raises(InvalidPublishedFile, match="from your history"):
         read(text)
 
@@ -140,7 +140,7 @@ def test_compatible_change_without_minor_bump_warns(now: dict[str, Any]) -> None
 
 
 @pytest.mark.requirement("E16")
-def test_an_answer_that_says_less_needs_a_major_version() -> None:
+def test_smaller_output_needs_major_version() -> None:
     before = replace(CARD, output_schema=params("title", title=TEXT))
     kept = publish({}, [before])
     for schema in (params(title=TEXT), None):

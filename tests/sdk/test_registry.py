@@ -139,7 +139,7 @@ def test_a_definition_without_parameters_takes_none() -> None:
 
 
 @pytest.mark.requirement("E3")
-def test_validate_says_what_falls_short(registry: Registry) -> None:
+def test_validate_reports_shortcomings(registry: Registry) -> None:
     @create_tool(examples=[{"description": "One", "params": {"count": 1}}])
     def act(count: int) -> None:
         """Too short."""
@@ -164,7 +164,7 @@ def old(replacement: str, **more: Any) -> AnyTool:
 
 
 @pytest.mark.requirement("E2", "E3")
-def test_a_replacement_must_be_known(registry: Registry) -> None:
+def test_replacement_must_exist(registry: Registry) -> None:
     with pytest.raises(ToolDefinitionError, match="replaced by take-card-v2, which is not there: define it"):
         registry.register(old("take-card-v2"))
     assert registry.get("take-card") is None
@@ -190,7 +190,7 @@ def test_contradictory_definition_from_elsewhere_is_refused(registry: Registry) 
         registry.register(odd)
 
 
-def test_validate_has_nothing_to_say_of_a_good_one(registry: Registry) -> None:
+def test_validate_passes_a_good_tool(registry: Registry) -> None:
     @create_tool(tags=["x"], examples=[{"description": "One", "params": {"count": 1}, "expectedResult": {}}])
     def count_things(count: Annotated[int, Field(description="How many.", ge=0)]) -> None:
         """Count things up to a number. Use it to see a good definition; returns nothing."""

@@ -69,7 +69,7 @@ def spoilers() -> list[Any]:
 
 
 @pytest.mark.requirement("E5", "B1")
-async def test_what_a_handler_does_to_its_parameters_stays_with_it() -> None:
+async def test_handler_mutations_of_arguments_are_isolated() -> None:
     given, tools = deepcopy(ARGUMENTS), spoilers()
     async with Crib(tools=tools) as crib:
         for each in tools:
@@ -89,7 +89,7 @@ def find_words(
 
 @pytest.mark.requirement("E6")
 @pytest.mark.parametrize("spelled", [False, True])
-async def test_hints_may_be_built_or_spelled(spelled: bool) -> None:
+async def test_hints_may_be_objects_or_dicts(spelled: bool) -> None:
     async with Crib(tools=[find_words]) as crib:
         result = await crib.call("find-words", {"text": "a b", "spelled": spelled})
     assert (result.problem, result.data, result.message) == (None, ["a", "b"], "Here they are.")

@@ -110,7 +110,7 @@ def test_a_span_that_ends_before_it_begins_is_refused() -> None:
 
 
 @pytest.mark.requirement("E4")
-def test_what_is_known_of_a_record() -> None:
+def test_record_schema() -> None:
     made = RecordMetadata(
         created_at=datetime(2026, 1, 2, 3, 4, tzinfo=UTC), created_by=UserId("u1"), tags=("a", "b")
     )

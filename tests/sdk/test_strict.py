@@ -70,7 +70,7 @@ def test_a_good_definition_is_taken() -> None:
         ({"deprecated": {"since": "2.0.0", "removalDate": "2999-01-31"}}, "deprecated", "no replacement"),
     ],
 )
-def test_what_a_good_definition_has_may_not_be_missing(options: Any, rule: str, said: str) -> None:
+def test_required_definition_parts(options: Any, rule: str, said: str) -> None:
     assert said in refusal(count_books, **options)
     lenient = create_tool(count_books, **good(**options))
     assert [each.rule for each in shortfalls(lenient.definition)] == [rule]
@@ -186,7 +186,7 @@ def test_text_without_a_bound_is_only_advised_against() -> None:
 
 
 @pytest.mark.requirement("E1a", "E2")
-def test_everything_to_mend_is_said_at_once() -> None:
+def test_all_shortcomings_are_reported_together() -> None:
     def act(count: int, *more: int) -> None:
         """Act."""
 
@@ -202,7 +202,7 @@ def test_everything_to_mend_is_said_at_once() -> None:
 
 
 @pytest.mark.requirement("E1a")
-def test_what_is_lenient_registers_and_is_reported() -> None:
+def test_lenient_tool_registers_with_report() -> None:
     registry = Registry()
 
     def act(count: int, card_id: str) -> None: ...

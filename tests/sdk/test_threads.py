@@ -127,7 +127,7 @@ async def test_call_that_ends_before_it_began_frees_its_key() -> None:
     assert len(calls) == 2
 
 
-async def test_a_caller_that_leaves_the_wait_is_not_kept() -> None:
+async def test_cancelled_waiter_is_released() -> None:
     places = Threads(1)
     async with all_taken(places) as hung:
         waiting = asyncio.ensure_future(places.run("eve", hung.count))  # noqa: TID251 - cancelled as asyncio does

@@ -74,7 +74,7 @@ def test_recorded(record_property):
     print("99 lines of noise")
 def test_printed():
     print("first 3 of them\\n  5 faults, 0 leaks  \\n")
-def test_printed_words():
+def test_printed_table():
     print("3 of them\\nnothing else")
 def test_silent(): pass
 @pytest.mark.skip(reason="no such disk")
@@ -104,7 +104,7 @@ def test_plugin_reads_figures_and_reasons(tmp_path: Path) -> None:
     assert {name: test["figures"] for name, test in found.items()} == {
         "test_recorded": ["12 kills"],
         "test_printed": ["5 faults, 0 leaks"],
-        "test_printed_words": [],
+        "test_printed_table": [],
         "test_silent": [],
         "test_skipped": [],
         "test_twice": [],
@@ -113,7 +113,7 @@ def test_plugin_reads_figures_and_reasons(tmp_path: Path) -> None:
     assert "too many" in found["test_twice"]["why"]
 
 
-def test_the_table_says_number_result_and_proof() -> None:
+def test_table_has_number_result_and_proof() -> None:
     outcome = Outcome(21, "kills", "pass", "200 kills", ("tests/walks/test_kill.py::test_a",), 3.0)
     told = line(outcome)
     for text in ("21", "pass", "3 s", "kills", "200 kills", "walks/test_kill.py (1)"):

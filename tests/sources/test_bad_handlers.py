@@ -220,7 +220,7 @@ async def test_so_it_is_in_a_thread(handlers: HandlersGateway) -> None:
         assert rule in handlers.breach(answer), name
 
 
-async def test_what_is_raised_is_a_handlers_error(handlers: HandlersGateway) -> None:
+async def test_raised_exception_is_handler_error(handlers: HandlersGateway) -> None:
     for kind in ("later", "threaded"):
         for error in RAISED:
             handlers.deed = fail(error)
@@ -229,12 +229,12 @@ async def test_what_is_raised_is_a_handlers_error(handlers: HandlersGateway) -> 
             handlers.breach(answer)
 
 
-async def test_what_hangs_runs_out_of_time(handlers: HandlersGateway) -> None:
+async def test_hanging_handler_times_out(handlers: HandlersGateway) -> None:
     reply = await handlers.gateway.call("brief")
     assert (reply.status, reply.code, reply.json["error"]["class"]) == (504, "TIMEOUT", "system")
 
 
-async def test_what_is_huge_is_refused_by_its_size(handlers: HandlersGateway) -> None:
+async def test_oversized_result_is_refused(handlers: HandlersGateway) -> None:
     handlers.deed = give(["x" * 100] * 100)
     answer = await handlers.call("later")
     assert answer["error"]["code"] == "RESULT_TOO_LARGE"

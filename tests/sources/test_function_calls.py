@@ -127,7 +127,7 @@ CARD = Card(key=UUID(int=1), price=Decimal("9.90"), front_side="a")
         ({"x": float("inf")}, {"x": None}),
     ],
 )
-async def test_what_is_returned_becomes_json(value: Any, data: Any) -> None:
+async def test_return_value_is_converted_to_json(value: Any, data: Any) -> None:
     @create_tool
     async def give() -> Any:
         return value
@@ -144,7 +144,7 @@ async def test_json_passes_unchanged(value: Any) -> None:
     assert (await run(give)).data == value
 
 
-async def test_what_the_function_keeps_is_not_what_was_given_out() -> None:
+async def test_result_is_a_copy_of_the_returned_object() -> None:
     kept: dict[str, list[int]] = {"numbers": [1]}
 
     @create_tool
@@ -156,7 +156,7 @@ async def test_what_the_function_keeps_is_not_what_was_given_out() -> None:
     assert result.data == {"numbers": [1]}
 
 
-async def test_a_tool_result_says_more_than_data() -> None:
+async def test_tool_result_carries_hints_and_metadata() -> None:
     hints = Hints(confidence=0.9)
 
     @create_tool
@@ -180,7 +180,7 @@ def loop() -> Any:
 
 
 @pytest.mark.parametrize("value", [object(), {"x": object()}, loop(), lambda: 1])
-async def test_what_is_not_json_breaks_the_contract(value: Any) -> None:
+async def test_non_json_result_breaks_the_contract(value: Any) -> None:
     @create_tool
     async def give() -> Any:
         return value
@@ -225,7 +225,7 @@ async def test_raising_handler_is_handler_error_without_its_text(kind: str, erro
 
 
 @pytest.mark.requirement("E11")
-async def test_what_would_end_a_generator_ends_nothing_of_ours() -> None:
+async def test_stop_iteration_from_handler_is_contained() -> None:
     @create_tool
     def fail() -> None:
         raise GeneratorExit

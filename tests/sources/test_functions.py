@@ -95,7 +95,7 @@ async def test_async_functions_run_on_the_loop_and_others_off_it() -> None:
 
 
 @pytest.mark.requirement("B1")
-async def test_a_blocking_function_blocks_nobody() -> None:
+async def test_blocking_function_does_not_block_the_loop() -> None:
     gate = threading.Event()
 
     @create_tool
@@ -202,7 +202,7 @@ async def abandon(source: Functions, call: Call, begun: threading.Semaphore) -> 
         tasks.cancel_scope.cancel()
 
 
-async def test_a_call_cancelled_before_it_began_leaves_its_place(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_call_cancelled_while_queued_frees_its_slot(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(functions, "MOST_THREADS", 1)
     ran: list[int] = []
 

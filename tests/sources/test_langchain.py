@@ -140,7 +140,7 @@ def test_every_failure_has_its_code(
     assert "hunter2" not in json.dumps(walk["calls"][call])
 
 
-def test_what_needs_a_running_agent_is_refused(walk: dict[str, Any]) -> None:
+def test_tool_requiring_agent_state_is_refused(walk: dict[str, Any]) -> None:
     assert walk["refused"].startswith("tool wants_a_state: state must be filled in by a running agent")
 
 

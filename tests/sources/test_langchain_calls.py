@@ -32,7 +32,7 @@ def saying(error: Exception) -> Any:
 # --- how it is asked ---
 
 
-async def test_it_is_asked_with_its_arguments_and_told_for_whom() -> None:
+async def test_tool_receives_arguments_and_user() -> None:
     chain = Chain()
     await run(langchain_tool(chain), {"city": {"name": "Bonn"}}, caller=a_caller(user="u1"))
     assert chain.asked == [{"city": {"name": "Bonn"}}]
@@ -49,7 +49,7 @@ async def test_it_is_asked_with_its_arguments_and_told_for_whom() -> None:
         Chain(handle_validation_error="no"),
     ],
 )
-async def test_one_that_says_more_in_a_message_is_asked_for_one(chain: Chain) -> None:
+async def test_tool_with_artifact_is_called_with_tool_call(chain: Chain) -> None:
     await run(langchain_tool(chain, name="other"), {"a": 1})
     await run(langchain_tool(chain, name="other"), {"a": 1})
     first, second = chain.asked
@@ -213,9 +213,7 @@ async def test_half_a_character_breaks_the_contract() -> None:
         ("half \ud800", "half ?"),
     ],
 )
-async def test_a_tool_that_says_no_has_failed_in_its_own_words(
-    kind: type[Chain], said: str, message: str
-) -> None:
+async def test_tool_exception_keeps_its_message(kind: type[Chain], said: str, message: str) -> None:
     class Refusal(ToolException):
         pass
 
@@ -235,7 +233,7 @@ async def test_an_error_that_was_made_into_an_answer_is_one_still() -> None:
 
 @pytest.mark.requirement("E11")
 @pytest.mark.parametrize("kind", [Chain, Blocking])
-async def test_whatever_else_it_raises_is_the_operators(kind: type[Chain]) -> None:
+async def test_other_exceptions_are_handler_errors(kind: type[Chain]) -> None:
     with pytest.raises(Failed) as caught:
         await run(langchain_tool(kind(give=saying(ValueError("password=hunter2")))))
     assert caught.value.problem.code == "HANDLER_ERROR"
@@ -243,7 +241,7 @@ async def test_whatever_else_it_raises_is_the_operators(kind: type[Chain]) -> No
     assert isinstance(caught.value.__cause__, ValueError)
 
 
-def test_a_class_is_known_by_its_name() -> None:
+def test_class_tool_uses_its_name() -> None:
     assert is_a(ToolException("x"), "ToolException")
     assert is_a(ToolException, "ToolException")
     assert not is_a("ToolException", "ToolException")
@@ -252,7 +250,7 @@ def test_a_class_is_known_by_its_name() -> None:
 # --- behind the gateway ---
 
 
-async def test_it_passes_the_steps_of_what_is_not_ours() -> None:
+async def test_langchain_tool_passes_the_pipeline_of_untrusted_tools() -> None:
     async def forever(input: Any, config: Any = None) -> Any:
         await anyio.sleep_forever()
 

@@ -66,7 +66,7 @@ def test_a_package_may_gather_the_tools_of_its_modules(tmp_path: Path, write: Wr
     assert names("shelf_of_tools.cards", tmp_path) == ["get-card"]
 
 
-def test_what_is_installed_comes_before_the_folder(tmp_path: Path, write: Write) -> None:
+def test_installed_package_precedes_folder(tmp_path: Path, write: Write) -> None:
     (tmp_path / "json.py").write_text("raise RuntimeError")
     with pytest.raises(ModuleProblem, match="the module json has no tools: put @tool before a function"):
         load_module("json", folder=tmp_path)
@@ -109,7 +109,7 @@ def test_a_module_that_is_not_there_is_named(path: str) -> None:
 
 
 @pytest.mark.parametrize("path", ["", ".tools", "my-tools", "tools.py/x", "a..b"])
-def test_what_is_no_dotted_name_is_refused(path: str) -> None:
+def test_invalid_dotted_name_is_refused(path: str) -> None:
     with pytest.raises(ModuleProblem, match="is no module: write its dotted name"):
         load_module(path)
 

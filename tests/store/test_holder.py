@@ -13,7 +13,7 @@ from toolcrib.store.holder import is_gone, new_mark
 CHILD = "from toolcrib.store.holder import new_mark; print(new_mark(), flush=True); input()"
 
 
-def test_a_mark_is_never_left_twice_and_its_process_lives() -> None:
+def test_holder_mark_is_unique_and_its_process_alive() -> None:
     marks = {new_mark() for _ in range(10)}
     assert len(marks) == 10
     assert not any(is_gone(mark) for mark in marks)
@@ -39,7 +39,7 @@ def other(**parts: str) -> str:
     return " ".join({**dict(zip(names, new_mark().split(" "), strict=True)), **parts}.values())
 
 
-def test_of_another_machine_nobody_can_tell() -> None:
+def test_holder_on_other_machine_is_unknown() -> None:
     assert not is_gone(other(host="elsewhere", pid="1", start="1"))
 
 

@@ -38,7 +38,7 @@ async def test_the_measured_user_is_the_same_alone_and_in_a_crowd(
     assert 350 < len(json.dumps(apps[0].tools[0].definition)) < 600
 
 
-async def test_everybody_in_a_crowd_has_as_many_apps(tmp_path: Path) -> None:
+async def test_every_user_of_a_large_store_has_equal_apps(tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path}/crowd.db"
     await fill(url, apps=30, users=40, installs=7, tools_per_app=2)
     async with opened(url) as store:

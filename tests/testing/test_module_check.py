@@ -52,7 +52,7 @@ def test_good_tools_pass_in_one_line(folder: Path) -> None:
 
 
 @pytest.mark.requirement("E15")
-def test_what_falls_short_is_listed_with_what_to_do(folder: Path) -> None:
+def test_shortcomings_are_listed_with_advice(folder: Path) -> None:
     with pytest.raises(AssertionError, match="the checklist is not met") as raised:
         check_tools(written(folder, "short_cards.py", SHORT))
     lines = str(raised.value).splitlines()
@@ -65,7 +65,7 @@ def test_what_falls_short_is_listed_with_what_to_do(folder: Path) -> None:
 
 
 @pytest.mark.requirement("E15", "E8")
-def test_what_a_tool_does_is_seen_by_running_its_examples(folder: Path) -> None:
+def test_examples_are_run(folder: Path) -> None:
     report = check_module(find_module(written(folder, "faulty_cards.py", FAULTY)))
     assert set(short(report, "raise-error")) == {"result", "errors"}
     assert "42" not in str(short(report, "raise-error"))
@@ -92,7 +92,7 @@ def test_log_and_metrics_are_looked_at(folder: Path) -> None:
 
 
 @pytest.mark.requirement("E15")
-def test_what_may_change_something_is_run_only_when_told(folder: Path) -> None:
+def test_mutating_tools_run_only_with_option(folder: Path) -> None:
     module = find_module(written(folder, "acting_cards.py", ACTING))
     judged = checked(check_module(module), "touch-card").judged
     assert not (folder / "acting_cards.done").exists()
@@ -172,7 +172,7 @@ def test_a_file_that_hides_behind_another_module_is_refused(
         (SHORT.replace("create_tool", "tool"), "does not import: ToolDefinitionError: tool say-time"),
     ],
 )
-def test_a_module_that_cannot_be_used_says_why(folder: Path, text: str, said: str) -> None:
+def test_unusable_module_is_reported(folder: Path, text: str, said: str) -> None:
     with pytest.raises(ModuleProblem, match=said):
         find_module(written(folder, "unusable_cards.py", text))
 

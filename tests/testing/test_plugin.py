@@ -93,7 +93,7 @@ def test_selection_runs_and_broken_module_or_check_fails_once(tmp_path: Path) ->
     assert "3 failed" in said
 
 
-def test_a_run_that_asks_for_nothing_loads_nothing_of_ours(tmp_path: Path) -> None:
+def test_plugin_is_lazy_without_options(tmp_path: Path) -> None:
     (tmp_path / "test_light.py").write_text(
         "import sys\n\n\ndef test_light():\n"
         "    ours = [name for name in sys.modules if name.startswith('toolcrib')]\n"

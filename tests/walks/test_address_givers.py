@@ -70,7 +70,7 @@ async def test_the_operators_key_gives_loopback_only(gateway: Callers, trap: Can
 
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("host", BINDS)
-async def test_what_each_key_may_give_is_stored(host: str, way: str) -> None:
+async def test_permitted_addresses_per_key(host: str, way: str) -> None:
     # Without servers running, or the gateway would connect to public addresses.
     async with callers(f"server: {{host: {host}}}\nmcp: {{enabled: false}}") as gateway:
         for who in EVERYONE:
@@ -150,7 +150,7 @@ async def _said(gateway: Callers, host: str, port: int) -> str:
         ("http://169.254.169.254", None, False),
     ],
 )
-async def test_a_refusal_says_how_to_allow_it(
+async def test_refusal_names_the_setting(
     way: str, url: str, network: str | None, *, by_operator: bool
 ) -> None:
     async with callers() as gateway:
@@ -174,7 +174,7 @@ async def test_allow_private_allows_every_key() -> None:
         assert await code(gateway, "put", "developer key", trap.at("http://[::1]:{port}")) == REFUSED["put"]
 
 
-async def test_who_changes_an_address_is_its_giver() -> None:
+async def test_changing_an_address_sets_its_giver() -> None:
     local, elsewhere = "http://127.0.0.1:{port}", "https://notes.example.org"
     async with callers() as gateway, canary() as trap:
         url = trap.at(local)
@@ -211,7 +211,7 @@ async def test_the_demonstration_may_use_loopback(config: str) -> None:
             assert called.status == 200, called.body
 
 
-async def test_what_a_demonstration_stored_is_the_operators() -> None:
+async def test_demo_entries_belong_to_the_operator() -> None:
     async with open_gateway(demo=True) as crib:
         await crib.runtime.listens("http://127.0.0.1:6740")
         assert {app.url_giver for app in crib.runtime.console.apps.served()} == {"operator"}

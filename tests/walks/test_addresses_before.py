@@ -83,7 +83,7 @@ async def test_a_kept_address_is_nobodys_to_change(store: str) -> None:
 
 @pytest.mark.anyio
 @pytest.mark.parametrize("config", ["server: {host: 0.0.0.0}", "allow_private: [10.0.0.0/8]"])
-async def test_what_the_old_rule_refused_stays_refused(store: str, config: str) -> None:
+async def test_formerly_refused_address_stays_refused(store: str, config: str) -> None:
     async with canary() as trap:
         url = trap.at("http://127.0.0.1:{port}")
         await fill(store, {NOTES: url}, {"web": f"{url}/mcp"})
@@ -95,7 +95,7 @@ async def test_what_the_old_rule_refused_stays_refused(store: str, config: str) 
 
 @pytest.mark.anyio
 @pytest.mark.usefixtures("names")
-async def test_who_added_a_server_lasts_and_goes_with_it(store: str) -> None:
+async def test_giver_of_server_is_stored_and_removed_with_it(store: str) -> None:
     async with canary() as trap:
         url = trap.at("http://127.0.0.1:{port}/mcp")
         async with callers(store=store) as gateway:

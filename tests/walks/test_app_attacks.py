@@ -55,7 +55,7 @@ async def test_no_two_apps_are_called_by_one_name_on_any_list() -> None:
         assert len(names) == len(set(names))
 
 
-async def test_an_app_stays_its_developers_whoever_comes_after_them() -> None:
+async def test_app_stays_with_its_developer() -> None:
     async with app_host(DEVELOPERS_HERE) as host:
         gateway = host.gateway
         first = await gateway.key("first", permissions=["crib:apps"])
@@ -158,7 +158,7 @@ async def test_app_messages_carry_its_own_package_and_user(
 
 
 @pytest.mark.check(4)
-async def test_what_an_app_answered_one_user_is_told_to_no_other() -> None:
+async def test_app_answers_are_not_shared_between_users() -> None:
     async def personal(fake_app: FakeApp, call: dict[str, Any], request: web.Request) -> web.StreamResponse:
         return web.json_response({"success": True, "content": {"for": call["userId"]}})
 

@@ -19,7 +19,7 @@ NOTE = f"{PACKAGE}:note"
 
 
 @pytest.mark.requirement("D6", "D7", "B3")
-async def test_a_call_starts_the_app_and_says_so_once() -> None:
+async def test_call_starts_the_app_and_notifies_once() -> None:
     async with host_with_apps(PACKAGE) as (host, (fake_app,)):
         assert contents(await host.call(NOTE, {"text": "milk"})) == {"arguments": {"text": "milk"}}
         await host.call(NOTE)
@@ -44,7 +44,7 @@ async def test_a_hundred_first_calls_start_it_once() -> None:
 
 
 @pytest.mark.requirement("D6")
-async def test_what_an_app_is_sent() -> None:
+async def test_app_request_payload() -> None:
     async with host_with_apps(PACKAGE) as (host, (fake_app,)):
         assert (await host.call(NOTE, {"text": "é", "more": [1.5]})).status == 200
     call, headers = fake_app.calls[0], fake_app.headers[0]
@@ -94,7 +94,7 @@ async def test_a_tool_of_an_app_that_is_not_installed_is_not_there() -> None:
 
 
 @pytest.mark.requirement("D3", "I1")
-async def test_who_acts_for_a_user_needs_that_users_session() -> None:
+async def test_acting_for_user_needs_their_session() -> None:
     async with host_with_apps(PACKAGE) as (host, _):
         user = {"x-user-id": "carol"}
         listed = await host.gateway.request("GET", "/api/tools", headers=user)

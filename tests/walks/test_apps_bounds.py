@@ -51,7 +51,7 @@ async def test_caller_deadline_before_app_start_is_not_executed() -> None:
         assert len(fake_app.kinds("session_request")) == 1, "the start went on without the one who left"
 
 
-async def test_a_key_makes_a_call_happen_once_whatever_becomes_of_it() -> None:
+async def test_idempotency_key_executes_app_call_once() -> None:
     async def hangs(_puppet: FakeApp, _call: Any, request: web.Request) -> web.StreamResponse:
         assert request.transport is not None
         request.transport.abort()
@@ -140,7 +140,7 @@ async def test_saturated_app_does_not_block_other_apps() -> None:
 
 
 @pytest.mark.requirement("D8")
-async def test_after_many_starts_and_stops_nothing_is_left() -> None:
+async def test_many_starts_and_stops_leave_no_state() -> None:
     async with host_with_apps(PACKAGE, config=FREE) as (host, (fake_app,)):
 
         async def cycles(number: int) -> tuple[int, int]:

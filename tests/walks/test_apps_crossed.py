@@ -96,7 +96,7 @@ async def test_events_during_app_start_end_or_survive_it(change: str) -> None:
 
 @pytest.mark.requirement("D8")
 @pytest.mark.parametrize("change", CHANGES)
-async def test_what_happens_while_an_app_works_does_not_spoil_the_work(change: str) -> None:
+async def test_events_during_app_call_keep_its_answer(change: str) -> None:
     method, target, body, after = CHANGES[change]
     gate = Gate()
 

@@ -73,7 +73,7 @@ async def test_without_every_permission_nothing_runs(cards: Cards) -> None:
 
 
 @pytest.mark.requirement("E10", "D6")
-async def test_what_does_not_fit_is_refused_and_nothing_is_started(cards: Cards) -> None:
+async def test_invalid_arguments_do_not_start_the_app(cards: Cards) -> None:
     key = await cards.key("plain")
     for face in SERVED:
         for arguments, path in (

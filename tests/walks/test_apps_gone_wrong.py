@@ -114,7 +114,7 @@ async def test_app_faults_are_typed_answers_and_isolated(row: str) -> None:
 
 
 @pytest.mark.requirement("D5")
-async def test_a_tool_that_may_be_repeated_timed_out() -> None:
+async def test_idempotent_tool_timeout_is_retryable() -> None:
     config = f"apps: {{timeout_ms: 200}}\noverrides: {{'{BAD}:*': {{category: query}}}}\n"
     async with host_with_apps(BAD, config=config) as (host, (bad,)):
         bad.tool = _too_late
@@ -159,7 +159,7 @@ async def test_every_stage_of_a_start_is_named() -> None:
 
 
 @pytest.mark.requirement("D5")
-async def test_an_app_nobody_serves() -> None:
+async def test_app_without_server() -> None:
     async with host_with_apps(GOOD) as (host, _):
         await host.register(BAD, "http://127.0.0.1:1")
         await host.install("ann", BAD)
@@ -175,7 +175,7 @@ async def test_an_app_nobody_serves() -> None:
 
 
 @pytest.mark.requirement("D5")
-async def test_an_app_that_went_away_while_it_ran() -> None:
+async def test_app_that_disconnects_while_running() -> None:
     async with host_with_apps(GOOD) as (host, _):
         async with FakeApp(BAD).running() as bad:
             await host.admit(bad)
@@ -188,7 +188,7 @@ async def test_an_app_that_went_away_while_it_ran() -> None:
 
 
 @pytest.mark.requirement("D5")
-async def test_what_is_wrong_with_the_request_itself() -> None:
+async def test_invalid_app_requests() -> None:
     async with host_with_apps(GOOD) as (host, (good,)):
         ann = {"x-user-id": "ann"}
         name = f"{GOOD}:note"
@@ -209,7 +209,7 @@ async def test_what_is_wrong_with_the_request_itself() -> None:
 
 
 @pytest.mark.requirement("D6")
-async def test_numbers_are_what_json_schema_says() -> None:
+async def test_numbers_follow_json_schema() -> None:
     properties = {
         "whole": {"type": "integer", "description": "a whole number"},
         "any": {"type": "number", "description": "any number"},
@@ -249,7 +249,7 @@ async def test_tool_call_does_not_change_foreground_app() -> None:
 
 
 @pytest.mark.requirement("D8")
-async def test_an_app_nobody_uses_is_stopped() -> None:
+async def test_unused_app_is_stopped() -> None:
     async with host_with_apps(GOOD, config="apps: {idle_stop_ms: 100}") as (host, (good,)):
         assert (await host.call(f"{GOOD}:note")).status == 200
         await until(lambda: bool(good.kinds("stop_request")))
@@ -259,7 +259,7 @@ async def test_an_app_nobody_uses_is_stopped() -> None:
 
 @pytest.mark.requirement("I5")
 @pytest.mark.check(9)
-async def test_addresses_apps_may_not_have() -> None:
+async def test_forbidden_app_addresses() -> None:
     async with app_host("allow_private: []") as host:
         for url in (
             "http://10.0.0.1:7010",

@@ -146,7 +146,7 @@ async def test_killed_gateway_restores_users_and_apps(tmp_path: Path) -> None:
 
 
 @pytest.mark.requirement("D6")
-async def test_an_app_whose_clock_is_wrong_says_that_it_is_the_clocks(tmp_path: Path) -> None:
+async def test_app_with_wrong_clock_reports_clock_skew(tmp_path: Path) -> None:
     port = free_port()
     async with operator(tmp_path) as gateway:
         key = await gateway.publish(port)
@@ -157,7 +157,7 @@ async def test_an_app_whose_clock_is_wrong_says_that_it_is_the_clocks(tmp_path: 
 
 
 @pytest.mark.requirement("D14")
-async def test_what_an_app_reports_reaches_the_caller_on_either_face(tmp_path: Path) -> None:
+async def test_app_progress_reaches_caller_on_each_frontend(tmp_path: Path) -> None:
     port = free_port()
     async with operator(tmp_path) as gateway:
         key = await gateway.publish(port)

@@ -13,7 +13,7 @@ CAMERA = [{"type": "CAMERA", "level": "REQUIRED"}]
 
 
 @pytest.mark.requirement("D1", "D2", "D4", "D13")
-async def test_a_walk_through_two_gateways(fresh_database: str) -> None:
+async def test_apps_on_two_gateways(fresh_database: str) -> None:
     async with FakeApp(PACKAGE).running() as fake_app:
         async with app_host(store=fresh_database) as host:
             await host.admit(fake_app, hardware=CAMERA)

@@ -77,7 +77,7 @@ async def test_whether_the_phone_lends_its_microphone_is_a_setting(lent: bool) -
 
 
 @pytest.mark.requirement("D10")
-async def test_what_is_said_and_shown_is_passed_on_and_kept_nowhere(tmp_path: Path) -> None:
+async def test_display_and_speech_are_relayed_not_stored(tmp_path: Path) -> None:
     spoken, shown = "a-sentence-nobody-keeps", "an-answer-nobody-keeps"
 
     async def shows(fake_app: FakeApp, *_: Any) -> web.StreamResponse:

@@ -54,7 +54,7 @@ async def test_user_changes_notify_only_clients_of_that_user() -> None:
             assert [ear.told for ear in his] == [[], []]
 
 
-async def test_what_changes_nothing_is_not_told() -> None:
+async def test_no_notification_without_change() -> None:
     async with host_with_apps(PACKAGE) as (host, _):
         mine = await host.gateway.key("anns", user="ann")
         async with list_listeners(host.url, mine) as hers:

@@ -133,7 +133,7 @@ async def each_of(found: list[JsonObject]) -> AsyncGenerator[JsonObject]:
 # --- what a record says ---
 
 
-async def test_record_says_who_from_where_before_and_after(gateway: InProcessGateway) -> None:
+async def test_record_has_actor_address_before_and_after(gateway: InProcessGateway) -> None:
     key = await gateway.key("ops", permissions=["crib:keys", "cards:read"], actAs=True)
     body = {"name": "ci", "permissions": ["cards:read"]}
     await gateway.begin("ann")
@@ -160,7 +160,7 @@ async def test_address_is_the_one_a_trusted_proxy_reports() -> None:
 
 
 @pytest.mark.requirement("I1")
-async def test_keys_say_who_made_them_and_when_they_were_used(gateway: InProcessGateway) -> None:
+async def test_keys_have_creator_and_last_use(gateway: InProcessGateway) -> None:
     ops = await gateway.key("ops", permissions=["crib:keys"])
     await gateway.request("POST", "/api/keys", key=ops, body={"name": "ci"})
     ring, keys = gateway.runtime.identity.ring, gateway.runtime.console.store.keys

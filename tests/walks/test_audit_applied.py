@@ -27,7 +27,7 @@ async def crib() -> AsyncGenerator[InProcessGateway]:
         yield opened
 
 
-async def test_stored_change_is_a_success_whatever_fails_after_it(
+async def test_stored_change_succeeds_despite_later_failures(
     crib: InProcessGateway, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     users = crib.runtime.console.users
@@ -50,7 +50,7 @@ async def test_stored_change_is_a_success_whatever_fails_after_it(
 
 @pytest.mark.slow
 @pytest.mark.no_cover
-async def test_client_that_leaves_does_not_change_what_is_recorded(tmp_path: Path) -> None:
+async def test_disconnect_does_not_change_the_record(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as tested, socket.create_server(("127.0.0.1", 0)) as added:
         more = f"mcp: {{servers: {{tested: {{transport: http, url: '{_url(tested)}', start: lazy}}}}}}\n"
         arguments = {"server_id": "added", "url": _url(added)}

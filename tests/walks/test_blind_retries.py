@@ -110,7 +110,7 @@ async def test_a_reset_after_the_effect_is_not_retried(
 
 @pytest.mark.check(24)
 @pytest.mark.requirement("I5")
-async def test_what_was_not_sent_is_sent_once_later(tmp_path: Path, record_property: figures.Record) -> None:
+async def test_unsent_call_is_sent_once_later(tmp_path: Path, record_property: figures.Record) -> None:
     times = figures.figure(short=100, long=1000)
     server, refused = Resetting(), Counter[str]()
     runner = await server.start()

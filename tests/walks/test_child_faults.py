@@ -113,7 +113,7 @@ async def test_garbage_ends_its_call_and_no_other() -> None:
             assert (await timed(gateway, "fine")).status == 200
 
 
-async def test_a_program_that_exits_at_once_is_not_started_for_ever(tmp_path: Path) -> None:
+async def test_exiting_program_is_not_restarted_forever(tmp_path: Path) -> None:
     starts = tmp_path / "starts"
     body = f"open({str(starts)!r}, 'a').write('x'); raise SystemExit(3)"
     restart = {"backoff_ms": 10, "max_restarts": MAX_RESTARTS}
@@ -130,7 +130,7 @@ async def test_a_program_that_exits_at_once_is_not_started_for_ever(tmp_path: Pa
 
 
 @pytest.mark.check(35)
-async def test_a_server_that_hangs_in_all_slots_costs_nobody_else() -> None:
+async def test_server_hanging_in_all_slots_is_isolated() -> None:
     slots = 32
     hung = stdio(*PYTHON, "tests.servers.hostile", defaults={"timeout_ms": 2_000})
     async with faulty(hung) as gateway, anyio.create_task_group() as tasks:

@@ -190,7 +190,7 @@ async def walk(number: int, seed: int) -> None:
 
 
 @pytest.mark.check(3)
-async def test_what_is_not_in_a_context_cannot_be_called_in_any_way() -> None:
+async def test_tools_outside_context_are_not_callable() -> None:
     await walk(8, seed=1)
 
 

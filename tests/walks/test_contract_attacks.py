@@ -70,7 +70,7 @@ async def test_unserializable_tool_is_omitted_from_the_list(
 
 
 @pytest.mark.requirement("E9")
-async def test_a_neighbour_with_a_long_title_does_not_break_the_hints() -> None:
+async def test_related_tool_with_long_title_keeps_hints_valid() -> None:
     wordy = create_tool(lambda: 1, name="wordy-one", category="query", tags=["shelf"], title="t" * 4_000)
     async with Crib(tools=[wordy, look], env={}) as crib:
         told = (await crib.call("look")).hints
@@ -125,7 +125,7 @@ def _replaced(answer: object) -> AnyTool:
 
 @pytest.mark.requirement("E13")
 @pytest.mark.parametrize("answer", [{"a": 1}, ToolResult(data=1, hints=hints.found(1))])
-async def test_what_replaces_a_tool_is_named_to_those_who_see_it(answer: object) -> None:
+async def test_replacement_is_named_only_to_those_who_see_it(answer: object) -> None:
     vault = create_tool(lambda: 1, name="open-vault", category="query", permissions=["vault:open"])
     async with open_gateway(tools=[vault, _replaced(answer)]) as crib:
         for name, permissions in (("outsider", []), ("insider", ["vault:open"])):
@@ -281,7 +281,7 @@ def test_blanks_do_not_make_a_description() -> None:
 
 
 @pytest.mark.requirement("E8")
-async def test_a_learner_whose_clock_is_set_back_goes_on(tmp_path: Path) -> None:
+async def test_clock_set_back_does_not_stop_reviews(tmp_path: Path) -> None:
     now = [datetime(2030, 1, 7, 8, tzinfo=UTC)]
     tools = flashcards(tmp_path / "cards.db", clock=lambda: now[0]).get_all()
     async with Crib(tools=tools, env={}) as crib:

@@ -107,7 +107,7 @@ async def call(own: Line, number: int, turn: int, heard: Counter[str]) -> None:
 
 @pytest.mark.no_cover
 @pytest.mark.check(4)
-async def test_no_answer_goes_to_another(tmp_path: Path) -> None:
+async def test_answers_reach_only_their_caller(tmp_path: Path) -> None:
     servers = {"mixed": stdio(*PYTHON, "tests.servers.shuffling")}
     heard: Counter[str] = Counter()
 

@@ -47,7 +47,7 @@ async def gateway() -> AsyncGenerator[InProcessGateway]:
 
 
 @pytest.mark.parametrize("holder", HOLDERS)
-async def test_rest_opens_what_is_granted_alone(gateway: InProcessGateway, holder: str) -> None:
+async def test_rest_allows_only_granted_tools(gateway: InProcessGateway, holder: str) -> None:
     fields, expected = HOLDERS[holder]
     key = await gateway.key("k", **fields)
     listed = (await gateway.request("GET", "/api/tools", key=key)).json["tools"]
@@ -63,7 +63,7 @@ async def test_rest_opens_what_is_granted_alone(gateway: InProcessGateway, holde
 
 
 @pytest.mark.parametrize("holder", HOLDERS)
-async def test_mcp_opens_what_is_granted_alone(gateway: InProcessGateway, holder: str) -> None:
+async def test_mcp_allows_only_granted_tools(gateway: InProcessGateway, holder: str) -> None:
     fields, expected = HOLDERS[holder]
     key = await gateway.key("k", **fields)
     begun = await gateway.request("POST", "/mcp", key=key, body=INITIALIZE, headers=MCP)
@@ -84,7 +84,7 @@ async def test_mcp_opens_what_is_granted_alone(gateway: InProcessGateway, holder
 
 
 @pytest.mark.parametrize("holder", HOLDERS)
-async def test_formats_open_what_is_granted_alone(gateway: InProcessGateway, holder: str) -> None:
+async def test_formats_allow_only_granted_tools(gateway: InProcessGateway, holder: str) -> None:
     fields, expected = HOLDERS[holder]
     key = await gateway.key("k", **fields)
     for spelling in ("openai_chat", "anthropic", "gemini"):

@@ -98,7 +98,7 @@ async def test_a_context_may_need_some_and_one_in_a_hurry_needs_none() -> None:
         assert {"tools:dear", "tools:dearest", "tools:cheap"} <= {each["name"] for each in listed}
 
 
-async def test_where_nobody_counts_it_is_not_there() -> None:
+async def test_energy_is_absent_without_limits() -> None:
     async with open_gateway(CONFIG.format(rate=0), tools=[dear, dearest, cheap]) as gateway:
         key = await gateway.key("plain")
         for _ in range(4):
@@ -137,7 +137,7 @@ async def test_both_eras_are_notified_when_tools_leave_and_return() -> None:
             assert "dear" in {tool.name for tool in (await client.list_tools()).tools}
 
 
-async def test_those_who_wait_for_energy_keep_nobody_from_working() -> None:
+async def test_energy_waiters_do_not_block_others() -> None:
     async with open_gateway(CONFIG.format(rate=0.01), tools=[dear]) as gateway:
         tired, other = await gateway.key("tired", home="small"), await gateway.key("other")
         assert (await gateway.call("tools:dear", key=tired)).status == 200

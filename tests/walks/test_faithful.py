@@ -275,7 +275,7 @@ def direct() -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("revision", [LEGACY, MODERN], ids=["legacy", "modern"])
-def test_nothing_is_lost_on_the_way(revision: str, direct: dict[str, Any], tmp_path: Path) -> None:
+def test_relayed_answers_equal_direct_answers(revision: str, direct: dict[str, Any], tmp_path: Path) -> None:
     relay = sorted(CAPABILITIES)
     server = {"transport": "stdio", "command": list(everything()), "relay": relay}
     with talking(behind_us(tmp_path, {"everything": server}, "flat"), revision, tmp_path) as client:

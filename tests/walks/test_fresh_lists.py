@@ -41,7 +41,7 @@ def stock(random: Random) -> list[Tool]:
     ]
 
 
-async def test_after_every_change_both_faces_show_what_is_there() -> None:
+async def test_both_frontends_show_every_change() -> None:
     random = Random(9)  # noqa: S311 - a walk to be walked again, not a secret
     async with open_gateway() as crib:
         catalog, gateway = crib.runtime.console.catalog, crib.runtime.gateway
@@ -59,7 +59,7 @@ async def test_after_every_change_both_faces_show_what_is_there() -> None:
             assert (await over_rest(crib), await over_mcp(crib)) == (rest, mcp), "kept as it is"
 
 
-async def test_what_a_key_and_a_user_may_see_changes_at_once() -> None:
+async def test_visibility_changes_apply_at_once() -> None:
     @create_tool
     async def water_plants() -> str:
         """Water the plants."""
@@ -100,7 +100,7 @@ async def test_catalog_version_counts_only_changes(change: int) -> None:
         assert gateway.version == version + 1
 
 
-async def test_usage_is_told_to_the_library() -> None:
+async def test_usage_reaches_the_library() -> None:
     @create_tool(category="query")
     async def halve_number(number: int) -> float:
         """Halve a number."""

@@ -39,7 +39,7 @@ async def keyed(crib: InProcessGateway, number: int, key: str) -> tuple[int, str
     return reply.status, code, reply.headers.get("retry-after")
 
 
-async def test_a_key_over_its_quota_is_told_so_and_others_are_not() -> None:
+async def test_key_over_quota_is_refused_others_are_not() -> None:
     DONE.clear()
     async with open_gateway(CONFIG, tools=[fill]) as crib:
         eve, bob = await crib.key("eve"), await crib.key("bob")

@@ -20,7 +20,7 @@ TOLD_SECONDS = 10.0
 """Leaves room for a busy machine; `Figures.shortfalls` is strict."""
 
 
-async def test_a_thousand_idle_streams_all_hear_of_a_change(tmp_path: Path, record_property: Record) -> None:
+async def test_thousand_idle_streams_are_notified(tmp_path: Path, record_property: Record) -> None:
     figures = await idle_streams(SECONDS, home=tmp_path)
     record_property("figure", str(figures))
     if is_soak():

@@ -175,7 +175,7 @@ async def test_a_users_key_makes_keys_of_that_user_alone() -> None:
             assert (reply.code, reply.json["error"]["path"]) == ("SCOPE_DENIED", "user")
 
 
-async def test_who_may_make_keys_changes_those_it_has_made_alone() -> None:
+async def test_key_creator_changes_only_own_keys() -> None:
     async with open_test_gateway() as gateway:
         keeper = await gateway.key("keeper", permissions=["crib:keys"])
         ops = await gateway.key("ops", permissions=["crib:admin"])

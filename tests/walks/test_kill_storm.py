@@ -198,7 +198,7 @@ async def test_a_storm_of_kills(tmp_path: Path) -> None:
     list(PROCESSES),
 )
 @pytest.mark.check(30)
-async def test_a_call_under_way_is_told_of_the_crash(tmp_path: Path, victim: str) -> None:
+async def test_running_call_reports_the_crash(tmp_path: Path, victim: str) -> None:
     books, mark = tmp_path / "books", uuid.uuid4().hex
     text = config({victim: settings(books, mark)[victim]})
     async with gateway_process(tmp_path, text, demo=False) as gateway, client(gateway) as crib:

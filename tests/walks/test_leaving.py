@@ -51,7 +51,7 @@ async def test_until_its_day_it_answers_and_warns(caplog: pytest.LogCaptureFixtu
     assert 'toolcrib_tool_deprecated_total{tool="tools:create-card"} 1' in metrics
 
 
-async def test_from_its_day_on_it_is_gone_and_names_what_replaces_it(
+async def test_removed_tool_names_its_replacement(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     async with open_gateway(leaving("2020-01-01"), tools=[create_card, create_card_v2]) as gateway:

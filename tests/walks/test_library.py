@@ -137,7 +137,7 @@ async def test_prompts_are_got_and_completed(gateway: tuple[Runtime, str], era: 
 
 
 @pytest.mark.parametrize("source, uri", [("old", "doc://a/one"), ("new", "doc://b/one")])
-async def test_a_session_hears_of_what_it_subscribed_to(
+async def test_session_is_notified_of_its_subscriptions(
     gateway: tuple[Runtime, str], source: str, uri: str
 ) -> None:
     heard: list[Any] = []
@@ -164,7 +164,7 @@ async def test_a_session_hears_of_what_it_subscribed_to(
 
 
 @pytest.mark.parametrize("source, uri", [("old", "doc://a/one"), ("new", "toolcrib://new/doc://b/one")])
-async def test_a_stream_tells_what_was_asked_for(gateway: tuple[Runtime, str], source: str, uri: str) -> None:
+async def test_stream_carries_requested_updates(gateway: tuple[Runtime, str], source: str, uri: str) -> None:
     own = uri.removeprefix("toolcrib://new/")
     async with client(gateway, ERAS[1]) as reader:
         uris = [uri, "nowhere://1"]

@@ -150,7 +150,7 @@ def stage(answer: Any) -> str:
     return answer["error"]["stage"]
 
 
-async def test_what_goes_wrong_in_a_real_app_is_told_apart(tmp_path: Path) -> None:
+async def test_failures_of_real_app_have_distinct_codes(tmp_path: Path) -> None:
     port = free_port()
     async with cloud(tmp_path, "apps: {activation_ms: 8000}") as gateway:
         key = await gateway.publish(port)

@@ -158,7 +158,7 @@ def refused(reply: Reply) -> bool:
 
 
 @pytest.mark.check(5)
-async def test_without_the_permission_no_way_starts_a_program(config_folder: ConfigFolder) -> None:
+async def test_without_permission_no_program_starts(config_folder: ConfigFolder) -> None:
     async with config_folder.open() as client:
         await client.key("strong", permissions=["crib:servers"])
         callers = {
@@ -233,7 +233,7 @@ async def test_no_program_is_added_unless_the_operator_allows_it(config_folder: 
     [("planted", {}), ("planted", {"start": "lazy"}), ("off", {"enabled": True}), ("Off", {"enabled": True})],
 )
 @pytest.mark.check(5)
-async def test_what_is_restored_into_the_store_starts_no_program(
+async def test_restored_store_starts_no_program(
     config_folder: ConfigFolder, name: str, more: dict[str, Any]
 ) -> None:
     async with config_folder.open() as client:

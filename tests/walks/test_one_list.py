@@ -57,7 +57,7 @@ async def test_rest_list_is_flat_and_marks_server_tools(
 
 
 @pytest.mark.parametrize("mode", ["legacy", "2026-07-28"])
-async def test_mcp_lists_the_same_and_leaves_descriptions_as_they_are(
+async def test_mcp_list_equals_rest_list(
     gateway: InProcessGateway, mode: Literal["legacy", "2026-07-28"]
 ) -> None:
     async with (

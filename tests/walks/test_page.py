@@ -90,7 +90,7 @@ def seen(page: "Page") -> Generator[Seen]:
         yield browser
 
 
-def test_a_stranger_is_told_how_to_sign_in(seen: Seen) -> None:
+def test_page_explains_sign_in(seen: Seen) -> None:
     seen.page.goto(seen.url)
     seen.page.wait_for_selector("text=Sign in to your gateway")
     assert not seen.page.is_visible("#inside")
@@ -102,7 +102,7 @@ def test_a_stranger_is_told_how_to_sign_in(seen: Seen) -> None:
     assert all("401" in each for each in seen.troubles)
 
 
-def test_the_link_signs_in_and_leaves_the_address(seen: Seen) -> None:
+def test_link_signs_in_and_is_removed_from_url(seen: Seen) -> None:
     seen.sign_in()
     assert seen.page.url == f"{seen.url}/"
     (cookie,) = seen.page.context.cookies()
@@ -129,7 +129,7 @@ def test_a_tool_is_found_and_run(seen: Seen) -> None:
     assert seen.asked == {seen.url}
 
 
-def test_what_a_model_is_given_is_shown_for_every_provider(seen: Seen) -> None:
+def test_page_shows_declarations_of_every_provider(seen: Seen) -> None:
     seen.sign_in()
     seen.choose("convert units")
     seen.page.click("text=What a model is given")
@@ -144,7 +144,7 @@ def test_what_a_model_is_given_is_shown_for_every_provider(seen: Seen) -> None:
     assert seen.troubles == []
 
 
-def test_arguments_as_json_and_errors_in_words(seen: Seen) -> None:
+def test_page_shows_json_arguments_and_error_texts(seen: Seen) -> None:
     seen.sign_in()
     seen.choose("convert units")
     seen.page.click("role=tab[name=JSON]")
@@ -187,7 +187,7 @@ def test_a_key_is_made_used_and_ended(seen: Seen) -> None:
 
 
 @pytest.mark.check(18)
-def test_what_tools_say_is_never_executed(seen: Seen) -> None:
+def test_page_never_executes_tool_output(seen: Seen) -> None:
     seen.sign_in()
     seen.choose("repeat")
     seen.page.click("#tool button[type=submit]")
@@ -203,7 +203,7 @@ def test_what_tools_say_is_never_executed(seen: Seen) -> None:
 
 
 @pytest.mark.requirement("C6")
-def test_a_server_in_trouble_says_why_and_still_fits_a_phone(page: "Page") -> None:
+def test_failing_server_reason_fits_a_phone_screen(page: "Page") -> None:
     server = {"transport": "stdio", "command": [f"/nowhere/{HOSTILE}"], "restart": {"enabled": False}}
     with opened(page, json.dumps({"mcp": {"servers": {"gone": server}}})) as seen:
         page.set_viewport_size({"width": 360, "height": 740})

@@ -77,7 +77,7 @@ def text(page: "Page", selector: str) -> str:
     return " ".join((page.text_content(selector) or "").split())
 
 
-def test_apps_and_users_are_shown_with_what_is_wrong(page: "Page") -> None:
+def test_apps_and_users_are_shown_with_faults(page: "Page") -> None:
     with opened(page, filled) as troubles:
         snap = page.locator("#app-rows tr:nth-child(2) td").all_text_contents()
         assert snap == ["Snapcom.example.snap", "snap", "standard", "camera", "admin", "2"]
@@ -102,7 +102,7 @@ def test_apps_and_users_are_shown_with_what_is_wrong(page: "Page") -> None:
         assert troubles == []
 
 
-def test_without_any_it_says_how_they_come(page: "Page") -> None:
+def test_empty_page_explains_registration(page: "Page") -> None:
     with opened(page, empty) as troubles:
         assert "PUT /api/apps/{package} registers one" in text(page, "#app-rows")
         assert "No users yet" in text(page, "#user-rows")
@@ -110,7 +110,7 @@ def test_without_any_it_says_how_they_come(page: "Page") -> None:
         assert troubles == []
 
 
-def test_more_users_come_when_they_are_asked_for(page: "Page") -> None:
+def test_more_users_load_on_request(page: "Page") -> None:
     with opened(page, crowded) as troubles:
         assert page.locator("#user-rows tr").count() == 50
         page.click("#user-more")

@@ -126,7 +126,7 @@ SEARCH = "**/api/tools?*"
 FOUND = "#list[aria-busy=false] >> text=convert"
 
 
-def test_request_on_its_way_during_a_sign_in_ends_nothing(seen: Seen) -> None:
+def test_request_during_sign_in_keeps_session(seen: Seen) -> None:
     seen.sign_in()
     before = seen.page.evaluate(KEPT)
     early: list[Route] = []
@@ -195,7 +195,7 @@ def test_page_works_over_plain_http_from_elsewhere(browser: "Browser", page: "Pa
     assert not [headers for headers in sent if "sec-fetch-site" in headers]
 
 
-def test_used_link_does_no_harm_to_who_is_signed_in(seen: Seen) -> None:
+def test_used_link_keeps_current_session(seen: Seen) -> None:
     seen.sign_in()
     seen.page.goto(f"{seen.url}/#token=used")
     seen.page.wait_for_selector("#trouble:visible")
@@ -228,7 +228,7 @@ def key_names(seen: Seen) -> list[str]:
     return [key["name"] for key in asked(seen, "GET", "/api/keys")["keys"]]
 
 
-def test_new_key_asks_for_a_fresh_sign_in_by_link(seen: Seen, clock: Clock) -> None:
+def test_new_key_needs_fresh_sign_in_by_link(seen: Seen, clock: Clock) -> None:
     seen.sign_in()
     clock.now += FRESH_SECONDS + 1
     start_a_key(seen, "by-link")
@@ -246,7 +246,7 @@ def test_new_key_asks_for_a_fresh_sign_in_by_link(seen: Seen, clock: Clock) -> N
     tab.close()
 
 
-def test_new_key_asks_for_a_fresh_sign_in_by_key(seen: Seen, clock: Clock) -> None:
+def test_new_key_needs_fresh_sign_in_by_key(seen: Seen, clock: Clock) -> None:
     seen.sign_in()
     clock.now += FRESH_SECONDS + 1
     start_a_key(seen, "by-key")
@@ -259,7 +259,7 @@ def test_new_key_asks_for_a_fresh_sign_in_by_key(seen: Seen, clock: Clock) -> No
     assert key_names(seen) == ["by-key"]
 
 
-def test_new_server_asks_for_a_fresh_sign_in(seen: Seen, clock: Clock) -> None:
+def test_new_server_needs_fresh_sign_in(seen: Seen, clock: Clock) -> None:
     seen.sign_in()
     clock.now += FRESH_SECONDS + 1
     seen.choose("add an mcp server")
@@ -274,7 +274,7 @@ def test_new_server_asks_for_a_fresh_sign_in(seen: Seen, clock: Clock) -> None:
     assert "later" in asked(seen, "GET", "/mcp/status")["servers"]
 
 
-def test_unused_session_ends_and_says_so(seen: Seen, clock: Clock) -> None:
+def test_unused_session_ends_with_message(seen: Seen, clock: Clock) -> None:
     seen.sign_in()
     clock.now += IDLE_SECONDS + 1
     seen.page.fill("#search", "convert")

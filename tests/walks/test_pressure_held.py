@@ -66,7 +66,7 @@ async def becomes(number: Callable[[], Awaitable[int]], wanted: int) -> None:
             await anyio.sleep(0.02)
 
 
-async def test_answers_nobody_reads_hold_less_than_their_limit(tmp_path: Path) -> None:
+async def test_unread_answers_stay_below_their_limit(tmp_path: Path) -> None:
     async with gateway_under_pressure(tmp_path, "unread_bytes: 33554432, result_bytes: 8388608") as gateway:
         (key,) = await gateway.keys(1)
         call = json.dumps({"name": "pressed:large", "arguments": {"megabytes": 4}}).encode()
@@ -143,7 +143,7 @@ async def test_pipelined_requests_are_bounded(tmp_path: Path) -> None:
             assert answers == {65: 3}
 
 
-async def test_sockets_count_as_connections_until_they_are_known(tmp_path: Path) -> None:
+async def test_sockets_count_as_connections_until_authenticated(tmp_path: Path) -> None:
     async with gateway_under_pressure(tmp_path, "connections: 40") as gateway, many(gateway, 40) as wires:
         for wire in wires[:30]:
             await wire.send(handshake())

@@ -29,7 +29,7 @@ async def call(client: Client) -> None:
     assert not answer.is_error, answer
 
 
-async def test_a_modern_client_is_told(tmp_path: Path) -> None:
+async def test_modern_client_is_notified(tmp_path: Path) -> None:
     one, two = (ledger(tmp_path / each) for each in ("one", "two"))
     async with (
         gateway_process(tmp_path, config({"one": one}, **OPEN)) as gateway,
@@ -49,7 +49,7 @@ async def test_a_modern_client_is_told(tmp_path: Path) -> None:
                 await call(client)
 
 
-async def test_a_client_with_a_session_is_told(tmp_path: Path) -> None:
+async def test_session_client_is_notified(tmp_path: Path) -> None:
     one, two = (ledger(tmp_path / each) for each in ("one", "two"))
     send, told = anyio.create_memory_object_stream[None](100)
 

@@ -233,7 +233,7 @@ async def test_the_table_holds_every_route(role_keys: RoleKeys) -> None:
 
 @pytest.mark.parametrize("routes", GROUPS.values(), ids=GROUPS)
 @pytest.mark.check(2)
-async def test_who_may_ask_what(role_keys: RoleKeys, routes: list[tuple[str, str]]) -> None:
+async def test_permission_matrix_of_routes(role_keys: RoleKeys, routes: list[tuple[str, str]]) -> None:
     wrong: list[str] = []
     for route in routes:
         for role, expected in zip(ROLES, TABLE[route].statuses, strict=True):
@@ -255,7 +255,7 @@ async def test_only_these_are_open_to_strangers_elsewhere(role_keys: RoleKeys) -
 
 
 @pytest.mark.check(1)
-async def test_acting_for_somebody_needs_a_key_that_may(role_keys: RoleKeys) -> None:
+async def test_acting_for_users_needs_act_as(role_keys: RoleKeys) -> None:
     for route, probe in TABLE.items():
         for role in ("anonymous", "plain", "scoped", "revoked", "expired"):
             reply = await role_keys.ask(route, role, extra={"x-user-id": "ann"})

@@ -179,7 +179,7 @@ async def all_told(crib: Client, names: set[str]) -> None:
 @pytest.mark.slow
 @pytest.mark.needs(*PARTS)
 @pytest.mark.requirement("B6")
-async def test_three_broken_ones_keep_nobody_waiting(tmp_path: Path, page_url: str) -> None:
+async def test_three_broken_servers_do_not_delay_start(tmp_path: Path, page_url: str) -> None:
     times: list[float] = []
     for run, replaced in (("without", {}), ("with", broken())):
         servers = {name: known(name, tmp_path / run, page_url) for name in TWELVE if name not in broken()}
@@ -193,7 +193,7 @@ async def test_three_broken_ones_keep_nobody_waiting(tmp_path: Path, page_url: s
 
 @pytest.mark.slow
 @pytest.mark.requirement("B6")
-async def test_what_is_broken_is_told_while_the_rest_serves(tmp_path: Path) -> None:
+async def test_broken_servers_are_reported_while_others_serve(tmp_path: Path) -> None:
     settings = {"books": ledger(tmp_path / "books"), **broken()}
     async with gateway_process(tmp_path, config(settings), demo=False) as gateway, client(gateway) as crib:
         assert (await crib.answering("books:append", {"op_id": "one"})).data["op_id"] == "one"

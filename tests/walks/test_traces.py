@@ -98,7 +98,7 @@ async def test_a_call_joins_its_callers_trace_and_passes_it_on() -> None:
         assert faces == {rest: "rest", legacy: "mcp", modern: "mcp"}
 
 
-async def test_a_trace_goes_on_over_http_and_comes_out_in_one_piece() -> None:
+async def test_trace_continues_over_http() -> None:
     """Two gateways, one behind the other: what the second exports hangs under what the first does."""
 
     @create_tool(name="which-trace", category="query")
@@ -124,7 +124,7 @@ async def test_a_trace_goes_on_over_http_and_comes_out_in_one_piece() -> None:
         assert (first.parent, second.parent) == (CALLER, first.id)
 
 
-async def test_a_trace_is_kept_as_its_caller_says_and_else_as_we_do() -> None:
+async def test_trace_sampling_follows_caller_else_config() -> None:
     kept, unkept = a_trace(), a_trace()
     with collecting() as collector:
         async with gateway(collector, sample=0.0) as crib:

@@ -35,7 +35,7 @@ async def demo_gateway(hands: Hands) -> AsyncGenerator[DemoGateway]:
         yield opened
 
 
-async def test_a_song_is_found_by_some_words(demo_gateway: DemoGateway) -> None:
+async def test_song_is_found_by_words(demo_gateway: DemoGateway) -> None:
     reply = await demo_gateway.call("music:play_song", title="vise")
     assert reply.json["message"] == "Playing Left-Hand Thread by Marta Vise."
     assert await demo_gateway.shown() == {
@@ -45,13 +45,13 @@ async def test_a_song_is_found_by_some_words(demo_gateway: DemoGateway) -> None:
     }
 
 
-async def test_what_is_not_there_is_said_with_what_is(demo_gateway: DemoGateway) -> None:
+async def test_unknown_song_lists_available_ones(demo_gateway: DemoGateway) -> None:
     reply = await demo_gateway.call("music:play_song", title="Yesterday")
     assert (reply.status, reply.json["error"]["toolCode"]) == (422, "SONG_NOT_FOUND")
     assert "Slow Glue" in reply.json["error"]["message"]
 
 
-async def test_a_paused_song_goes_on_where_it_was(demo_gateway: DemoGateway, hands: Hands) -> None:
+async def test_paused_song_resumes(demo_gateway: DemoGateway, hands: Hands) -> None:
     await demo_gateway.data("music:play_song")
     hands.now += 60
     paused = await demo_gateway.data("music:pause_music")

@@ -41,7 +41,7 @@ async def test_a_photo_is_taken_and_listed(demo_gateway: DemoGateway) -> None:
 
 
 @pytest.mark.slow
-async def test_the_oldest_give_way(demo_gateway: DemoGateway) -> None:
+async def test_oldest_photos_are_removed(demo_gateway: DemoGateway) -> None:
     await demo_gateway.keep(
         "photo", photos=[{"number": n, "caption": None, "taken": ""} for n in range(2, 52)]
     )
@@ -52,7 +52,7 @@ async def test_the_oldest_give_way(demo_gateway: DemoGateway) -> None:
 
 @pytest.mark.slow
 @pytest.mark.requirement("D14")
-async def test_it_tells_how_far_it_is(demo_gateway: DemoGateway) -> None:
+async def test_photo_reports_progress(demo_gateway: DemoGateway) -> None:
     headers = {**ACTING, "accept": "text/event-stream"}
     reply = await demo_gateway.gateway.call("com.toolcrib.photo:take_photo", {}, headers=headers)
     events = [part.splitlines() for part in reply.body.decode().split("\n\n") if part.startswith("event:")]

@@ -18,7 +18,7 @@ async def demo_gateway() -> AsyncGenerator[DemoGateway]:
 
 
 @pytest.mark.requirement("D7", "D16")
-async def test_a_reminder_is_noted_shown_and_said(demo_gateway: DemoGateway) -> None:
+async def test_reminder_is_stored_shown_and_spoken(demo_gateway: DemoGateway) -> None:
     reply = await demo_gateway.call("reminder:add_reminder", text="Buy milk", when="at six")
     assert reply.json["message"] == "Noted: Buy milk."
     assert reply.json["data"] == {"reminders": [{"number": 1, "text": "Buy milk", "when": "at six"}]}
@@ -28,14 +28,14 @@ async def test_a_reminder_is_noted_shown_and_said(demo_gateway: DemoGateway) -> 
     assert card == {"layoutType": "reference_card", "title": "Reminders", "text": "1. Buy milk (at six)"}
 
 
-async def test_where_nobody_listens_the_assistant_is_to_speak() -> None:
+async def test_without_device_the_assistant_speaks() -> None:
     async with open_demo_gateway(watched=False) as demo_gateway:
         reply = await demo_gateway.call("reminder:add_reminder", text="Buy milk")
         assert reply.json["message"] == "Noted: Buy milk."
         assert reply.json["mentraExtensions"]["suppressVoiceResponse"] is False
 
 
-async def test_reminders_are_ticked_off_by_number_or_words(demo_gateway: DemoGateway) -> None:
+async def test_reminders_are_completed_by_number_or_text(demo_gateway: DemoGateway) -> None:
     for text in ("Buy milk", "Call Ada", "Water the plants"):
         await demo_gateway.data("reminder:add_reminder", text=text)
     await demo_gateway.data("reminder:complete_reminder", reminder="2")
@@ -55,7 +55,7 @@ async def test_they_are_there_again_in_the_next_session(demo_gateway: DemoGatewa
     assert listed.json["data"]["reminders"][0]["text"] == "Buy milk"
 
 
-async def test_nothing_to_do_is_said_as_well(demo_gateway: DemoGateway) -> None:
+async def test_empty_reminder_list_is_spoken(demo_gateway: DemoGateway) -> None:
     assert (await demo_gateway.data("reminder:list_reminders"))["reminders"] == []
     assert (await demo_gateway.shown())["text"] == "Nothing to do."
 

@@ -34,7 +34,7 @@ def test_every_tool_has_its_phrases_in_two_languages(language: str, first: str) 
     assert phrases(extensions[0], language)[0] == first
 
 
-def test_a_record_says_everything_but_the_key() -> None:
+def test_app_record_omits_the_key() -> None:
     music = APPS[1]
     record = music.record(music.make("a key"), "http://127.0.0.1:1", "a key")
     assert (record.package, record.name, record.owner) == ("com.toolcrib.music", "Music", "admin")
@@ -56,7 +56,7 @@ def test_a_record_says_everything_but_the_key() -> None:
         ("Mentra Live", {"reminder", "music", "photo"}),
     ],
 )
-async def test_they_are_offered_where_the_device_has_what_they_need(device: str, offered: set[str]) -> None:
+async def test_apps_are_offered_on_suitable_devices(device: str, offered: set[str]) -> None:
     async with open_demo_gateway(device) as demo_gateway:
         apps = {name.split(":")[0].removeprefix("com.toolcrib.") for name in await demo_gateway.tools()}
         assert apps == offered

@@ -25,7 +25,7 @@ def test_nothing_is_made_before_it_is_used(box: CardStore) -> None:
     assert box.path.exists()
 
 
-def test_everybody_starts_with_the_same_decks_and_has_them_alone(box: CardStore) -> None:
+def test_each_user_gets_own_copy_of_decks(box: CardStore) -> None:
     with box.open("ada") as drawer:
         card = drawer.card("card_ottawa")
         assert card is not None
@@ -39,7 +39,7 @@ def test_everybody_starts_with_the_same_decks_and_has_them_alone(box: CardStore)
     assert sum(deck.due for deck in mine) == sum(deck.due for deck in decks) - 1
 
 
-def test_what_was_kept_comes_back_as_it_was(box: CardStore) -> None:
+def test_stored_cards_round_trip(box: CardStore) -> None:
     review = Review(
         card="card_ottawa", deck="deck_capitals", at=MORNING, grade="hard", millis=3100, expected=0.5
     )
@@ -62,7 +62,7 @@ def test_what_was_kept_comes_back_as_it_was(box: CardStore) -> None:
         assert drawer.record("deck_http").last is None
 
 
-def test_an_error_leaves_nothing_half_done(box: CardStore) -> None:
+def test_failed_write_is_rolled_back(box: CardStore) -> None:
     with pytest.raises(sqlite3.IntegrityError), box.open("ada") as drawer:
         _prefer_and_fail(drawer)
     with box.open("ada") as drawer:

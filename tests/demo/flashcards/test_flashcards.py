@@ -23,7 +23,7 @@ TOOLS = registry.get_all()
 OTTAWA = "card_ottawa"
 
 
-def test_they_are_what_the_page_says() -> None:
+def test_tools_match_the_page() -> None:
     assert [each.name for each in TOOLS] == [
         "get-card",
         "search-decks",
@@ -91,7 +91,7 @@ async def test_ids_are_branded(learner: Learner) -> None:
     assert schema["properties"]["cardId"]["pattern"] == CardId.pattern
 
 
-async def test_decks_are_found_by_words_sorted_and_paged(learner: Learner) -> None:
+async def test_decks_are_searched_sorted_and_paged(learner: Learner) -> None:
     everything = await learner.ask("search-decks")
     assert everything["total"] == 3
     assert everything["nextCursor"] is None
@@ -115,7 +115,7 @@ async def test_decks_lead_to_the_one_with_the_most_to_do(learner: Learner) -> No
     assert relevance["deck_capitals"] < relevance["deck_arithmetic"]
 
 
-async def test_no_deck_means_hints_that_say_so(learner: Learner) -> None:
+async def test_hints_without_deck(learner: Learner) -> None:
     answer = await learner.call("search-decks", text="cookery")
     assert answer["data"]["decks"] == []
     assert answer["agentHints"]["suggestedNextActions"]
@@ -133,7 +133,7 @@ async def test_the_next_card_is_the_one_that_waits_longest(learner: Learner) -> 
     assert datetime.fromisoformat(second["nextDue"]) == learner.due["card_canberra"]
 
 
-async def test_when_nothing_is_due_it_says_when_something_will_be(learner: Learner) -> None:
+async def test_nothing_due_names_next_due_date(learner: Learner) -> None:
     for deck in ("deck_capitals", "deck_arithmetic", "deck_http"):
         while (card := (await learner.ask("review-next-card", deckId=deck))["card"]) is not None:
             await learner.review(card["id"], "easy")
@@ -188,7 +188,7 @@ async def test_a_full_deck_takes_no_more(learner: Learner) -> None:
 
 
 @pytest.mark.requirement("E13")
-async def test_the_old_way_still_works_and_names_the_new_one(learner: Learner) -> None:
+async def test_deprecated_tool_works_and_names_replacement(learner: Learner) -> None:
     asked = {"deckId": "deck_http", "front": "What is 204?", "back": "No Content"}
     answer = await learner.call("create-card", **asked)
     assert answer["data"]["front"] == asked["front"]

@@ -11,7 +11,7 @@ NEW = Memory(due=MORNING)
 KNOWN = after(after(NEW, "good", MORNING), "good", MORNING + timedelta(minutes=10))
 
 
-def test_a_card_never_seen_is_not_known() -> None:
+def test_new_card_has_no_recall() -> None:
     assert recall(NEW, MORNING) == 0
     assert NEW.stability is None
 
@@ -37,5 +37,5 @@ def test_a_review_changes_no_memory_but_gives_another() -> None:
     "grades, felt",
     [(["easy"], 1), (["again"], 10), (["good", "good"], 4), (["again", "easy"], 5.5)],
 )
-def test_how_difficult_a_card_felt_is_told_by_its_grades(grades: list[Grade], felt: float) -> None:
+def test_difficulty_follows_grades(grades: list[Grade], felt: float) -> None:
     assert felt_difficulty(grades) == pytest.approx(felt)

@@ -16,6 +16,6 @@ def test_they_pass_the_whole_checklist(tmp_path: Path, monkeypatch: pytest.Monke
     assert (tmp_path / "flashcards.db").exists()
 
 
-def test_what_was_published_is_kept_beside_them() -> None:
+def test_published_definitions_are_current() -> None:
     folder = Path(flashcards.__file__).parent
     assert folder.with_name("flashcards.published.json").exists()

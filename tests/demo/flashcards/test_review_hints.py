@@ -113,7 +113,7 @@ async def test_confidence_takes_many_values_over_many_calls(learner: Learner) ->
     assert all(0 <= each <= 1 for each in seen)
 
 
-async def test_quality_is_told_by_how_often_a_card_was_reviewed(learner: Learner) -> None:
+async def test_source_quality_follows_review_count(learner: Learner) -> None:
     first = await learner.review(OTTAWA)
     last = await learner.on_time(OTTAWA, *TWENTY)
     order = ["unknown", "low", "medium", "high"]
@@ -144,7 +144,7 @@ async def test_the_more_is_due_the_more_urgent_it_is_to_go_on(learner: Learner) 
     assert "due_cards" not in none["estimatedImpact"]["affectedMetrics"]
 
 
-async def test_a_backlog_raises_what_going_on_brings(learner: Learner) -> None:
+async def test_backlog_raises_estimated_impact(learner: Learner) -> None:
     rested = await clear(learner, [*OTHERS, OTTAWA])
     learner.time.pass_(days=200)
     waiting = await learner.review(OTTAWA, "easy")
@@ -163,7 +163,7 @@ async def test_confidence_grows_as_recall_falls(learner: Learner) -> None:
     assert sure[0] < sure[1]
 
 
-async def test_forgetting_is_a_greater_risk_for_what_is_known_badly(learner: Learner) -> None:
+async def test_forgetting_risk_grows_with_low_stability(learner: Learner) -> None:
     bad = await learner.review(OTTAWA, "again")
     good = await learner.on_time("card_hanoi", "good", "good", "good", "good")
     assert risk(bad, "accuracy")["probability"] > risk(good, "accuracy")["probability"]
@@ -192,7 +192,7 @@ async def test_a_long_session_with_slow_answers_tires(learner: Learner) -> None:
     assert risk(rested, "user-experience")["probability"] < tired[2]
 
 
-async def test_difficulty_is_to_be_adjusted_when_lapses_say_so(learner: Learner) -> None:
+async def test_lapses_suggest_adjusting_difficulty(learner: Learner) -> None:
     good = await learner.on_time("card_hanoi", "good", "good", "good", "good", "good")
     assert "adjust-difficulty" not in actions(good)
     assert good["dependencies"] == []
@@ -243,7 +243,7 @@ async def test_the_reasoning_names_the_numbers(learner: Learner) -> None:
     assert "9" in told["reasoning"].partition("%")[0]
 
 
-async def test_resources_say_how_well_they_are_known(learner: Learner) -> None:
+async def test_resources_carry_recall(learner: Learner) -> None:
     first = await learner.review(OTTAWA)
     again = await learner.review("card_hanoi", "again")
     later = await learner.review("card_quito")

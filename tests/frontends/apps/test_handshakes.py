@@ -39,7 +39,7 @@ async def test_the_guard_stands_before_sockets_too(line: str, status: int, code:
     assert json.loads(body)["error"]["code"] == code
 
 
-async def test_what_is_asked_there_without_a_handshake() -> None:
+async def test_request_without_handshake_is_refused() -> None:
     async with open_gateway() as gateway:
         plain = await gateway.request("GET", "/app-ws", key=None)
         assert (plain.status, plain.code) == (400, "INVALID_REQUEST")
@@ -72,7 +72,7 @@ async def test_elsewhere_no_socket_is_given() -> None:
         },
     ],
 )
-async def test_who_does_not_prove_who_it_is_is_sent_away(first: Any) -> None:
+async def test_unauthenticated_app_is_disconnected(first: Any) -> None:
     async with open_gateway() as gateway, listening(gateway.server) as url, connect(at(url)) as app:
         await app.send(json.dumps(first) if isinstance(first, dict) else first)
         with anyio.fail_after(20):

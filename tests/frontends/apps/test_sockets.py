@@ -84,7 +84,7 @@ async def test_only_websocket_is_spoken_there() -> None:
         await route.handler(request(target=route.path))
 
 
-async def test_one_too_many_is_refused_until_another_leaves() -> None:
+async def test_connection_above_limit_is_refused() -> None:
     sockets = AppSockets(greet, most=2)
     async with connecting(sockets) as connect:
         first, second = await connect(), await connect()
@@ -99,14 +99,14 @@ async def test_one_too_many_is_refused_until_another_leaves() -> None:
         assert (second.closed, third.closed) == ([], [])
 
 
-async def test_who_is_not_known_for_longest_makes_room() -> None:
+async def test_oldest_unauthenticated_connection_is_closed() -> None:
     async with connecting(AppSockets(wait, most_unknown=2)) as connect:
         first, second, third = await connect(), await connect(), await connect()
         assert [code for code, _ in first.closed] == [1013]
         assert (second.closed, third.closed) == ([], [])
 
 
-async def test_who_was_answered_is_known() -> None:
+async def test_answered_connection_counts_as_authenticated() -> None:
     async with connecting(AppSockets(greet, most_unknown=1)) as connect:
         ends = [await connect() for _ in range(4)]
         assert [end.sent for end in ends] == [["hello"]] * 4

@@ -45,7 +45,7 @@ async def stream_is_open(gateway: McpGateway, ear: NotificationCounter) -> None:
     pytest.fail("the client never opened its stream")
 
 
-async def test_a_session_hears_of_changes_only() -> None:
+async def test_session_is_notified_of_changes_only() -> None:
     ear = NotificationCounter()
     async with serve_mcp() as gateway, gateway.client("legacy", message_handler=ear) as client:
         await client.list_tools()
@@ -76,7 +76,7 @@ async def test_repeated_initialized_notifies_once() -> None:
         assert ear.count == before + 1
 
 
-async def test_a_session_hears_nothing_of_what_it_cannot_see() -> None:
+async def test_session_is_not_notified_of_invisible_changes() -> None:
     ear = NotificationCounter()
     async with serve_mcp() as gateway, gateway.client("legacy", "carol", message_handler=ear) as client:
         await client.list_tools()
@@ -98,7 +98,7 @@ async def next_event(subscription: Subscription) -> Any:
         return await anext(aiter(subscription))
 
 
-async def test_a_subscription_hears_of_changes_only() -> None:
+async def test_subscription_is_notified_of_changes_only() -> None:
     async with (
         serve_mcp() as gateway,
         gateway.client(MODERN) as client,
@@ -116,7 +116,7 @@ async def test_a_subscription_hears_of_changes_only() -> None:
         assert patience.cancelled_caught
 
 
-async def test_who_asks_for_other_news_is_told_there_will_be_none() -> None:
+async def test_unsupported_subscriptions_are_declined() -> None:
     async with (
         serve_mcp() as gateway,
         gateway.client(MODERN) as client,
@@ -129,7 +129,7 @@ async def test_who_asks_for_other_news_is_told_there_will_be_none() -> None:
         assert patience.cancelled_caught
 
 
-async def test_there_is_room_for_so_many_listeners(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_listeners_are_limited(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(change_notifications, "MOST_LISTENERS", 1)
     async with serve_mcp() as gateway, gateway.client(MODERN) as client, httpx2.AsyncClient() as http:
         session = await open_session(http, gateway.url())

@@ -267,7 +267,7 @@ def compared(case: Case, one: Seen, other: Seen) -> tuple[dict[str, Any], dict[s
 
 
 @pytest.mark.parametrize("name", CASES)
-async def test_the_same_is_said_or_it_is_known_why_not(servers: tuple[Peer, Peer], name: str) -> None:
+async def test_answers_equal_the_reference_or_are_listed(servers: tuple[Peer, Peer], name: str) -> None:
     ours, theirs = servers
     case = CASES[name]
     differing = compared(case, await ours.seen(case), await theirs.seen(case))

@@ -38,7 +38,7 @@ WRONG: list[tuple[dict[str, Any], dict[str, str], int, int]] = [
 ]
 
 
-async def test_the_short_way_and_the_long_way_give_the_same_answer() -> None:
+async def test_direct_and_full_path_give_equal_answers() -> None:
     async with serve_mcp() as gateway, httpx2.AsyncClient() as http:
         for sent in RIGHT:
             response = await ask(http, gateway.url(), sent)
@@ -61,7 +61,7 @@ async def test_a_modern_notification_is_taken_and_forgotten() -> None:
         assert (await http.post(gateway.url(), json=sent, headers=headers)).status_code == 202
 
 
-async def test_a_tool_switched_off_meanwhile_is_gone() -> None:
+async def test_tool_disabled_meanwhile_is_not_found() -> None:
     async with serve_mcp() as gateway, httpx2.AsyncClient() as http:
         assert (await ask(http, gateway.url("alice"), modern_call())).status_code == 200
         gone = await ask(http, gateway.url("alice-off"), modern_call())

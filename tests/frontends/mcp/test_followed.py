@@ -72,7 +72,7 @@ async def test_subscription_survives_restarts_until_last_unsubscribe(era: str, t
         assert len(heard) <= 3
 
 
-async def test_a_follower_hears_what_it_follows(tmp_path: Path) -> None:
+async def test_subscriber_is_notified_of_its_resource(tmp_path: Path) -> None:
     async with one_server(tmp_path, "new") as runtime:
         client, heard = Client(runtime, MODERN), list[str]()
         follower: Subscriber = client.engine.materials.follower(ALL, heard.append)
@@ -82,7 +82,7 @@ async def test_a_follower_hears_what_it_follows(tmp_path: Path) -> None:
         follower.close()
 
 
-async def test_a_server_that_is_down_says_so(tmp_path: Path) -> None:
+async def test_down_server_is_reported(tmp_path: Path) -> None:
     off = {"restart": {"enabled": False, "max_restarts": 0, "backoff_ms": 10}}
     async with one_server(tmp_path, "old", **off) as runtime:
         client = Client(runtime)

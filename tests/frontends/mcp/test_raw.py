@@ -56,7 +56,7 @@ async def test_white_space_around_a_header_is_no_part_of_it() -> None:
         assert json.loads(said[1]["body"])["result"]["content"][0]["text"] == "hello"
 
 
-async def test_an_answer_is_json_until_something_is_said_before_it() -> None:
+async def test_answer_is_json_unless_messages_precede_it() -> None:
     async with serve_mcp() as gateway:
         for token in (None, "the token"):
             meta = {**ENVELOPE, **({} if token is None else {"progressToken": token})}
@@ -74,7 +74,7 @@ async def test_an_answer_is_json_until_something_is_said_before_it() -> None:
             assert [part["more_body"] for part in parts[:-1]] == [True] * 4
 
 
-async def test_what_goes_back_with_every_report_is_short() -> None:
+async def test_progress_token_length_is_limited() -> None:
     sent = message("tools/call", name="take_steps", _meta={**ENVELOPE, "progressToken": "t" * 257})
     async with serve_mcp() as gateway:
         said = await ask(gateway, sent, **modern_headers("tools/call", "take_steps"))

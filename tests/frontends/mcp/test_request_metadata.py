@@ -37,7 +37,7 @@ def fault(sent: dict[str, Any], given: dict[bytes, bytes] | None = None) -> int 
     return None
 
 
-def test_who_sends_a_request_is_in_its_envelope() -> None:
+def test_client_info_is_read_from_the_envelope() -> None:
     meta = {**RIGHT, CLIENT: {"name": "c", "version": "2"}, LEVEL: "warning"}
     peer = peer_of(message(meta, name="x"), a_caller(), headers())
     assert peer.modern
@@ -63,7 +63,7 @@ def test_who_sends_a_request_is_in_its_envelope() -> None:
     ],
 )
 @pytest.mark.check(15)
-def test_an_envelope_that_says_too_little_is_refused(meta: Any, code: int | None) -> None:
+def test_incomplete_envelope_is_refused(meta: Any, code: int | None) -> None:
     assert fault(message(meta)) == code
 
 
@@ -81,11 +81,11 @@ def test_an_envelope_that_says_too_little_is_refused(meta: Any, code: int | None
         ({"mcp_protocol_version": "2025-11-25"}, HEADER_MISMATCH),
     ],
 )
-def test_headers_repeat_what_the_message_says(given: dict[str, str], code: int | None) -> None:
+def test_headers_must_mirror_the_message(given: dict[str, str], code: int | None) -> None:
     assert fault(message(RIGHT, name="x"), headers(**given)) == code
 
 
-def test_a_client_that_contradicts_itself_is_told_so_first() -> None:
+def test_header_mismatch_is_reported_first() -> None:
     assert fault(message({**RIGHT, VERSION: "v999"}, name="x"), headers()) == HEADER_MISMATCH
 
 

@@ -68,7 +68,7 @@ def test_suggestions_that_are_none(held: Any) -> None:
     assert completion({"completion": held}, MODERN) is None
 
 
-def test_suggestions_are_so_many_at_most() -> None:
+def test_suggestions_are_limited() -> None:
     few = {"values": ["a"], "total": 1, "hasMore": False}
     assert completion({"completion": few}, MODERN) == {"completion": few}
     many = completion({"completion": {"values": ["a"] * 101, "total": 101}}, MODERN)

@@ -61,7 +61,7 @@ async def test_long_lists_come_in_pages_made_once(runtime: Runtime, monkeypatch:
 
 
 @pytest.mark.parametrize("revision", ERAS)
-async def test_policy_decides_what_there_is(runtime: Runtime, revision: str) -> None:
+async def test_policy_filters_resources_and_prompts(runtime: Runtime, revision: str) -> None:
     poor = Client(runtime, revision, POOR)
     assert await poor.uris() == ["doc://shared", "doc://a/one", "doc://large"]
     few = Client(runtime, revision).at("few")
@@ -78,7 +78,7 @@ async def test_policy_decides_what_there_is(runtime: Runtime, revision: str) -> 
 
 
 @pytest.mark.parametrize("revision", ERAS)
-async def test_what_is_listed_can_be_read(runtime: Runtime, revision: str) -> None:
+async def test_listed_resources_are_readable(runtime: Runtime, revision: str) -> None:
     client = Client(runtime, revision)
     expected = {
         "doc://shared": "shared by a",
@@ -97,7 +97,7 @@ async def test_what_is_listed_can_be_read(runtime: Runtime, revision: str) -> No
     "revision, code",
     [(LEGACY, -32002), (MODERN, -32602)],
 )
-async def test_what_is_not_there_has_the_code_of_the_era(runtime: Runtime, revision: str, code: int) -> None:
+async def test_missing_resource_has_the_code_of_the_era(runtime: Runtime, revision: str, code: int) -> None:
     client = Client(runtime, revision)
     # Nobody's; refused by a server of the older era; and by one of the modern era.
     for uri in ("nowhere://1", "toolcrib://old/doc://none", "toolcrib://new/doc://none"):
@@ -138,7 +138,7 @@ async def test_what_is_not_there_has_the_code_of_the_era(runtime: Runtime, revis
         ),
     ],
 )
-async def test_what_is_no_request_is_refused(runtime: Runtime, method: str, params: Any) -> None:
+async def test_invalid_request_is_refused(runtime: Runtime, method: str, params: Any) -> None:
     assert (await Client(runtime).error(method, **params))["code"] == -32602
 
 
@@ -195,7 +195,7 @@ async def test_a_modern_client_is_answered_with_the_question(runtime: Runtime) -
     assert "error" in other
 
 
-async def test_a_client_with_a_session_is_asked_on_the_way(runtime: Runtime) -> None:
+async def test_session_client_is_asked_during_the_request(runtime: Runtime) -> None:
     found = await Client(runtime).result("prompts/get", name="new:ask")
     assert '"name": "Ada"' in found["messages"][0]["content"]["text"]
 
@@ -220,7 +220,7 @@ async def test_an_argument_is_completed_by_whose_it_is(runtime: Runtime, revisio
 # --- what is announced ---
 
 
-async def test_what_there_is_for_a_caller_is_announced(runtime: Runtime) -> None:
+async def test_capabilities_match_visible_resources(runtime: Runtime) -> None:
     materials = Client(runtime).engine.materials
     everything = {
         "resources": {"listChanged": True, "subscribe": True},
@@ -232,14 +232,14 @@ async def test_what_there_is_for_a_caller_is_announced(runtime: Runtime) -> None
     assert materials.capabilities(few) == {"prompts": {"listChanged": True}, "completions": {}}
 
 
-async def test_what_has_no_session_cannot_subscribe(runtime: Runtime) -> None:
+async def test_subscribe_needs_a_session(runtime: Runtime) -> None:
     client = Client(runtime, LEGACY, session=None)
     assert (await client.error("resources/subscribe", uri="doc://shared"))["code"] == -32600
     assert await client.result("resources/unsubscribe", uri="doc://shared") == {}
     assert (await Client(runtime, MODERN).error("resources/subscribe", uri="doc://shared"))["code"] == -32601
 
 
-async def test_an_operator_is_told_who_may_and_why_not(runtime: Runtime) -> None:
+async def test_explain_covers_resources(runtime: Runtime) -> None:
     console = runtime.console
     assert console.explain("new:resources/read", ALL)["visible"]
     told = console.explain("new:resources/read", POOR)

@@ -31,7 +31,7 @@ async def search(client: Client, query: str, limit: int = 1) -> list[str]:
 
 
 @pytest.mark.parametrize("era", ERAS)
-async def test_what_is_found_is_added_to_the_list(era: str) -> None:
+async def test_search_results_are_added_to_the_list(era: str) -> None:
     async with serve_mcp() as gateway, gateway.client(era, "frank") as frank:
         assert await names(frank) == ["echo", "search_tools"]
         assert await search(frank, "say hello") == ["say_hello"]
@@ -43,7 +43,7 @@ async def test_what_is_found_is_added_to_the_list(era: str) -> None:
         assert (await names(frank)).count("echo") == 1
 
 
-async def test_clients_are_told_that_there_is_more_to_be_found() -> None:
+async def test_clients_are_told_about_search() -> None:
     async with serve_mcp() as gateway, httpx2.AsyncClient() as http:
         for caller, told in (("frank", True), ("bob", False)):
             url = gateway.url(caller)
@@ -56,7 +56,7 @@ async def test_clients_are_told_that_there_is_more_to_be_found() -> None:
 
 
 @pytest.mark.parametrize("era", ERAS)
-async def test_the_list_is_not_what_may_be_called(era: str) -> None:
+async def test_unlisted_tools_remain_callable(era: str) -> None:
     async with serve_mcp() as gateway, gateway.client(era, "frank") as frank:
         called = await frank.call_tool("say_hello", {})
         assert called.is_error is False
@@ -83,7 +83,7 @@ async def test_search_results_are_per_session_else_per_caller() -> None:
         assert "count_up" not in await names(one)
 
 
-async def test_a_session_hears_that_its_list_is_longer() -> None:
+async def test_session_is_notified_of_longer_list() -> None:
     heard = anyio.Event()
 
     async def ear(told: Any) -> None:
@@ -96,7 +96,7 @@ async def test_a_session_hears_that_its_list_is_longer() -> None:
             await heard.wait()
 
 
-async def test_a_session_without_a_stream_hears_it_on_the_call() -> None:
+async def test_session_without_stream_is_notified_on_the_call() -> None:
     async with serve_mcp() as gateway, httpx2.AsyncClient() as http:
         url = gateway.url("frank")
         session = await open_session(http, url)
@@ -110,7 +110,7 @@ async def test_a_session_without_a_stream_hears_it_on_the_call() -> None:
         assert quiet.headers["content-type"] == "application/json"
 
 
-async def test_a_subscription_hears_of_its_own_callers_searches() -> None:
+async def test_subscription_is_notified_of_own_searches() -> None:
     async with (
         serve_mcp() as gateway,
         gateway.client(MODERN, "frank") as frank,
@@ -144,7 +144,7 @@ async def test_truncated_list_keeps_pinned_and_cut_tools_are_callable() -> None:
         assert (await ivan.call_tool("count_up", {"to": 1})).is_error is False
 
 
-async def test_what_is_gone_is_not_shown() -> None:
+async def test_removed_tools_are_not_listed() -> None:
     async with serve_mcp() as gateway, gateway.client("legacy", "frank") as frank:
         await search(frank, "say hello")
         gateway.offer("tools:echo")

@@ -77,7 +77,7 @@ async def test_session_continues_in_process_with_same_key(make: Make) -> None:
     assert not await found(make(b"other" * 8), session.id)
 
 
-async def test_an_answer_to_a_question_asked_elsewhere_is_not_taken(make: Make) -> None:
+async def test_answer_to_foreign_question_is_rejected(make: Make) -> None:
     session = opened(make())
     answer: dict[str, Any] = {"jsonrpc": "2.0", "id": "crib-1", "result": {}}
     assert session.take(answer)
@@ -111,7 +111,7 @@ async def test_an_ended_session_stays_ended(make: Make) -> None:
     assert not await found(sessions, session.id)
 
 
-async def test_an_unused_token_is_good_for_days_not_for_ever(make: Make, machine: Machine) -> None:
+async def test_unused_token_expires_after_days(make: Make, machine: Machine) -> None:
     session = opened(make())
     machine.passes(LONGEST_LIFE - 60)
     assert await found(make(), session.id)
@@ -128,7 +128,7 @@ async def test_a_jump_of_the_wall_clock_ends_no_session(make: Make, machine: Mac
     assert not await found(make(), session.id)
 
 
-async def test_a_session_used_every_day_lives_on(make: Make, machine: Machine) -> None:
+async def test_session_used_daily_does_not_expire(make: Make, machine: Machine) -> None:
     session = opened(make())
     for _ in range(20):
         machine.passes(DAY)
@@ -210,7 +210,7 @@ async def test_forgotten_ends_of_one_key_end_no_sessions_of_others(
     assert await found(make(), used.id)
 
 
-async def test_a_session_whose_end_cannot_be_stored_goes_on(
+async def test_session_whose_end_is_not_stored_continues(
     make: Make, store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     sessions = make()
@@ -226,7 +226,7 @@ async def test_a_session_whose_end_cannot_be_stored_goes_on(
     assert await sessions.find(session.id, ALICE) is session
 
 
-async def test_what_is_not_used_is_forgotten_and_its_token_stays_good(
+async def test_unused_session_is_evicted_its_token_stays_valid(
     make: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     gone: list[McpSession] = []
@@ -331,7 +331,7 @@ async def test_released_sessions_are_bounded(make: Make, monkeypatch: pytest.Mon
     assert sessions.released == 3
 
 
-async def test_there_is_room_for_so_many_that_are_busy(make: Make) -> None:
+async def test_busy_sessions_are_limited(make: Make) -> None:
     sessions = make(most=2, share=1.0)
     first = opened(sessions)
     first.stream = anyio.CancelScope()

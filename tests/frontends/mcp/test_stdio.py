@@ -91,7 +91,7 @@ async def test_a_client_lists_and_calls(era: str, command: StdioServerParameters
             await client.call_tool("nothing")
 
 
-def test_what_was_asked_is_answered_although_the_input_has_ended(command: StdioServerParameters) -> None:
+def test_pending_requests_are_answered_after_eof(command: StdioServerParameters) -> None:
     answers, stderr = pipe(
         command,
         message("initialize", 1, **OPENING),
@@ -115,13 +115,13 @@ def test_the_end_of_input_does_not_wait_for_a_slow_call(command: StdioServerPara
 
 
 @pytest.mark.slow
-def test_a_client_that_skips_the_handshake_is_told(command: StdioServerParameters) -> None:
+def test_missing_handshake_is_an_error(command: StdioServerParameters) -> None:
     answers, _ = pipe(command, message("tools/list", 1))
     assert "error" in answers[0]
 
 
 @pytest.mark.slow
-def test_a_client_that_only_says_it_is_ready_is_served(command: StdioServerParameters) -> None:
+def test_initialized_without_initialize_is_served(command: StdioServerParameters) -> None:
     answers, _ = pipe(
         command,
         message("notifications/initialized"),

@@ -57,7 +57,7 @@ async def test_session_message_has_the_rights_of_its_request() -> None:
         assert later["result"]["_meta"]["toolcrib/error"]["code"] == "PERMISSION_DENIED"
 
 
-async def test_a_session_ends_when_its_owner_says_so() -> None:
+async def test_owner_can_end_a_session() -> None:
     async with serve_mcp() as gateway, httpx2.AsyncClient() as http:
         session = await open_session(http, gateway.url())
         gone = await http.delete(gateway.url(), headers={"mcp-session-id": session})
@@ -205,7 +205,7 @@ async def test_malformed_requests_are_protocol_errors(era: str) -> None:
             assert answer["error"]["code"] in allowed, asked
 
 
-async def test_an_unexpected_failure_says_nothing(
+async def test_unexpected_failure_discloses_nothing(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     def fail(*_: Any, **__: Any) -> Any:

@@ -140,7 +140,7 @@ async def test_replica_continues_session_without_its_questions() -> None:
         assert (await http.post(second.url(), json=answer, headers=headers)).status_code == 404
 
 
-async def test_what_a_client_accepts() -> None:
+async def test_accept_header() -> None:
     async with serve_mcp() as gateway, httpx2.AsyncClient() as http:
         session = await open_session(http, gateway.url())
         only_json = {"accept": "application/json", "mcp-session-id": session}

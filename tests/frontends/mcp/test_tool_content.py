@@ -102,7 +102,7 @@ async def test_a_block_that_is_not_the_protocols_is_an_error(era: str, odd: dict
 
 
 @pytest.mark.parametrize("era", ERAS)
-async def test_a_tool_that_failed_says_so_in_its_own_blocks(era: str) -> None:
+async def test_failed_tool_keeps_its_content_blocks(era: str) -> None:
     failed = problem("TOOL_FAILED", "no such file")
     said = {"type": "text", "text": "ENOENT: it is not there"}
     async with answering(era, said, PICTURE, problem=failed) as client:
@@ -117,7 +117,7 @@ async def test_a_tool_that_failed_says_so_in_its_own_blocks(era: str) -> None:
 
 
 @pytest.mark.parametrize("era", ERAS)
-async def test_what_was_read_out_of_text_is_not_structured_content(era: str) -> None:
+async def test_data_parsed_from_text_is_not_structured_content(era: str) -> None:
     said = {"type": "text", "text": '{"n": 1}'}
     for structured in (True, False):
         async with answering(era, said, data={"n": 1}, structured=structured) as client:

@@ -28,7 +28,7 @@ def meta_of(result: CallToolResult) -> dict[str, Any]:
 
 
 @pytest.mark.requirement("A2")
-async def test_lists_what_the_caller_may_use_under_safe_names(era: str) -> None:
+async def test_list_has_permitted_tools_under_safe_names(era: str) -> None:
     async with (
         serve_mcp() as gateway,
         gateway.client(era, "bob") as bob,
@@ -43,7 +43,7 @@ async def test_lists_what_the_caller_may_use_under_safe_names(era: str) -> None:
         assert seen["echo"].output_schema is not None
 
 
-async def test_annotations_say_what_a_call_does(era: str) -> None:
+async def test_annotations_describe_the_tool(era: str) -> None:
     async with serve_mcp() as gateway, gateway.client(era) as client:
         seen = {tool.name: tool.annotations for tool in (await client.list_tools()).tools}
         reading, dropping = seen["say_hello"], seen["drop_all"]
@@ -147,7 +147,7 @@ async def test_wrong_arguments_are_a_result_the_model_can_learn_from(era: str) -
         assert "text" in text_of(result)
 
 
-async def test_what_a_tool_raises_stays_inside(era: str) -> None:
+async def test_tool_exception_text_is_not_disclosed(era: str) -> None:
     async with serve_mcp() as gateway, gateway.client(era) as client:
         failed = await client.call_tool("fail_always")
         assert failed.is_error
@@ -166,7 +166,7 @@ async def test_a_missing_permission_is_named_not_hidden(era: str) -> None:
 
 
 @pytest.mark.requirement("D14")
-async def test_progress_reaches_a_client_that_asks_and_always_grows(era: str) -> None:
+async def test_requested_progress_always_increases(era: str) -> None:
     heard: list[tuple[float, float | None, str | None]] = []
 
     async def hear(progress: float, total: float | None, message: str | None) -> None:

@@ -111,7 +111,7 @@ async def test_an_answer_that_is_none_is_a_refusal(said: dict[str, Any]) -> None
         questions.take({"id": "crib-1", **said})
 
 
-async def test_nobody_waits_for_ever_for_an_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_wait_for_answer_has_a_timeout(monkeypatch: pytest.MonkeyPatch) -> None:
     questions = ClientRequests()
     with pytest.raises(Unanswered, match="takes no stream"):
         await questions.ask("roots/list", {}, Sent(streams=False))
@@ -123,7 +123,7 @@ async def test_nobody_waits_for_ever_for_an_answer(monkeypatch: pytest.MonkeyPat
     assert taken_back(wire) == "crib-1"
 
 
-async def test_nobody_is_asked_who_cannot_answer_any_more() -> None:
+async def test_disconnected_client_is_not_asked() -> None:
     questions, wire = ClientRequests(), Sent()
 
     async def ask() -> None:
@@ -147,7 +147,7 @@ def taken_back(wire: Sent) -> str:
 
 
 @pytest.mark.parametrize("whose", ["the server's", "the client's"])
-async def test_a_client_hears_that_a_question_was_taken_back(whose: str) -> None:
+async def test_withdrawn_question_is_cancelled_at_the_client(whose: str) -> None:
     """By the server that asked it, or by itself along with the request it was asked in."""
     questions, running, wire = ClientRequests(), RunningRequests(), Sent()
 
@@ -166,7 +166,7 @@ async def test_a_client_hears_that_a_question_was_taken_back(whose: str) -> None
     assert not questions
 
 
-async def test_a_client_that_is_gone_need_not_know() -> None:
+async def test_cancellation_to_disconnected_client_is_skipped() -> None:
     class Gone(Sent):
         async def send(self, message: bytes) -> None:
             await super().send(message)

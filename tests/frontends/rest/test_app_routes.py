@@ -9,7 +9,7 @@ pytestmark = [pytest.mark.anyio, pytest.mark.requirement("D2")]
 
 
 @pytest.mark.requirement("D1")
-async def test_the_life_of_an_app(gateway: InProcessGateway) -> None:
+async def test_app_lifecycle(gateway: InProcessGateway) -> None:
     made = await gateway.request(
         "PUT", f"/api/apps/{NOTES}", body={"name": "Notes", "permissions": ["MICROPHONE"]}
     )
@@ -88,7 +88,7 @@ async def test_developers_manage_own_apps_others_see_public_fields(
 
 @pytest.mark.requirement("I1")
 @pytest.mark.parametrize("name", ["admin", "anonymous", "trust_header"])
-async def test_no_key_takes_the_name_of_one_who_needs_none(gateway: InProcessGateway, name: str) -> None:
+async def test_key_cannot_use_reserved_name(gateway: InProcessGateway, name: str) -> None:
     assert (await gateway.request("POST", "/api/keys", body={"name": name})).code == "INVALID_REQUEST"
 
 

@@ -12,7 +12,7 @@ pytestmark = [pytest.mark.anyio, pytest.mark.requirement("D11")]
 ALL = "/api/sdk/simple-storage/ann%40x.org"
 
 
-async def test_what_an_app_keeps(gateway: InProcessGateway) -> None:
+async def test_app_storage(gateway: InProcessGateway) -> None:
     key = f"{NOTES}:{await register(gateway)}"
     await install_for_user(gateway, "ann%40x.org")
     assert (await gateway.request("GET", ALL, key=key)).json == {"success": True, "data": {}}
@@ -29,7 +29,7 @@ async def test_what_an_app_keeps(gateway: InProcessGateway) -> None:
 
 
 @pytest.mark.requirement("I1")
-async def test_an_app_shows_its_own_key_and_reaches_its_own_things(gateway: InProcessGateway) -> None:
+async def test_app_key_reaches_only_its_own_storage(gateway: InProcessGateway) -> None:
     one = await register(gateway)
     other = await register(gateway, "com.example.other")
     await install_for_user(gateway, "ann%40x.org")

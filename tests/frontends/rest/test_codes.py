@@ -111,7 +111,7 @@ async def test_a_code_of_the_table(gateway: InProcessGateway, code: str) -> None
         assert "retryAfter" in error
 
 
-async def test_a_name_that_is_nearly_right_is_told_what_is_right(gateway: InProcessGateway) -> None:
+async def test_misspelled_name_gets_a_suggestion(gateway: InProcessGateway) -> None:
     reply = await gateway.call("tools:ad")
     assert "tools:add" in reply.json["error"]["message"]
     plain = await gateway.key("plain")

@@ -57,7 +57,7 @@ async def test_a_failure_has_a_sentence_without_codes_or_addresses(gateway: InPr
         assert "/" not in reply["message"]
 
 
-async def test_what_a_tool_raises_stays_inside(gateway: InProcessGateway) -> None:
+async def test_tool_exception_text_is_not_disclosed(gateway: InProcessGateway) -> None:
     reply = await gateway.call("crash")
     for part in (b"hunter2", b"/etc/shadow", b"RuntimeError", b"Traceback", b".py"):
         assert part not in reply.body
@@ -154,7 +154,7 @@ async def test_arguments_have_a_limit_of_their_own(gateway: InProcessGateway) ->
 
 
 @pytest.mark.requirement("E5")
-async def test_who_calls_is_told_to_the_tool(gateway: InProcessGateway) -> None:
+async def test_tool_receives_caller_identity(gateway: InProcessGateway) -> None:
     headers = {
         "x-agent-id": "pilot",
         "x-agent-version": "3",
@@ -229,7 +229,7 @@ def asked(body: bytes) -> dict[str, Any]:
     )
 
 
-async def test_a_client_that_leaves_takes_the_call_with_it() -> None:
+async def test_client_disconnect_cancels_the_call() -> None:
     waiting, gone = WaitingTool(), anyio.Event()
     async with open_gateway(tools=[waiting.tool()]) as gateway:
         teller = AsgiConnection(b'{"name": "wait"}', leaves=gone)

@@ -84,7 +84,9 @@ async def test_a_key_in_a_header_is_the_same_key_quoted_or_not(
     assert payments.taken == 1
 
 
-async def test_what_is_no_key_is_refused_with_its_path(gateway: InProcessGateway, payments: Payments) -> None:
+async def test_invalid_idempotency_key_is_refused_with_path(
+    gateway: InProcessGateway, payments: Payments
+) -> None:
     for key in ("", " ", "a b", "a\n", "\xe4", "k" * 256, 3, ["k"], {"k": 1}, True):
         reply = await pay(gateway, key)
         assert (reply.status, reply.code) == (400, "INVALID_REQUEST"), key
@@ -161,9 +163,7 @@ async def test_keys_of_two_callers_are_two(gateway: InProcessGateway, payments: 
     assert payments.taken == 3
 
 
-async def test_a_stream_tells_what_is_kept_as_its_result(
-    gateway: InProcessGateway, payments: Payments
-) -> None:
+async def test_stream_result_equals_stored_result(gateway: InProcessGateway, payments: Payments) -> None:
     await pay(gateway)
     reply = await pay(gateway, headers={"accept": "text/event-stream"})
     assert b"event: result" in reply.body

@@ -58,7 +58,7 @@ async def test_a_definition_of_the_old_shape_comes_back_as_it_was_sent(gateway: 
     assert (await gateway.request("GET", APP_TOOLS)).json == [OLD]
 
 
-async def test_a_call_goes_the_way_of_all_calls(gateway: InProcessGateway) -> None:
+async def test_legacy_call_runs_the_pipeline(gateway: InProcessGateway) -> None:
     await register(gateway, publicUrl=None)
     await install_for_user(gateway)
     for body, status, code in FAILING:

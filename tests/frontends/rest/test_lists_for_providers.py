@@ -60,7 +60,7 @@ async def test_a_list_that_is_too_long_is_cut_by_pins_talk_and_use() -> None:
 
 
 @pytest.mark.requirement("F2")
-async def test_a_tool_a_provider_cannot_be_told_of_is_named() -> None:
+async def test_tool_unsupported_by_provider_is_named() -> None:
     async def run(arguments: dict[str, Any]) -> str:
         return "done"
 
@@ -74,7 +74,7 @@ async def test_a_tool_a_provider_cannot_be_told_of_is_named() -> None:
 
 
 @pytest.mark.parametrize("format", PROVIDERS)
-async def test_a_tool_is_spelled_once_for_every_list_it_is_on(
+async def test_tool_is_rendered_once_for_all_lists(
     gateway: InProcessGateway, format: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     spelled: list[str] = []
@@ -92,7 +92,7 @@ async def test_a_tool_is_spelled_once_for_every_list_it_is_on(
     assert len(spelled) == len(set(spelled)) == total
 
 
-async def test_others_have_their_turn_while_a_long_list_is_spelled(
+async def test_long_list_rendering_yields_to_the_loop(
     gateway: InProcessGateway, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(cooperative, "perf_counter", count().__next__)

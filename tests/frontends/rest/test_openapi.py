@@ -90,7 +90,7 @@ async def test_answers_have_the_shape_that_is_described(
     jsonschema_rs.validate(schema, reply.json)
 
 
-async def test_what_needs_what_is_said(gateway: InProcessGateway) -> None:
+async def test_required_permissions_are_documented(gateway: InProcessGateway) -> None:
     paths = (await described(gateway))["paths"]
     assert paths["/health"]["get"]["security"] == []
     assert {} in paths["/metrics"]["get"]["security"]

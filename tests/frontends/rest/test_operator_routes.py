@@ -94,7 +94,7 @@ async def test_status(gateway: InProcessGateway) -> None:
     assert {"version", "tools", "sources", "uptime", "contexts", "warnings"} <= set(told)
 
 
-async def test_the_life_of_a_key(gateway: InProcessGateway) -> None:
+async def test_key_lifecycle(gateway: InProcessGateway) -> None:
     made = await gateway.request(
         "POST", "/api/keys", body={"name": "mine", "permissions": ["a:b"], "home": "few"}
     )

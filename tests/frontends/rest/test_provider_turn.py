@@ -56,7 +56,7 @@ async def test_every_provider(gateway: InProcessGateway, format: str) -> None:
     assert "That makes 5." in str(reply.said)
 
 
-async def test_what_goes_wrong_with_a_call_is_in_its_reply(gateway: InProcessGateway) -> None:
+async def test_call_errors_are_in_the_reply(gateway: InProcessGateway) -> None:
     calls = [
         add("a", a=1),
         add("b", a="one"),
@@ -113,7 +113,7 @@ async def test_a_tool_may_silence_the_turn(gateway: InProcessGateway) -> None:
         ([], None, "must be a JSON object with format, message, context, idempotencyKey"),
     ],
 )
-async def test_what_is_no_message_is_refused(
+async def test_invalid_message_is_refused(
     gateway: InProcessGateway, body: Any, path: str | None, says: str
 ) -> None:
     reply = await gateway.request("POST", "/api/tools/answer", body=body)
@@ -128,7 +128,7 @@ async def test_a_message_without_calls_is_answered_with_nothing(gateway: InProce
     assert reply.json == {"messages": [], "suppressVoiceResponse": False, "suggestedFollowUps": []}
 
 
-async def test_who_waits_no_longer_is_answered_for_what_is_done(gateway: InProcessGateway) -> None:
+async def test_deadline_returns_finished_calls(gateway: InProcessGateway) -> None:
     waiting = WaitingTool()
     async with open_gateway(tools=[*TOOLS, waiting.tool()]) as opened:
         calls = (add("a", a=1), Said(id="b", name="wait"))
@@ -152,7 +152,7 @@ async def test_provider_calls_are_recorded_and_refused_on_shutdown(
     assert reply.code == "OVERLOADED"
 
 
-async def test_one_who_is_cut_off_leaves_nothing_running() -> None:
+async def test_disconnect_cancels_all_calls() -> None:
     waiting = WaitingTool()
     async with open_gateway(tools=[waiting.tool()]) as opened, anyio.create_task_group() as tasks:
         tasks.start_soon(answer, opened, "anthropic", Said(id="a", name="wait"))
@@ -183,7 +183,7 @@ async def test_the_same_message_with_its_key_does_nothing_twice() -> None:
         assert (await gateway.request("POST", "/api/tools/answer", body=body)).code == "INVALID_REQUEST"
 
 
-async def test_what_is_no_message_is_refused_before_any_event(gateway: InProcessGateway) -> None:
+async def test_invalid_message_is_refused_before_any_event(gateway: InProcessGateway) -> None:
     body = {"format": "anthropic", "message": {"content": 1}}
     reply = await gateway.request(
         "POST", "/api/tools/answer", body=body, headers={"accept": "text/event-stream"}

@@ -52,7 +52,7 @@ async def parked(gateway: InProcessGateway) -> str:
     return metrics.partition("\ntoolcrib_parked_calls ")[2].partition("\n")[0]
 
 
-async def test_a_call_that_asks_is_gone_on_with() -> None:
+async def test_call_with_question_is_continued() -> None:
     async with desk() as gateway:
         asked = await book(gateway, capabilities=FORMS)
         required = asked.json["inputRequired"]
@@ -71,7 +71,7 @@ async def test_a_call_that_asks_is_gone_on_with() -> None:
         assert [each["outcome"] for each in calls] == ["success"]
 
 
-async def test_who_says_nothing_of_itself_is_asked_nothing() -> None:
+async def test_client_without_capabilities_is_not_asked() -> None:
     async with desk() as gateway:
         assert (await book(gateway)).json["data"] == "nobody to ask"
         assert (await book(gateway, capabilities=None)).json["data"] == "nobody to ask"

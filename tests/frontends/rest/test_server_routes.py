@@ -112,7 +112,7 @@ async def test_status_shows_every_server_and_where_names_lead(served: ServedGate
 
 
 @pytest.mark.requirement("C6")
-async def test_a_test_asks_a_server_now(served: ServedGateway) -> None:
+async def test_server_test_sends_a_request(served: ServedGateway) -> None:
     fine = (await served.ask("POST", "/mcp/test/books", "Tested")).json
     assert fine["ok"] is True
     assert "mcp_books_append" in fine["tools"]
@@ -126,15 +126,13 @@ async def test_a_test_asks_a_server_now(served: ServedGateway) -> None:
 @pytest.mark.parametrize(
     "method, path", [("POST", "/mcp/test/nowhere"), ("DELETE", "/mcp/servers/nowhere"), ("POST", "/api/pins")]
 )
-async def test_what_is_not_there(served: ServedGateway, method: str, path: str) -> None:
+async def test_unknown_targets_are_not_found(served: ServedGateway, method: str, path: str) -> None:
     reply = await served.ask(method, path, body={"name": "books:append"} if path == "/api/pins" else None)
     assert (reply.status, reply.code) == (404, "NOT_FOUND")
 
 
 @pytest.mark.requirement("C5")
-async def test_a_reload_says_what_it_does_and_a_dry_one_only_says_it(
-    served: ServedGateway, tmp_path: Path
-) -> None:
+async def test_reload_reports_and_dry_run_only_reports(served: ServedGateway, tmp_path: Path) -> None:
     await served.write({"books": ledger(tmp_path, env={"TOKEN": SECRET}), "more": ledger(tmp_path)})
     dry = (await served.ask("POST", "/reload?dry_run=true", "Plan")).json
     assert (dry["dry_run"], dry["added"], dry["removed"], dry["untouched"]) == (
@@ -173,7 +171,7 @@ async def test_a_bad_config_is_refused_whole_with_every_fault(served: ServedGate
 
 
 @pytest.mark.requirement("B8")
-async def test_only_what_was_added_is_removed(served: ServedGateway, tmp_path: Path) -> None:
+async def test_only_added_servers_can_be_removed(served: ServedGateway, tmp_path: Path) -> None:
     refused = await served.ask("DELETE", "/mcp/servers/books")
     assert (refused.status, refused.code) == (403, "SCOPE_DENIED")
     command = ledger(tmp_path)

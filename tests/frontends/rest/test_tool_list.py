@@ -17,13 +17,13 @@ async def names(gateway: InProcessGateway, query: str = "", **more: Any) -> list
     return [tool["name"] for tool in reply.json["tools"]]
 
 
-async def test_the_admin_sees_all_but_what_is_hidden_or_removed(gateway: InProcessGateway) -> None:
+async def test_admin_list_omits_hidden_and_removed_tools(gateway: InProcessGateway) -> None:
     listed = await names(gateway)
     assert {"tools:add", "tools:secret", "local:get-datetime"} <= set(listed)
     assert not {"tools:hidden", "tools:old"} & set(listed)
 
 
-async def test_a_plain_key_does_not_see_what_it_may_not_use(gateway: InProcessGateway) -> None:
+async def test_plain_key_list_omits_forbidden_tools(gateway: InProcessGateway) -> None:
     plain = await gateway.key("plain")
     reader = await gateway.key("reader", permissions=["secrets:read"])
     assert "tools:secret" not in await names(gateway, key=plain)
@@ -92,7 +92,7 @@ async def test_searching(gateway: InProcessGateway) -> None:
     assert len(await names(gateway, "?q=")) == len(await names(gateway))
 
 
-async def test_a_cut_list_says_how_many_there_are(gateway: InProcessGateway) -> None:
+async def test_truncated_list_has_the_total(gateway: InProcessGateway) -> None:
     whole = (await gateway.request("GET", "/api/tools")).json
     cut = (await gateway.request("GET", "/api/tools?limit=2")).json
     assert cut["tools"] == whole["tools"][:2]

@@ -47,7 +47,7 @@ async def worn(gateway: InProcessGateway, key: str = ADMIN) -> AsyncGenerator[De
         tasks.cancel_scope.cancel()
 
 
-async def test_what_apps_show_and_say(gateway: InProcessGateway) -> None:
+async def test_app_display_and_speech_events(gateway: InProcessGateway) -> None:
     sessions = gateway.runtime.sessions
     async with worn(gateway) as device:
         assert device.sent[0]["status"] == 200
@@ -66,7 +66,7 @@ async def test_what_apps_show_and_say(gateway: InProcessGateway) -> None:
         assert not sessions.hears("ann")
 
 
-async def test_a_call_of_a_tool_is_told(gateway: InProcessGateway) -> None:
+async def test_tool_call_is_an_event(gateway: InProcessGateway) -> None:
     await gateway.request("PUT", "/api/users/ann/session")
     async with worn(gateway) as device:
         await gateway.call("add", {"a": 1}, headers={"x-user-id": "ann"})
@@ -74,7 +74,7 @@ async def test_a_call_of_a_tool_is_told(gateway: InProcessGateway) -> None:
         assert '"tool":"tools:add"' in device.heard()
 
 
-async def test_whoever_listens_is_let_go_when_the_gateway_stops(gateway: InProcessGateway) -> None:
+async def test_event_streams_end_on_shutdown(gateway: InProcessGateway) -> None:
     async with worn(gateway) as device:
         gateway.server.drain()
         await until(lambda: device.ended)
@@ -91,7 +91,7 @@ async def test_with_the_key_ends_the_listening(gateway: InProcessGateway) -> Non
         assert not stays.ended
 
 
-async def test_too_many_devices_of_one_user_are_refused_in_plain_words(gateway: InProcessGateway) -> None:
+async def test_too_many_devices_of_one_user_are_refused(gateway: InProcessGateway) -> None:
     async with anyio.create_task_group() as tasks:
         for _ in range(16):
             tasks.start_soon(Device().listen, gateway)

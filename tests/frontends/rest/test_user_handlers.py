@@ -116,7 +116,7 @@ async def test_bodies_that_cannot_be(gateway: InProcessGateway, method: str, pat
 
 
 @pytest.mark.requirement("I1")
-async def test_a_users_key_is_made_by_those_who_may_act_for_them(gateway: InProcessGateway) -> None:
+async def test_user_key_needs_act_as_permission(gateway: InProcessGateway) -> None:
     maker = await gateway.key("maker", permissions=["crib:keys"])
     acting = await gateway.key("acting", permissions=["crib:keys"], actAs=True)
     anns = await gateway.key("anns", permissions=["crib:keys"], user="ann")

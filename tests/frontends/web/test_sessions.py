@@ -265,7 +265,7 @@ async def test_session_is_no_credential_for(gateway: InProcessGateway, method: s
     assert reply.code == "UNAUTHENTICATED"
 
 
-async def test_a_key_goes_before_a_cookie(gateway: InProcessGateway) -> None:
+async def test_key_takes_precedence_over_cookie(gateway: InProcessGateway) -> None:
     holder = await signed_in(gateway)
     plain = await gateway.key("plain")
     assert (
@@ -331,7 +331,7 @@ FRESH = {
 }
 
 
-async def test_what_hands_out_power_asks_for_a_fresh_sign_in(gateway: InProcessGateway) -> None:
+async def test_granting_permissions_needs_fresh_sign_in(gateway: InProcessGateway) -> None:
     routes = gateway.server.router.routes
     assert {(route.method, route.path) for route in routes if route.fresh} == FRESH
     clock = Clock()

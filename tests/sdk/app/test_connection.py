@@ -40,7 +40,7 @@ def refusing(code: str) -> Callable[[JsonObject], JsonObject]:
     return lambda _: messages.connection_error(code, "go away", now=time())
 
 
-async def test_a_broken_connection_is_opened_again_and_goes_on() -> None:
+async def test_broken_connection_reconnects() -> None:
     app, ended = noted()
     async with fake_gateway(app) as gateway:
         await gateway.begin()
@@ -110,7 +110,7 @@ async def test_a_gateway_that_does_not_let_it_in() -> None:
         assert (app.session(USER), ended) == (None, [])
 
 
-async def test_a_session_that_begins_anew_takes_the_place_of_the_old() -> None:
+async def test_new_session_replaces_the_old() -> None:
     app, ended = noted()
     async with fake_gateway(app) as gateway:
         await gateway.begin()

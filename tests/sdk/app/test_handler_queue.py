@@ -9,7 +9,7 @@ from toolcrib.sdk.app.connection import HandlerQueue
 pytestmark = pytest.mark.anyio
 
 
-async def test_one_after_the_other_whatever_they_raise(caplog: pytest.LogCaptureFixture) -> None:
+async def test_handlers_run_in_order_despite_errors(caplog: pytest.LogCaptureFixture) -> None:
     done: list[int] = []
     errands = HandlerQueue()
 
@@ -32,7 +32,7 @@ async def test_one_after_the_other_whatever_they_raise(caplog: pytest.LogCapture
     assert "kaput" in caplog.text
 
 
-async def test_the_oldest_are_left_out(caplog: pytest.LogCaptureFixture) -> None:
+async def test_queue_overflow_drops_oldest(caplog: pytest.LogCaptureFixture) -> None:
     done: list[int] = []
     errands = HandlerQueue(most=2)
     for number in range(4):

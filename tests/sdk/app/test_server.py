@@ -123,7 +123,7 @@ async def refused(gateway: FakeGateway, body: bytes, headers: dict[str, str], pa
     return answer.json["error"]["message"]
 
 
-async def test_who_may_call() -> None:
+async def test_only_signed_requests_are_accepted() -> None:
     body = orjson.dumps(call_body("ready"))
     good = proof(body, user=USER, tool="ready")
     async with fake_gateway(reminders()) as gateway:
@@ -211,7 +211,7 @@ async def test_a_body_that_does_not_come_is_not_waited_for(monkeypatch: pytest.M
         never.set()
 
 
-async def test_health_and_what_is_not_there() -> None:
+async def test_health_and_unknown_routes() -> None:
     async with fake_gateway(reminders()) as gateway:
         async with gateway.http.get(f"{gateway.app}/health") as response:
             assert await response.json() == {"status": "healthy", "app": PACKAGE, "activeSessions": 0}

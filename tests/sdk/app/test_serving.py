@@ -27,7 +27,7 @@ async def fail_in_a_block() -> None:
         raise LookupError("mine")
 
 
-async def test_what_a_block_raises_stays_what_it_is() -> None:
+async def test_exception_of_block_is_not_wrapped() -> None:
     with pytest.raises(LookupError, match="mine"):
         await fail_in_a_block()
 

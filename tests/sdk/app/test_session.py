@@ -23,7 +23,7 @@ def said(text: str, language: str, *, final: bool = True) -> Any:
     return messages.data_stream(SESSION, f"transcription:{language}", data, now=time())
 
 
-async def test_what_it_shows() -> None:
+async def test_display_messages() -> None:
     app = an_app()
 
     @app.on_session
@@ -141,7 +141,7 @@ async def test_a_call_waits_until_the_app_is_ready(monkeypatch: pytest.MonkeyPat
         assert order == ["session", "call"]
 
 
-async def test_what_users_say() -> None:
+async def test_transcription_messages() -> None:
     app = an_app()
     heard: list[tuple[str, str, str | None, bool]] = []
 

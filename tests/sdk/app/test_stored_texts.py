@@ -73,7 +73,7 @@ async def test_kept_found_and_forgotten(shelf: tuple[Shelf, Storage]) -> None:
     assert "DELETE /gate/api/sdk/simple-storage/ada%2F%C3%A4%40example.com/a%2Fb" in gateway.asked
 
 
-async def test_what_cannot_be_kept(shelf: tuple[Shelf, Storage]) -> None:
+async def test_invalid_values_are_not_stored(shelf: tuple[Shelf, Storage]) -> None:
     gateway, storage = shelf
     number: Any = 1
     with pytest.raises(TypeError, match="keeps texts"):

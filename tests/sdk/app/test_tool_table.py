@@ -52,7 +52,7 @@ def test_definitions_come_in_the_order_of_the_tools() -> None:
     assert tool_faults(app.get_tool_definitions()) == ()
 
 
-def test_a_typed_function_says_all_in_plain_words() -> None:
+def test_typed_function_yields_full_definition() -> None:
     app = an_app()
     app.register_tool(create_tool(buy))
     (definition,) = app.get_tool_definitions()

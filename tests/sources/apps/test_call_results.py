@@ -71,7 +71,7 @@ def test_content_is_for_the_model_and_data_for_programs(content: object, text: s
     assert json.loads(as_mcp(result))["structuredContent"] == {"id": 7}
 
 
-def test_data_alone_and_data_said_twice_need_no_blocks() -> None:
+def test_data_without_extra_text_needs_no_blocks() -> None:
     for said in (
         {"data": {"id": 7}},
         {"data": {"id": 7}, "content": {"id": 7}},
@@ -81,7 +81,7 @@ def test_data_alone_and_data_said_twice_need_no_blocks() -> None:
         assert (result.data, result.content) == ({"id": 7}, ())
 
 
-def test_a_success_that_says_nothing_more_is_one() -> None:
+def test_bare_success_is_accepted() -> None:
     assert read(success=True).data == ""
     assert read(success=True, message="Done.").data == "Done."
 
@@ -139,7 +139,7 @@ def test_app_failure_keeps_code_message_and_retryable() -> None:
 
 
 @pytest.mark.requirement("D5")
-def test_a_handler_that_raised_is_told_as_that() -> None:
+def test_app_handler_error_code_is_kept() -> None:
     problem = failed(success=False, error={"code": "HANDLER_ERROR", "message": "kaput", "retryable": False})
     assert (problem.code, problem.tool_code, problem.message) == ("HANDLER_ERROR", None, "kaput")
     assert not problem.retryable
@@ -161,13 +161,13 @@ def test_a_code_of_ours_in_an_apps_mouth_is_the_apps() -> None:
         ({"error": {"message": "<!DOCTYPE html><html>boom</html>"}}, "but not why"),
     ],
 )
-def test_a_failure_without_words_in_their_place_is_a_failure(said: dict[str, Any], message: str) -> None:
+def test_failure_without_message_is_a_failure(said: dict[str, Any], message: str) -> None:
     problem = failed(success=False, **said)
     assert problem.code == "TOOL_FAILED"
     assert message in problem.message
 
 
-def test_words_are_one_line_and_bounded() -> None:
+def test_message_is_one_bounded_line() -> None:
     problem = failed(success=False, error={"code": "C" * 999, "message": "a\n\tb\x00\x1b[31m" + "x" * 99_999})
     assert problem.message.startswith("a b [31mxxx")
     assert len(problem.message) == LONGEST_MESSAGE
@@ -204,7 +204,7 @@ def test_an_app_that_takes_over_the_answer_silences_the_voice(literal: str) -> N
     assert literal not in str(result.data)
 
 
-def test_an_older_failure_keeps_its_words() -> None:
+def test_legacy_failure_keeps_its_message() -> None:
     problem = failed(status="error", message="no such todo")
     assert (problem.code, problem.message, problem.tool_code) == ("TOOL_FAILED", "no such todo", None)
     assert not problem.retryable
@@ -240,7 +240,7 @@ def test_the_newer_shape_decides_where_both_are_there() -> None:
         (b'{"result": 1}', "application/json", "neither `success`"),
     ],
 )
-def test_an_answer_of_no_shape_names_what_is_wrong(body: bytes, kind: str, named: str) -> None:
+def test_malformed_answer_names_the_fault(body: bytes, kind: str, named: str) -> None:
     error = raised(body, kind=kind)
     assert isinstance(error, Broken)
     assert error.problem.code == "CONTRACT_VIOLATION"
@@ -248,11 +248,11 @@ def test_an_answer_of_no_shape_names_what_is_wrong(body: bytes, kind: str, named
     assert "com.example.todo:add" in error.problem.message
 
 
-def test_json_that_says_it_is_a_page_is_read_all_the_same() -> None:
+def test_json_with_html_content_type_is_parsed() -> None:
     assert result_of(reply({"success": True, "content": "x"}, kind="text/html"), TOOL).data == "x"
 
 
-def test_half_a_character_is_mended() -> None:
+def test_lone_surrogate_is_replaced() -> None:
     assert result_of(reply(rb'{"success": true, "content": "cut \ud83d"}'), TOOL).data == "cut \ufffd"
 
 
@@ -290,7 +290,7 @@ def test_an_app_that_refuses_is_not_tried_again(status: int) -> None:
 @pytest.mark.parametrize(
     "body", [b"<html><pre>Error: at /home/app/index.js</pre></html>", b"", b"[]", b"\xff", b"null"]
 )
-def test_a_page_of_an_error_says_nothing(body: bytes) -> None:
+def test_html_error_page_is_not_echoed(body: bytes) -> None:
     message = raised(body, 400, "text/html").problem.message
     assert message == "com.example.todo: the app did not answer properly (HTTP 400)"
 
@@ -305,7 +305,7 @@ def test_a_redirect_is_an_error(status: int) -> None:
 # The way there and back
 
 
-def test_what_was_not_sent_may_be_tried_again() -> None:
+def test_unsent_call_is_retryable() -> None:
     error = error_of(NoConnection("Connection refused"), TOOL)
     assert isinstance(error, Unavailable)
     assert (error.problem.code, error.problem.retryable) == ("NETWORK_ERROR", True)
@@ -320,7 +320,7 @@ def test_an_address_that_may_not_be_used_is_not_named() -> None:
 
 
 @pytest.mark.parametrize("fault", [ConnectionClosed("closed"), NotHttp("babble")])
-def test_what_was_sent_and_never_answered(fault: Exception) -> None:
+def test_sent_call_without_answer_has_unknown_outcome(fault: Exception) -> None:
     lost = error_of(fault, TOOL)
     assert isinstance(lost, Lost)
     assert (lost.problem.code, lost.problem.retryable) == ("OUTCOME_UNKNOWN", False)

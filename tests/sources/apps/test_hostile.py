@@ -179,7 +179,7 @@ async def babble(peer: Peer) -> None:
 
 @pytest.mark.requirement("D5")
 @pytest.mark.parametrize("behave", [close, close_halfway, babble])
-async def test_an_app_that_breaks_off_leaves_the_outcome_unknown(
+async def test_aborted_app_answer_has_unknown_outcome(
     behave: Callable[[Peer], Awaitable[None]],
 ) -> None:
     async with peer(behave) as url:
@@ -241,7 +241,7 @@ async def test_an_app_that_never_answers_keeps_no_other_waiting() -> None:
     assert answers == ["played"] * 10
 
 
-async def test_a_call_is_made_once_whatever_becomes_of_it() -> None:
+async def test_call_is_sent_exactly_once() -> None:
     asked = 0
 
     async def fail(_request: web.Request) -> web.StreamResponse:

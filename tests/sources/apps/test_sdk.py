@@ -49,7 +49,7 @@ async def served(**fields: Any) -> AsyncGenerator[tuple[AppSource, AppRecord]]:
 
 
 @pytest.mark.requirement("D6")
-async def test_it_is_called_with_who_and_why_and_its_answers_are_read() -> None:
+async def test_sdk_app_receives_identity_and_answers_are_read() -> None:
     async with served() as (source, app):
         text = await source.call(call_to(app, id="c-1", activated=True))
         shown = as_json(await source.call(call_to(app, arguments={"item": "show"})))
@@ -63,7 +63,7 @@ async def test_it_is_called_with_who_and_why_and_its_answers_are_read() -> None:
 
 @pytest.mark.requirement("D6")
 @pytest.mark.parametrize("digest", [None, "0" * 64], ids=["no key", "another key"])
-async def test_it_refuses_whoever_has_not_its_key(digest: str | None) -> None:
+async def test_sdk_app_refuses_wrong_key(digest: str | None) -> None:
     async with served(digest=digest) as (source, app):
         with pytest.raises(ToolcribError) as refused:
             await source.call(call_to(app))

@@ -96,7 +96,7 @@ async def test_app_source_cannot_die_and_has_one_timeout() -> None:
     assert (source.id, source.family, source.mortal, source.timeout) == ("apps", "app", False, 30.0)
 
 
-async def test_what_has_not_changed_is_the_very_same() -> None:
+async def test_unchanged_app_keeps_object_identity() -> None:
     offered = Offered(record(TODO, created=1.0), record(MUSIC, created=2.0))
     async with offered.running():
         todo, music = offered.tools
@@ -203,7 +203,7 @@ class Heard:
 
 @pytest.mark.requirement("D6")
 @pytest.mark.parametrize("activated", [True, False])
-async def test_both_old_and_new_apps_understand_what_they_are_sent(activated: bool) -> None:
+async def test_payload_suits_old_and_new_apps(activated: bool) -> None:
     heard, given = Heard(), {"item": "milk", "more": {"n": [1, 2.5, None, "ü"]}}
     before = copy.deepcopy(given)
     async with app_at(heard) as url:
@@ -234,7 +234,7 @@ async def test_both_old_and_new_apps_understand_what_they_are_sent(activated: bo
 
 
 @pytest.mark.requirement("D6")
-async def test_the_headers_prove_who_asks_for_whom_and_what() -> None:
+async def test_signed_headers_bind_gateway_user_and_body() -> None:
     heard = Heard()
     origin = Origin(trace_id=TRACE, correlation_id="c")
     async with app_at(heard) as url:

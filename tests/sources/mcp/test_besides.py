@@ -107,7 +107,7 @@ async def test_it_comes_up_with_all_it_has_at_once(
     assert "fs lists 1 resources that cannot be used: number 2: it has no uri" in caplog.text
 
 
-async def test_a_server_with_tools_alone_is_asked_for_nothing_else() -> None:
+async def test_tools_only_server_gets_no_other_lists() -> None:
     server = ScriptedConnection(initialize=legacy(), **LISTS)
     source = of(server)
     async with running(source) as link:
@@ -127,7 +127,7 @@ async def test_a_server_with_tools_alone_is_asked_for_nothing_else() -> None:
         JsonRpcError(-32601, "no"),
     ],
 )
-async def test_what_goes_wrong_with_them_costs_no_tool(answer: Any, caplog: pytest.LogCaptureFixture) -> None:
+async def test_resource_list_failure_keeps_tools(answer: Any, caplog: pytest.LogCaptureFixture) -> None:
     server = old(resources__list=answer)
     source = of(server, redact=redact, start_timeout=1.0)
     async with running(source) as link:
@@ -141,7 +141,7 @@ async def test_what_goes_wrong_with_them_costs_no_tool(answer: Any, caplog: pyte
 
 
 @pytest.mark.usefixtures("brisk")
-async def test_what_takes_long_is_shown_when_it_comes() -> None:
+async def test_slow_resource_list_is_published_later() -> None:
     come = anyio.Event()
 
     class Slow(ScriptedConnection):
@@ -160,7 +160,7 @@ async def test_what_takes_long_is_shown_when_it_comes() -> None:
 
 
 @pytest.mark.usefixtures("brisk")
-async def test_what_failed_is_tried_again() -> None:
+async def test_failed_list_is_retried() -> None:
     server = old(prompts__list=[ConnectionLost("gone"), JsonRpcError(-1, "no"), LISTS["prompts__list"]])
     async with running(of(server)) as link:
         await until(lambda: link.offers[-1].materials == HAD)
@@ -169,7 +169,7 @@ async def test_what_failed_is_tried_again() -> None:
 
 @pytest.mark.usefixtures("brisk")
 @pytest.mark.parametrize("make", [old, new])
-async def test_a_change_that_is_told_brings_that_list(make: Any) -> None:
+async def test_list_changed_refreshes_that_list(make: Any) -> None:
     server = make()
     async with running(of(server)) as link:
         await until(lambda: len(link.offers) == 1)
@@ -186,7 +186,7 @@ async def test_a_change_that_is_told_brings_that_list(make: Any) -> None:
         assert len(link.offers) == 2, "the same list is no news"
 
 
-async def test_a_modern_server_is_asked_to_tell_of_all_it_can() -> None:
+async def test_modern_subscription_covers_all_supported_changes() -> None:
     server = new()
     async with running(of(server)):
         await until(lambda: server.count("subscriptions/listen") == 1)
@@ -207,7 +207,7 @@ async def test_a_restart_does_not_make_them_blink(monkeypatch: pytest.MonkeyPatc
         assert link.offers[0].materials == HAD
 
 
-async def test_an_operator_who_names_tools_names_these_too() -> None:
+async def test_tool_filter_covers_pseudo_tools() -> None:
     for tools, reads in ((("read",), False), (("read", "resources/read"), True)):
         source = of(old(), tools={name: ToolSettings() for name in tools})
         async with running(source) as link:
@@ -217,7 +217,7 @@ async def test_an_operator_who_names_tools_names_these_too() -> None:
         assert source.details()["missing_tools"] == ()
 
 
-async def test_a_tool_cannot_have_the_name_of_a_door() -> None:
+async def test_tool_with_pseudo_tool_name_is_refused() -> None:
     async with running(of(old(tools__list=listed("read", "resources/read")))) as link:
         assert link.names() == ["fs:read"]
         (lost,) = link.offers[0].withheld
@@ -254,7 +254,7 @@ async def test_requests_are_sent_as_they_are(make: Any) -> None:
 # --- resources that are followed ---
 
 
-async def test_a_resource_is_followed_the_old_way() -> None:
+async def test_legacy_resource_subscription() -> None:
     server = old(resources__subscribe={}, resources__unsubscribe={})
     source = of(server)
     async with running(source) as link:
@@ -274,7 +274,7 @@ async def test_a_resource_is_followed_the_old_way() -> None:
     ]
 
 
-async def test_what_the_server_refuses_is_said() -> None:
+async def test_refused_subscription_is_reported() -> None:
     server = old(
         resources__subscribe=JsonRpcError(-32002, "no such s3cret"),
         resources__unsubscribe=JsonRpcError(-1, "?"),
@@ -325,7 +325,7 @@ async def test_a_resource_is_followed_on_a_stream() -> None:
         assert link.updates == ["x://1", "x://2"]
 
 
-async def test_what_a_stream_does_not_tell_is_refused() -> None:
+async def test_unsupported_subscription_is_refused() -> None:
     source = of(server := new())
     async with running(source):
         refused: list[Exception] = []
@@ -363,7 +363,7 @@ async def test_broken_stream_reconnects_and_refreshes_all_lists(
         assert link.updates == ["x://1"]
 
 
-async def test_whoever_gives_up_leaves_the_stream_there_was() -> None:
+async def test_cancelled_subscription_keeps_the_old_stream() -> None:
     source = of(server := new())
     async with running(source):
         with anyio.move_on_after(0.01):

@@ -98,7 +98,7 @@ def test_content_of_another_shape_breaks_the_contract(content: Any) -> None:
     assert caught.value.problem.code == "CONTRACT_VIOLATION"
 
 
-def test_an_error_the_tool_reports_is_a_problem_with_its_words() -> None:
+def test_tool_error_is_a_problem_with_its_message() -> None:
     result = read(text("no such"), IMAGE, text("file"), isError=True, _meta={"a": 1})
     assert result.problem is not None
     assert (result.problem.code, result.problem.message) == ("TOOL_FAILED", "no such\nfile")
@@ -107,7 +107,7 @@ def test_an_error_the_tool_reports_is_a_problem_with_its_words() -> None:
     assert result.data is None
 
 
-def test_an_error_without_words_says_so_and_a_long_one_is_cut() -> None:
+def test_empty_error_gets_default_text_long_one_is_cut() -> None:
     silent, long = read(IMAGE, isError=True).problem, read(text("x" * 9_999), isError=True).problem
     assert silent is not None
     assert "but not why" in silent.message
@@ -122,7 +122,7 @@ def test_extra_meta_passes_except_reserved_keys() -> None:
     assert read(text("a")).meta == {}
 
 
-def test_a_question_to_who_cannot_be_asked_is_refused_in_words() -> None:
+def test_question_without_capability_is_refused_with_text() -> None:
     with pytest.raises(Failed, match="fs:read has to ask the user something first, and this caller cannot"):
         result_of({"resultType": "input_required", "inputRequests": {}}, TOOL)
 
@@ -137,7 +137,7 @@ def asks(questions: Any, state: Any = None) -> JsonObject:
 
 @pytest.mark.requirement("D14")
 @pytest.mark.parametrize("read", [result_of, raw_of])
-def test_an_answer_that_is_a_question_is_asked(read: Any) -> None:
+def test_input_required_answer_asks_the_caller(read: Any) -> None:
     meta = {"_meta": {"progressToken": 1, "vendor/x": 1}}
     form = {"method": "elicitation/create", "params": {"message": "Who?", **meta}}
     found = read(asks({"who": form, "where": {"method": "roots/list"}}, "s"), TOOL, CAN)
@@ -178,7 +178,7 @@ def test_a_question_that_is_none_breaks_the_contract(answer: JsonObject) -> None
         assert caught.value.problem.code == "CONTRACT_VIOLATION"
 
 
-def test_a_raw_answer_is_data_without_what_it_says_to_us() -> None:
+def test_raw_answer_omits_protocol_fields() -> None:
     contents = [{"uri": "file:///a", "text": "x", "_meta": {"vendor/x": 1}}]
     answer = {"resultType": "complete", "contents": contents, "ttlMs": 1, "cacheScope": "private"}
     meta = {"io.modelcontextprotocol/serverInfo": {"name": "x"}, "vendor/y": 2}
@@ -214,7 +214,7 @@ def test_all_kinds_of_content_pass_as_they_are() -> None:
         ("x" * (1 << 20), None),
     ],
 )
-def test_what_a_refusal_says_is_kept_for_who_speaks_its_language(data: Any, kept: Any) -> None:
+def test_protocol_error_details_are_kept_for_mcp_clients(data: Any, kept: Any) -> None:
     refusal = JsonRpcError(-32021, 'not with s"3\\cret', data)
     problem = error_of(refusal, TOOL, lambda said: said.replace('s"3\\cret', "***")).problem
     expected = {"code": -32021, "message": "not with ***", "data": kept}
@@ -259,7 +259,7 @@ def test_a_safe_tool_may_be_tried_again(safe: Tool) -> None:
     assert "safe to try again" in status.problem.message
 
 
-def test_what_may_have_happened_is_said() -> None:
+def test_possibly_executed_is_reported() -> None:
     for fault in (ConnectionLost("gone"), HttpStatusError(504, "late")):
         assert "may have taken effect" in error_of(fault, TOOL).problem.message
 

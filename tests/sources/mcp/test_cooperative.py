@@ -44,7 +44,7 @@ async def test_a_large_list_is_judged_in_turns_with_others(monkeypatch: pytest.M
     assert [*offered.examined] == [tool.name for tool in offered.tools] == [f"fs:{name}" for name in NAMES]
 
 
-async def test_what_takes_no_time_takes_no_turns(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_fast_iteration_does_not_yield(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cooperative, "TIME_SLICE_SECONDS", 60.0)
     others, mine = Others(), cooperative.CooperativeWork()
     async with anyio.create_task_group() as tasks:

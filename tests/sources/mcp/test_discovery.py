@@ -43,7 +43,7 @@ async def test_every_page_is_read(greeting: ServerIntroduction) -> None:
     assert [params.get("cursor") for _, params in server.asked] == [None, "2", "4"]
 
 
-async def test_a_modern_list_is_asked_for_as_one_who_can_do_everything() -> None:
+async def test_modern_list_request_declares_all_capabilities() -> None:
     server = ScriptedConnection(tools__list=listed("a"))
     await listing(server, MODERN)
     await listing(server, LEGACY)
@@ -60,7 +60,7 @@ async def test_a_cursor_that_comes_again_ends_the_list() -> None:
     assert "read before" in found.cut
 
 
-async def test_no_list_goes_on_for_ever() -> None:
+async def test_pagination_is_bounded() -> None:
     def endless(params: JsonObject) -> JsonObject:
         here = int(params.get("cursor", "0"))
         return {**listed(f"t{here}"), "nextCursor": str(here + 1)}
@@ -72,7 +72,7 @@ async def test_no_list_goes_on_for_ever() -> None:
 
 
 @pytest.mark.parametrize("more", [{}, {"nextCursor": "1"}])
-async def test_a_list_has_so_many_tools_at_most(more: dict[str, Any]) -> None:
+async def test_list_is_limited_by_tool_count(more: dict[str, Any]) -> None:
     crowd = listed(*(f"t{number}" for number in range(handshake.MOST_LISTED + 1)))
     found = await listing(ScriptedConnection(tools__list={**crowd, **more}), LEGACY)
     assert len(found.entries) == handshake.MOST_LISTED
@@ -87,7 +87,7 @@ async def test_list_at_the_limit_is_complete_without_next_page() -> None:
     assert more.count("tools/list") == 1
 
 
-async def test_a_list_has_so_many_bytes_at_most() -> None:
+async def test_list_is_limited_by_bytes() -> None:
     large = {"tools": [{"name": "a", "description": "x" * (LARGEST_LIST * 5 // 8)}], "nextCursor": "1"}
     server = ScriptedConnection(
         tools__list=[large, {**large, "nextCursor": "2"}, {**large, "nextCursor": "3"}]

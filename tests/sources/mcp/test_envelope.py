@@ -47,7 +47,7 @@ def test_envelope_declares_capabilities_of_the_caller() -> None:
 
 @pytest.mark.parametrize("era", ["legacy", "modern"])
 @pytest.mark.requirement("D14")
-def test_vendor_data_passes_and_what_is_a_connections_does_not(era: Era) -> None:
+def test_vendor_meta_passes_connection_meta_does_not(era: Era) -> None:
     meta = {"vendor/x": {"y": 1}, "progressToken": 1, f"{RESERVED}logLevel": "debug", "traceparent": "forged"}
     sent = params(era, meta=meta, **TRACED)
     assert {key: each for key, each in sent["_meta"].items() if not key.startswith(RESERVED)} == {
@@ -60,7 +60,7 @@ def test_vendor_data_passes_and_what_is_a_connections_does_not(era: Era) -> None
 
 
 @pytest.mark.requirement("D14")
-def test_answers_and_state_go_to_those_who_asked() -> None:
+def test_answers_and_state_return_to_the_asking_server() -> None:
     again: dict[str, Any] = {"answers": {"name": {"action": "accept"}}, "state": 's"1'}
     modern = params("modern", **again)
     assert (modern["inputResponses"], modern["requestState"]) == (again["answers"], 's"1')
@@ -91,9 +91,7 @@ def test_raw_requests_have_their_arguments_for_parameters(era: Era) -> None:
         ("completion/complete", {"name": "x", "uri": "y"}, None),
     ],
 )
-def test_what_a_raw_request_is_about_is_told(
-    method: str, arguments: dict[str, Any], about: str | None
-) -> None:
+def test_raw_request_names_its_subject(method: str, arguments: dict[str, Any], about: str | None) -> None:
     ready = prepared_raw(TOOL, method, "modern")
     assert (ready.method, ready.about(a_call(TOOL, arguments=arguments))) == (method, about)
 
@@ -113,7 +111,7 @@ OBJECT = st.dictionaries(st.text(max_size=8), JSON, max_size=4)
     traced=st.booleans(),
     era=st.sampled_from(["legacy", "modern"]),
 )
-def test_whatever_a_call_carries_arrives_as_it_was(
+def test_call_metadata_arrives_unchanged(
     arguments: dict[str, Any], meta: dict[str, Any], answers: dict[str, Any], traced: bool, era: Era
 ) -> None:
     more: dict[str, Any] = {"meta": meta, "answers": answers, **(TRACED if traced else {})}

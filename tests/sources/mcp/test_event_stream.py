@@ -27,7 +27,7 @@ def test_an_event_is_a_type_and_data(end: bytes, size: int | None) -> None:
     ]
 
 
-def test_what_the_standard_says_of_odd_lines() -> None:
+def test_unusual_lines_follow_the_sse_standard() -> None:
     assert read(b"\xef\xbb\xbfdata: a\n\n") == [ServerSentEvent("message", b"a")]
     assert read(b"data\n\n") == [ServerSentEvent("message", b"")]
     assert read(b"data:  two blanks\n\n") == [ServerSentEvent("message", b" two blanks")]
@@ -41,7 +41,7 @@ def test_what_the_standard_says_of_odd_lines() -> None:
     assert read(b"event: \xff\ndata: a\n\n") == [ServerSentEvent("\ufffd", b"a")]
 
 
-def test_the_stream_says_where_to_go_on_and_when() -> None:
+def test_stream_sets_resume_id_and_retry_delay() -> None:
     events = EventStreamParser()
     assert (events.last_id, events.retry) == ("", None)
     events.feed(b"id: 7\nretry: 1500\n\n")
@@ -114,7 +114,7 @@ def test_a_large_event_in_tiny_pieces_is_put_together_once() -> None:
         (b":" + b"x" * 100_000 + b"\ndata: {}\n\n", 100_001 // BYTES_PER_MESSAGE),
     ],
 )
-def test_what_leads_to_no_event_is_counted(stream: bytes, idle: int) -> None:
+def test_lines_without_event_are_counted(stream: bytes, idle: int) -> None:
     events = EventStreamParser()
     for at in range(0, len(stream), 4096):
         events.feed(stream[at : at + 4096])

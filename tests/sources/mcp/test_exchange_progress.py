@@ -60,7 +60,7 @@ async def test_progress_flood_keeps_newest_without_blocking(far_end: FarEnd) -> 
 
 
 @pytest.mark.parametrize("token", [1, 99, None, "1", True, [1]])
-async def test_progress_nobody_asked_for_is_counted_and_dropped(far_end: FarEnd, token: Any) -> None:
+async def test_unrequested_progress_is_counted_and_dropped(far_end: FarEnd, token: Any) -> None:
     async with Asking(far_end) as asking:
         await asking.begin(0)
         far_end.progress(token, progress=1)
@@ -99,7 +99,7 @@ async def test_a_listener_that_fails_ends_the_request(far_end: FarEnd) -> None:
 
 
 @pytest.mark.requirement("I5")
-async def test_what_progress_says_is_bounded(far_end: FarEnd) -> None:
+async def test_progress_message_is_bounded(far_end: FarEnd) -> None:
     told: list[Progress] = []
 
     async def report(news: Progress) -> None:

@@ -128,7 +128,7 @@ def numbers(family: dict[str, Any]) -> list[int]:
 
 
 @pytest.mark.parametrize("how", [ADOPTING, GROUPS_ONLY])
-def test_it_tells_how_the_server_starts_and_ends(guarded: Guarded, how: list[str]) -> None:
+def test_guard_reports_start_and_exit(guarded: Guarded, how: list[str]) -> None:
     guarded.start(how=how)
     server = guarded.pid()
     told = guarded.ask("environment")
@@ -140,7 +140,7 @@ def test_it_tells_how_the_server_starts_and_ends(guarded: Guarded, how: list[str
     assert guarded.everybody() == 7
 
 
-def test_a_signal_that_ended_the_server_is_told(guarded: Guarded) -> None:
+def test_guard_reports_terminating_signal(guarded: Guarded) -> None:
     os.kill(guarded.start().pid(), signal.SIGKILL)
     assert guarded.word() == "exit -9"
     assert guarded.everybody() == 128 + 9
@@ -149,7 +149,7 @@ def test_a_signal_that_ended_the_server_is_told(guarded: Guarded) -> None:
 @pytest.mark.parametrize(
     "program, error", [("/nowhere/at/all", 2), (str(OBEDIENT), 13), ("/proc/version", 13)]
 )
-def test_a_program_that_does_not_start_is_told(guarded: Guarded, program: str, error: int) -> None:
+def test_guard_reports_failed_start(guarded: Guarded, program: str, error: int) -> None:
     guarded.start(program)
     assert guarded.word() == f"failed {error}"
     assert guarded.everybody() == 127
@@ -164,7 +164,7 @@ def test_the_server_alone_holds_its_streams(guarded: Guarded) -> None:
 
 
 @pytest.mark.parametrize("how", [ADOPTING, GROUPS_ONLY])
-def test_told_to_it_asks_the_server_to_end(guarded: Guarded, how: list[str]) -> None:
+def test_guard_terminates_server_on_request(guarded: Guarded, how: list[str]) -> None:
     guarded.start(how=how).pid()
     guarded.ask("stubborn")
     guarded.control.send(b"t")
@@ -173,7 +173,7 @@ def test_told_to_it_asks_the_server_to_end(guarded: Guarded, how: list[str]) -> 
 
 
 @pytest.mark.parametrize("how", [ADOPTING, GROUPS_ONLY])
-def test_who_does_not_listen_is_killed_after_a_while(guarded: Guarded, how: list[str]) -> None:
+def test_guard_kills_server_after_grace_period(guarded: Guarded, how: list[str]) -> None:
     guarded.start(how=how, grace=0.05).pid()
     guarded.ask("stubborn", deaf=True)
     guarded.control.send(b"t")
@@ -181,7 +181,7 @@ def test_who_does_not_listen_is_killed_after_a_while(guarded: Guarded, how: list
     guarded.everybody()
 
 
-def test_told_to_it_kills_at_once(guarded: Guarded) -> None:
+def test_guard_kills_server_on_request(guarded: Guarded) -> None:
     guarded.start().pid()
     guarded.ask("stubborn", deaf=True)
     guarded.control.send(b"t")
@@ -203,7 +203,7 @@ def kill(guarded: Guarded) -> None:
 
 
 @pytest.mark.parametrize("end", [leave, go, kill])
-def test_nobody_is_left_not_even_those_in_other_sessions(
+def test_guard_ends_processes_in_other_sessions(
     guarded: Guarded, counted: Census, end: Callable[[Guarded], None]
 ) -> None:
     guarded.start(grace=0.2).pid()
@@ -215,7 +215,7 @@ def test_nobody_is_left_not_even_those_in_other_sessions(
 
 
 @pytest.mark.slow
-def test_without_adoption_the_group_ends_all_the_same(guarded: Guarded) -> None:
+def test_without_subreaper_the_group_is_killed(guarded: Guarded) -> None:
     guarded.start(how=GROUPS_ONLY, grace=0.2).pid()
     plain, session, stubborn, daemon, server = numbers(guarded.ask("family"))
     leave(guarded)
@@ -244,7 +244,7 @@ def test_guard_ignores_group_signals_but_server_receives_them(guarded: Guarded) 
     assert [number for number in sent if ignored & 1 << (number - 1)] == []
 
 
-def test_the_dead_are_buried_while_the_server_lives(guarded: Guarded) -> None:
+def test_orphans_are_reaped_while_server_runs(guarded: Guarded) -> None:
     guarded.start().pid()
     daemon = numbers(guarded.ask("family"))[3]
     os.kill(daemon, signal.SIGKILL)
@@ -271,11 +271,11 @@ def test_a_process_may_have_any_name(counted: Census) -> None:
         child.kill()
 
 
-def test_who_is_gone_by_now_has_no_parents() -> None:
+def test_exited_process_has_no_parents() -> None:
     assert module._parentage("4194305") == (0, 0)  # pyright: ignore[reportPrivateUsage]
 
 
-def test_a_gateway_that_is_gone_is_told_nothing() -> None:
+def test_guard_writes_nothing_to_dead_gateway() -> None:
     near, far_end = socket.socketpair()
     far_end.close()
     with near:
@@ -283,7 +283,7 @@ def test_a_gateway_that_is_gone_is_told_nothing() -> None:
 
 
 @pytest.mark.parametrize("platform", ["darwin", "linux"])
-def test_it_does_without_what_a_system_does_not_have(monkeypatch: pytest.MonkeyPatch, platform: str) -> None:
+def test_guard_works_without_linux_features(monkeypatch: pytest.MonkeyPatch, platform: str) -> None:
     monkeypatch.setattr(module.sys, "platform", platform)
     monkeypatch.setitem(sys.modules, "ctypes", None)
     assert module.process_control() is None

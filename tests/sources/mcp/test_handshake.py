@@ -30,7 +30,7 @@ async def greet(server: ScriptedConnection, greeter: Handshake | None = None) ->
         return await (greeter or Handshake()).greet(server)
 
 
-async def test_a_modern_server_is_asked_once_and_needs_no_handshake() -> None:
+async def test_modern_server_needs_one_probe_and_no_handshake() -> None:
     server = ScriptedConnection(server__discover=modern(tools={"listChanged": True}))
     found = await greet(server)
     assert found == ServerIntroduction(
@@ -41,7 +41,7 @@ async def test_a_modern_server_is_asked_once_and_needs_no_handshake() -> None:
     assert not server.told
 
 
-async def test_the_probe_says_who_we_are_and_that_we_can_do_everything() -> None:
+async def test_probe_has_client_info_and_all_capabilities() -> None:
     server = ScriptedConnection(server__discover=modern())
     await greet(server)
     meta = server.asked[0][1]["_meta"]
@@ -100,7 +100,7 @@ async def test_slow_modern_server_is_probed_again_after_refusal() -> None:
 
 
 @pytest.mark.parametrize("refusal", [JsonRpcError(-32000, "no"), HttpStatusError(401, "who are you?")])
-async def test_a_server_that_wants_neither_way_is_an_error(refusal: ServerError) -> None:
+async def test_server_refusing_both_eras_is_an_error(refusal: ServerError) -> None:
     with pytest.raises(type(refusal), match=str(refusal)):
         await greet(ScriptedConnection(initialize=refusal))
 
@@ -112,7 +112,7 @@ async def test_an_unknown_revision_is_an_error_that_names_it(revision: Any) -> N
 
 
 @pytest.mark.parametrize("era, answers", [("modern", {"server__discover": modern()}), ("legacy", {})])
-async def test_what_worked_is_remembered(era: str, answers: dict[str, Any]) -> None:
+async def test_working_era_is_remembered(era: str, answers: dict[str, Any]) -> None:
     server, greeter = ScriptedConnection(initialize=legacy(), **answers), Handshake()
     await greet(server, greeter)
     server.asked.clear()
@@ -120,7 +120,7 @@ async def test_what_worked_is_remembered(era: str, answers: dict[str, Any]) -> N
     assert len(server.asked) == 1
 
 
-async def test_a_server_that_changed_its_ways_is_greeted_anew() -> None:
+async def test_server_that_changed_era_is_probed_again() -> None:
     greeter = Handshake()
     await greet(ScriptedConnection(initialize=legacy()), greeter)
     upgraded = ScriptedConnection(initialize=JsonRpcError(-32022, "unsupported"), server__discover=modern())
@@ -150,7 +150,7 @@ async def test_crashing_server_is_tried_in_both_eras_in_turn() -> None:
     assert asked == ["server/discover", "initialize", "server/discover", "initialize"]
 
 
-async def test_one_crash_does_not_make_a_known_server_a_stranger() -> None:
+async def test_one_crash_does_not_forget_the_era() -> None:
     greeter = Handshake()
     await greet(ScriptedConnection(server__discover=modern()), greeter)
     with pytest.raises(ConnectionLost):
@@ -166,7 +166,7 @@ async def test_unreachable_server_does_not_change_the_known_era() -> None:
     assert (await greet(server, greeter)).era == "modern"
 
 
-async def test_a_transport_of_the_old_days_is_never_asked_the_new_way() -> None:
+async def test_sse_transport_is_never_probed() -> None:
     greeter = Handshake("legacy")
     server = ScriptedConnection(
         initialize=[legacy(), ConnectionLost("dead"), JsonRpcError(-1, "no"), legacy()]

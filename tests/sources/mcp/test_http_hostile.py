@@ -134,7 +134,7 @@ async def test_redirects_are_not_followed(status: int, era: str) -> None:
 @pytest.mark.requirement("I5")
 @pytest.mark.parametrize("kind", [JSON, STREAM])
 @pytest.mark.parametrize("coding", ["gzip", "deflate", "br", "zstd", "identity, gzip"])
-async def test_what_is_compressed_is_not_unpacked(kind: bytes, coding: str) -> None:
+async def test_compressed_body_is_not_decompressed(kind: bytes, coding: str) -> None:
     async def handle(_: web.Request) -> web.StreamResponse:
         headers = {"Content-Type": kind.decode(), "Content-Encoding": coding}
         return web.Response(body=b"\x1f\x8b" + bytes(1000), headers=headers)
@@ -169,7 +169,7 @@ async def test_an_answer_of_another_kind_is_garbled(status: int, kind: str | Non
         (503, "[1]", "did not answer properly"),
     ],
 )
-async def test_statuses_are_said_plainly(status: int, body: str, said: str) -> None:
+async def test_http_statuses_have_plain_messages(status: int, body: str, said: str) -> None:
     async def handle(_: web.Request) -> web.StreamResponse:
         return web.Response(status=status, text=body)
 
@@ -192,7 +192,7 @@ async def test_a_status_may_carry_an_answer() -> None:
     assert raised.value.data == {"supported": ["2025-06-18"]}
 
 
-async def test_an_error_page_may_be_compressed_and_says_nothing_then() -> None:
+async def test_compressed_error_page_has_no_excerpt() -> None:
     async def handle(request: web.Request) -> web.StreamResponse:
         return web.Response(status=500, body=b"\x1f\x8b", headers={"Content-Encoding": "gzip"})
 
@@ -202,7 +202,7 @@ async def test_an_error_page_may_be_compressed_and_says_nothing_then() -> None:
 
 
 @pytest.mark.requirement("I5")
-async def test_a_drip_is_bounded_by_the_caller_and_hurts_nobody_else() -> None:
+async def test_slow_drip_is_bounded_by_the_call_deadline() -> None:
     drops = 0
 
     async def drip(connection: SocketStream, _: bytes) -> None:

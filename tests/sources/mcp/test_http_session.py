@@ -90,7 +90,7 @@ async def test_a_request_is_never_sent_twice() -> None:
         assert requests == 2
 
 
-async def test_what_could_not_be_sent_says_so(free_port: int) -> None:
+async def test_unsent_request_is_reported_as_unsent(free_port: int) -> None:
     for url in (f"http://127.0.0.1:{free_port}/mcp", "http://nowhere.invalid/mcp"):
         async with dialled(url) as connection:
             with pytest.raises(NotSent, match="cannot be reached: "):
@@ -135,7 +135,7 @@ def certificate(folder: Path) -> ssl.SSLContext:
     return context
 
 
-async def test_a_certificate_of_nobody_is_not_trusted(tmp_path: Path) -> None:
+async def test_untrusted_certificate_is_refused(tmp_path: Path) -> None:
     async def handle(_: web.Request) -> web.StreamResponse:
         raise AssertionError
 
@@ -174,7 +174,7 @@ async def test_a_guarded_server_is_not_reached_inside() -> None:
     assert reached == []
 
 
-async def test_a_large_request_goes_out_whole() -> None:
+async def test_large_request_is_sent_completely() -> None:
     async def handle(request: web.Request) -> web.StreamResponse:
         body = await request.json()
         return answer(body, {"size": len(body["params"]["x"])})
@@ -184,7 +184,7 @@ async def test_a_large_request_goes_out_whole() -> None:
 
 
 @pytest.mark.parametrize("url", ["file:///etc/passwd", "http:///mcp", "not a url"])
-async def test_what_is_no_address_is_not_dialled(url: str) -> None:
+async def test_invalid_address_is_not_dialled(url: str) -> None:
     with pytest.raises(NotSent, match="refused"):
         async with HttpTransport(url=url, egress=FREE).dial(Told()):
             pytest.fail("it was dialled")
@@ -215,7 +215,7 @@ async def test_a_flood_of_events_is_taken_in_turns_with_others(
     assert turns >= len(noise) // 4096
 
 
-async def test_nobody_is_told_where_we_connected_to(free_port: int) -> None:
+async def test_resolved_address_is_not_disclosed(free_port: int) -> None:
     with pytest.raises(NotSent) as raised:
         await ask(f"http://localhost:{free_port}/mcp")
     assert str(free_port) not in str(raised.value)

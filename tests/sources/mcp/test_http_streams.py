@@ -65,7 +65,7 @@ async def test_a_stream_is_sorted_until_the_answer_comes() -> None:
     assert by_id[4]["error"]["code"] == -32601
 
 
-async def test_a_modern_server_may_not_ask() -> None:
+async def test_modern_server_request_is_refused() -> None:
     async def handle(request: web.Request) -> web.StreamResponse:
         body = await request.json()
         assert "result" not in body
@@ -84,7 +84,7 @@ async def test_a_modern_server_may_not_ask() -> None:
         assert modern.details()["unclaimed"] == 1
 
 
-async def test_a_legacy_stream_that_breaks_off_goes_on_where_it_was() -> None:
+async def test_broken_legacy_stream_resumes() -> None:
     asked: list[int] = []
     resumed: list[str] = []
 
@@ -140,7 +140,7 @@ async def test_a_stream_that_never_gets_anywhere_is_given_up() -> None:
 
 
 @pytest.mark.slow
-async def test_hearing_goes_on_after_every_break() -> None:
+async def test_get_stream_reconnects_after_every_break() -> None:
     gets: list[str | None] = []
     enough = anyio.Event()
 
@@ -167,7 +167,7 @@ async def test_hearing_goes_on_after_every_break() -> None:
 @pytest.mark.parametrize(
     "status,kind", [(405, "text/plain"), (302, "text/plain"), (200, "text/html"), (501, "x/y")]
 )
-async def test_hearing_ends_where_there_is_nothing_to_hear(
+async def test_get_stream_stops_when_unsupported(
     status: int, kind: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("toolcrib.sources.mcp.http_transport._PAUSE", 0.01)
@@ -211,7 +211,7 @@ async def test_hearing_ends_when_the_connection_is_lost(monkeypatch: pytest.Monk
                 assert await connection.lost() == "the server ended our session"
 
 
-async def test_a_stream_that_is_broken_is_heard_again(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_broken_stream_is_reopened(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("toolcrib.sources.mcp.http_transport._PAUSE", 0.01)
     opened = 0
     head = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nContent-Length: 1000\r\n\r\n"

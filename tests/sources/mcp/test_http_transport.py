@@ -166,7 +166,7 @@ class Server:
 
 
 @pytest.mark.requirement("B2")
-async def test_a_modern_request_says_in_headers_what_its_body_says() -> None:
+async def test_modern_request_headers_mirror_the_body() -> None:
     server = Server()
     async with (
         serving(server) as url,
@@ -197,7 +197,7 @@ async def test_a_modern_request_says_in_headers_what_its_body_says() -> None:
         assert server.got[-1][2] == {"jsonrpc": "2.0", "method": "notifications/x", "params": {}}
 
 
-async def test_the_operator_may_say_what_we_call_ourselves() -> None:
+async def test_user_agent_is_configurable() -> None:
     async with serving(Server()) as url, dialled(url, headers={"user-agent": "me"}) as modern:
         assert (await modern.request("x", b"{}"))["headers"]["User-Agent"] == "me"
 
@@ -226,7 +226,7 @@ async def test_a_legacy_session_is_kept_and_given_back() -> None:
     assert "Mcp-Method" not in server.got[2][1]
 
 
-async def test_a_server_without_sessions_is_left_without_a_word() -> None:
+async def test_sessionless_server_gets_no_delete() -> None:
     server = Server(session=None)
     async with serving(server) as url, dialled(url) as legacy:
         await shake_hands(legacy)
@@ -295,7 +295,7 @@ async def test_many_requests_at_once_get_their_own_answers() -> None:
     assert all(asked == got for asked, got in answers)
 
 
-async def test_hearing_of_a_session_that_is_gone_ends_the_connection() -> None:
+async def test_expired_session_ends_the_connection() -> None:
     server = Server()
 
     async def handle(request: web.Request) -> web.StreamResponse:
@@ -321,7 +321,7 @@ async def test_hearing_of_a_session_that_is_gone_ends_the_connection() -> None:
         (500, {"error": {"code": -32000, "message": "session store is down"}}, False),
     ],
 )
-async def test_what_says_that_a_session_is_gone(status: int, body: Any, gone: bool) -> None:
+async def test_answers_meaning_session_expired(status: int, body: Any, gone: bool) -> None:
     server = Server()
 
     async def handle(request: web.Request) -> web.StreamResponse:
@@ -343,7 +343,7 @@ async def test_what_says_that_a_session_is_gone(status: int, body: Any, gone: bo
         assert scope.cancelled_caught is not gone
 
 
-async def test_what_the_block_raises_comes_out_as_it_is() -> None:
+async def test_exception_of_block_is_not_wrapped() -> None:
     with pytest.raises(KeyError):
         async with dialled("http://127.0.0.1:1/mcp"):
             raise KeyError("mine")

@@ -38,7 +38,7 @@ def nested(depth: int) -> bytes:
     return b'{"a":' + b"[" * (depth - 1) + b"]" * (depth - 1) + b"}"
 
 
-def test_what_goes_out_is_json_rpc() -> None:
+def test_encoded_request_is_json_rpc() -> None:
     params = b'{"name":"read"}'
     assert orjson.loads(encode_request(7, "tools/call", params)) == {
         "jsonrpc": "2.0",
@@ -64,7 +64,7 @@ def test_what_goes_out_is_json_rpc() -> None:
 
 
 @pytest.mark.parametrize("meta", [{}, {"_meta": {"a": 1}}])
-def test_a_progress_token_joins_what_is_there(meta: dict[str, Json]) -> None:
+def test_progress_token_is_added_to_existing_meta(meta: dict[str, Json]) -> None:
     asked = orjson.loads(with_token(orjson.dumps({"name": "x", **meta}), 9))
     assert asked == {"name": "x", "_meta": {**meta.get("_meta", {}), "progressToken": 9}}
 
@@ -91,7 +91,7 @@ def test_every_object_is_decoded_as_it_is(value: dict[str, Json]) -> None:
     ],
     ids=lambda data: repr(data[:12]),
 )
-def test_what_is_not_json_is_garbled(data: bytes) -> None:
+def test_invalid_json_is_garbled(data: bytes) -> None:
     with pytest.raises(InvalidResponse):
         decode(data)
 
@@ -103,19 +103,19 @@ def test_a_message_is_an_object(data: bytes) -> None:
         decode(data)
 
 
-def test_depth_has_a_limit_however_little_there_is() -> None:
+def test_depth_is_limited_for_small_messages() -> None:
     decode(nested(DEPTH))
     with pytest.raises(InvalidResponse, match="64 levels"):
         decode(nested(DEPTH + 1))
 
 
 @pytest.mark.parametrize("part", [b"1", b"[]", b'{"k":"v"}', b'"text"', b'"\\"a\\\\",2', b"[[[[[1]]]]]"])
-def test_the_number_of_values_has_a_limit_whatever_they_are(part: bytes) -> None:
+def test_number_of_values_is_limited(part: bytes) -> None:
     with pytest.raises(InvalidResponse, match="100,000 values"):
         decode(b'{"a":[' + b",".join([part] * (NODES + 1)) + b"]}")
 
 
-def test_what_stands_in_a_text_does_not_count() -> None:
+def test_characters_in_strings_do_not_count() -> None:
     text = 'a "list", [of] {things}\\ ' * 100_000
     assert decode(orjson.dumps({"text": text, "list": [[]] * 100})) == {"text": text, "list": [[]] * 100}
 
@@ -166,7 +166,7 @@ def test_servers_spell_answers_differently(data: bytes) -> None:
         b"",
     ],
 )
-def test_what_is_no_answer_of_ours_is_not_guessed_at(data: bytes) -> None:
+def test_unknown_message_shape_is_rejected(data: bytes) -> None:
     assert guess_id(data[:ENDS], data[-ENDS:]) is None
 
 
@@ -191,11 +191,11 @@ def test_half_a_character_does_not_cost_the_message(text: bytes, read: str) -> N
 
 
 @pytest.mark.parametrize("text", [rb'"\ud83', rb'"\ud83d', b'"\\ud83d" x'])
-def test_what_is_broken_besides_is_garbled(text: bytes) -> None:
+def test_other_malformed_messages_are_garbled(text: bytes) -> None:
     with pytest.raises(InvalidResponse, match="not JSON"):
         parse(text)
 
 
-def test_what_would_take_long_to_mend_is_garbled() -> None:
+def test_expensive_repair_is_garbled() -> None:
     with pytest.raises(InvalidResponse, match="surrogate"):
         parse(b'{"text":"\\ud83d%b"}' % (rb"\n" * (1 << 20)))

@@ -52,7 +52,7 @@ def test_a_line_of_exactly_the_cap_is_a_line() -> None:
     assert taken(LineSplitter(CAP), b"x" * CAP, b"\n") == [b"x" * CAP]
 
 
-def test_an_overlong_line_is_told_of_before_it_ends() -> None:
+def test_overlong_line_is_reported_before_its_end() -> None:
     lines = LineSplitter(CAP)
     assert lines.feed(b"a" * CAP) == []
     assert lines.feed(b"b") == [OverlongLine(b"a" * ENDS)]
@@ -67,7 +67,7 @@ def test_a_line_without_an_end_is_given_up() -> None:
         lines.feed(b"x" * (CAP + ENDS))
 
 
-def test_what_is_skipped_is_not_kept() -> None:
+def test_skipped_bytes_are_not_buffered() -> None:
     lines, chunk = LineSplitter(), b"x" * (1 << 16)
     tracemalloc.start()
     for _ in range(60 << 4):
@@ -79,7 +79,7 @@ def test_what_is_skipped_is_not_kept() -> None:
     assert lines.feed(b"\n") == [OverlongLine(b"x" * ENDS, b"x" * ENDS)]
 
 
-def test_empty_lines_are_counted_however_they_are_cut() -> None:
+def test_empty_lines_are_counted_across_chunks() -> None:
     lines = LineSplitter()
     assert taken(lines, b"\n\r\n", b"\r", b"\n", b"a\n\n") == [b"a"]
     assert lines.blank == 4

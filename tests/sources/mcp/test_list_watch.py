@@ -107,7 +107,7 @@ def brisk(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.requirement("B2")
 @pytest.mark.parametrize("greeting", [LEGACY, MODERN])
-async def test_a_change_that_is_told_brings_a_new_list(greeting: ServerIntroduction) -> None:
+async def test_list_changed_triggers_refresh(greeting: ServerIntroduction) -> None:
     refresh = Refreshes()
     async with watched(server := ScriptedConnection(subscriptions__listen=None), greeting, refresh):
         server.heard(CHANGED, {})
@@ -172,9 +172,7 @@ async def test_a_server_that_has_no_subscriptions_after_all_is_polled() -> None:
     "greeting, transport",
     [(SILENT, "stdio"), (SILENT, "http"), (MODERN, "http"), (LEGACY, "http")],
 )
-async def test_a_server_that_cannot_tell_or_might_not_is_polled(
-    greeting: ServerIntroduction, transport: str
-) -> None:
+async def test_server_without_notifications_is_polled(greeting: ServerIntroduction, transport: str) -> None:
     refresh = Refreshes()
     async with watched(
         ScriptedConnection(subscriptions__listen=None), greeting, refresh, transport=transport
@@ -270,7 +268,7 @@ async def test_a_web_server_in_doubt_that_does_not_answer_is_dead(fault: ServerE
     assert reason == f"the server cannot be reached: {fault}"
 
 
-async def test_a_web_server_in_doubt_that_is_mute_is_dead(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_unresponsive_web_server_counts_as_dead(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "PROBE", 0.01)
     reason = await death(ScriptedConnection(tools__list=None), SILENT, Refreshes(), transport="http")
     assert reason == "the server did not answer within 0.01 s"
@@ -278,7 +276,7 @@ async def test_a_web_server_in_doubt_that_is_mute_is_dead(monkeypatch: pytest.Mo
 
 @pytest.mark.usefixtures("brisk")
 @pytest.mark.parametrize("answer", [listed("a"), JsonRpcError(-1, "not now")])
-async def test_a_web_server_in_doubt_that_answers_lives(answer: Any) -> None:
+async def test_responding_web_server_counts_as_alive(answer: Any) -> None:
     server = ScriptedConnection(tools__list=answer)
     async with watched(server, SILENT, Refreshes(), transport="http") as watch:
         for count in (1, 2):
@@ -308,7 +306,7 @@ ALL = ServerIntroduction(
 
 
 @pytest.mark.usefixtures("brisk")
-async def test_lists_of_which_nothing_is_told_are_asked_for() -> None:
+async def test_lists_without_notifications_are_polled() -> None:
     server = ScriptedConnection()
     kept = CountingRunner(server, ALL, refresh := Refreshes())
     async with watched(server, ALL, kept):
@@ -318,14 +316,14 @@ async def test_lists_of_which_nothing_is_told_are_asked_for() -> None:
 
 
 @pytest.mark.usefixtures("brisk")
-async def test_an_operator_can_have_all_asked_for() -> None:
+async def test_operator_can_poll_all_lists() -> None:
     server = ScriptedConnection()
     kept = CountingRunner(server, ALL, Refreshes())
     async with watched(server, ALL, kept, poll=0.005):
         await until(lambda: {"resources", "prompts"} in kept.listed)
 
 
-async def test_what_was_late_at_the_start_is_asked_for_again() -> None:
+async def test_list_late_at_start_is_requested_again() -> None:
     server = ScriptedConnection()
     kept = CountingRunner(server, ALL, Refreshes(), behind=("prompts",))
     async with watched(server, ALL, kept):
@@ -344,7 +342,7 @@ async def test_failed_refresh_is_retried_without_ending_web_server() -> None:
 
 
 @pytest.mark.usefixtures("brisk")
-async def test_a_list_that_hangs_is_given_up_and_asked_for_again() -> None:
+async def test_hanging_list_times_out_and_is_retried() -> None:
     class Hanging(CountingRunner):
         async def refresh_besides(self, parts: Collection[Part]) -> Collection[Part]:
             self.listed.append(set(parts))

@@ -31,7 +31,7 @@ class Limited:
         return sum(self.limit.admit(method, size) for _ in range(count))
 
 
-def test_so_many_a_second_are_passed_on_and_the_rest_is_counted() -> None:
+def test_rate_above_limit_is_counted_and_dropped() -> None:
     it = Limited()
     assert it.say(MAX_PER_SECOND) == MAX_PER_SECOND
     assert (it.limit.over, it.limit.pause(), it.limit.dropped) == (False, 0.0, 0)
@@ -62,7 +62,7 @@ def test_long_messages_use_up_the_allowance_of_a_call() -> None:
     assert it.say(1) == 0
 
 
-def test_what_tells_of_a_change_is_never_dropped() -> None:
+def test_change_notifications_are_never_dropped() -> None:
     it = Limited()
     it.say(MAX_PER_SECOND + 1)
     for method in KEPT:
@@ -99,7 +99,7 @@ def test_a_flood_after_a_silence_is_a_new_one() -> None:
     assert not it.cuts
 
 
-def test_what_is_no_message_counts_and_is_not_said_to_be_dropped() -> None:
+def test_invalid_messages_count_but_are_not_reported_dropped() -> None:
     it = Limited()
     it.limit.charge(MAX_PER_SECOND - 1, BYTES_PER_MESSAGE)
     assert it.limit.over is False

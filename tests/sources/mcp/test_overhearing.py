@@ -41,7 +41,7 @@ async def test_messages_and_progress_arrive_in_order_before_the_result() -> None
 
 
 @pytest.mark.requirement("I5")
-async def test_what_a_server_logs_goes_on_without_secrets() -> None:
+async def test_server_logs_are_relayed_without_secrets() -> None:
     ann, heard = RecordingChannel(), list[Progress]()
 
     async def report(progress: Progress) -> None:

@@ -94,7 +94,7 @@ async def client(it: RunningSource, channel: RecordingChannel | None = None) -> 
 
 
 @pytest.mark.requirement("D14")
-async def test_a_server_sees_exactly_what_the_caller_declared(counted: Census) -> None:
+async def test_server_sees_exactly_the_declared_capabilities(counted: Census) -> None:
     capabilities: JsonObject = {
         "elicitation": {"url": {}},
         "roots": {"listChanged": True},
@@ -120,7 +120,7 @@ async def test_roots_are_kept_from_programs(counted: Census) -> None:
 
 
 @pytest.mark.requirement("D14")
-async def test_whoever_cannot_be_asked_starts_nothing(counted: Census) -> None:
+async def test_caller_without_capabilities_gets_no_own_connection(counted: Census) -> None:
     async with running_source(counted) as it:
         main = (await client(it))["pid"]
         for channel in (
@@ -174,7 +174,7 @@ async def test_connection_of_abandoned_call_is_not_given_to_exclusive(counted: C
 
 @pytest.mark.requirement("D14")
 @pytest.mark.slow
-async def test_twenty_callers_at_once_are_each_asked_their_own(counted: Census) -> None:
+async def test_twenty_concurrent_callers_get_their_own_questions(counted: Census) -> None:
     owners = [f"owner-{number}" for number in range(20)]
     answers: dict[str, list[Any]] = {owner: [] for owner in owners}
 
@@ -204,7 +204,7 @@ async def test_an_idle_lane_ends_and_its_process_with_it(counted: Census) -> Non
     assert counted.alive() == []
 
 
-def test_an_idle_copy_is_gone_within_30_s_by_default() -> None:
+def test_idle_connection_closes_within_30_s_by_default() -> None:
     settings = settings_of("curious", McpServer(transport="stdio"), str)
     longest_stop = len(STOP_STEPS) * StdioTransport(command=CURIOUS).patience
     assert settings.lane_idle + longest_stop <= 30
@@ -240,7 +240,7 @@ async def test_while_all_lanes_are_busy_a_call_waits_only_so_long(counted: Censu
         tasks.cancel_scope.cancel()
 
 
-async def test_one_caller_leaves_half_of_the_lanes_to_others(counted: Census) -> None:
+async def test_one_caller_takes_at_most_half_the_connections(counted: Census) -> None:
     waiting = [RecordingChannel(f"session {number}", answer=never, alone=bool(number)) for number in range(2)]
     async with running_source(counted, most_lanes=4) as it, anyio.create_task_group() as tasks:
         for each in waiting:
@@ -305,9 +305,7 @@ async def test_a_lane_that_dies_fails_its_calls_and_nothing_else(counted: Census
         assert not it.link.downs
 
 
-async def test_a_server_that_runs_only_once_says_so(
-    counted: Census, caplog: pytest.LogCaptureFixture
-) -> None:
+async def test_single_instance_server_is_reported(counted: Census, caplog: pytest.LogCaptureFixture) -> None:
     async with running_source(counted, env={"CURIOUS_ONCE": "1"}) as it:
         with pytest.raises(
             Unavailable, match="could not be reached by a connection for this caller"
@@ -367,7 +365,7 @@ async def test_the_level_is_set_once_and_messages_come_through(counted: Census) 
         assert (await client(it, ann))["levels"] == ["warning", "debug"]
 
 
-async def test_questions_that_are_left_open_or_taken_back_do_no_harm(counted: Census) -> None:
+async def test_open_and_withdrawn_questions_are_harmless(counted: Census) -> None:
     async with running_source(counted) as it:
         ann = RecordingChannel(answer=never)
         assert said(await it.call("withdraw", ann, **ELICIT)) == "never mind"

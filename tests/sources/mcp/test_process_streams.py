@@ -51,7 +51,7 @@ async def test_nothing_is_written_before_there_is_a_pipe_or_after() -> None:
             open_pipe.write(b"y")
 
 
-async def test_what_nobody_reads_does_not_keep_it_open() -> None:
+async def test_unread_output_does_not_delay_close() -> None:
     ends: list[int] = []
     async with written(lambda: ends.append(1)) as (pipe, _):
         pipe.write(b"x" * (1 << 20))
@@ -64,7 +64,7 @@ async def test_what_nobody_reads_does_not_keep_it_open() -> None:
     assert ends == [1]
 
 
-async def test_once_given_up_nobody_waits_for_room() -> None:
+async def test_abandoned_stream_releases_waiting_writers() -> None:
     async with written() as (pipe, _):
         pipe.give_up()
         pipe.write(b"x" * (1 << 20))

@@ -166,7 +166,7 @@ async def test_progress_comes_through(way: str, era: str, free_port: int) -> Non
 @pytest.mark.requirement("C4")
 @ERAS
 @WAYS
-async def test_a_call_that_is_given_up_disturbs_nobody(way: str, era: str, free_port: int) -> None:
+async def test_abandoned_call_does_not_affect_others(way: str, era: str, free_port: int) -> None:
     async with real(way, era, free_port) as it:
         with anyio.move_on_after(0.1) as limit:
             await it.source.call(it.call("linger"))
@@ -237,13 +237,13 @@ async def test_a_server_over_sse(free_port: int) -> None:
         ((sys.executable, "-c", "raise SystemExit(7)"), "7"),
     ],
 )
-async def test_a_server_that_does_not_start_says_why(command: tuple[str, ...], why: str) -> None:
+async def test_failed_start_reports_the_reason(command: tuple[str, ...], why: str) -> None:
     source = McpSource(McpSettings(id="real"), StdioTransport(command=command).dial)
     with pytest.raises(ConnectionError, match=why):
         await source.run(RecordingLink())
 
 
-async def test_what_a_program_wrote_last_says_why_it_ended() -> None:
+async def test_last_stderr_lines_explain_the_exit() -> None:
     program = "import sys; print('no such option: --speed', file=sys.stderr); sys.exit(2)"
     dial = StdioTransport(command=(sys.executable, "-c", program)).dial
     source = McpSource(McpSettings(id="real"), dial)
@@ -253,7 +253,7 @@ async def test_what_a_program_wrote_last_says_why_it_ended() -> None:
     assert "pid" not in source.details()
 
 
-async def test_a_program_that_is_gone_has_no_last_words(tmp_path: Path) -> None:
+async def test_missing_process_has_no_stderr_lines(tmp_path: Path) -> None:
     program = tmp_path / "server"
     await anyio.Path(program).write_text("#!/bin/sh\necho wrong >&2\nexit 1\n")
     await anyio.Path(program).chmod(0o700)

@@ -110,7 +110,7 @@ async def call(it: Running, tool: str, channel: RecordingChannel | None = None, 
 
 
 @pytest.mark.requirement("D14")
-async def test_a_legacy_web_server_asks_the_caller(url: str) -> None:
+async def test_legacy_http_server_question_reaches_caller(url: str) -> None:
     ann = RecordingChannel(capabilities=EVERYTHING, answer=answered, level="debug")
     heard: list[Progress] = []
 
@@ -165,7 +165,7 @@ async def test_a_call_that_is_given_up_takes_its_question_along(url: str) -> Non
 
 
 @pytest.mark.requirement("D14")
-async def test_a_server_learns_what_cannot_be_asked(url: str) -> None:
+async def test_server_learns_unsupported_questions(url: str) -> None:
     for era in ("legacy", "modern"):
         async with running(over_http(url, era)) as it:
             with pytest.raises(Failed) as caught:
@@ -176,7 +176,7 @@ async def test_a_server_learns_what_cannot_be_asked(url: str) -> None:
 
 
 @pytest.mark.requirement("D14")
-async def test_a_legacy_program_asks_the_caller() -> None:
+async def test_legacy_stdio_server_question_reaches_caller() -> None:
     ann = RecordingChannel(capabilities=EVERYTHING, answer=answered, level="info")
     async with running(over_stdio("legacy")) as it:
         result = await call(it, "test_input_required_result_capabilities", ann)
@@ -188,7 +188,7 @@ async def test_a_legacy_program_asks_the_caller() -> None:
 
 
 @pytest.mark.requirement("D14")
-async def test_a_server_over_sse_asks_the_caller(free_port: int) -> None:
+async def test_sse_server_question_reaches_caller(free_port: int) -> None:
     async with official("sse", free_port) as address:
         source = McpSource(
             McpSettings(id="real", transport="sse"), SseTransport(url=address, egress=FREE).dial
@@ -243,7 +243,7 @@ async def test_a_modern_server_answers_with_its_questions(way: str, url: str) ->
 
 @pytest.mark.needs("node", "npm_servers")
 @pytest.mark.requirement("D14")
-async def test_the_everything_server_asks_the_caller() -> None:
+async def test_everything_server_question_reaches_caller() -> None:
     relay: frozenset[Any] = frozenset(EVERYTHING)
     dial = StdioTransport(command=npm("mcp-server-everything", "stdio")).dial
     async with running(McpSource(McpSettings(id="real", timeout=60.0, relay=relay), dial)) as it:

@@ -36,7 +36,7 @@ METHOD, PARAMS = -32601, -32602
         ({"tasks": {}, "": {}}, "tasks/list", {}, METHOD),
     ],
 )
-def test_what_may_be_asked(
+def test_relayable_capabilities(
     capabilities: dict[str, Any], method: str, params: dict[str, Any], code: int | None
 ) -> None:
     found = unfit(method, params, capabilities)
@@ -56,7 +56,7 @@ def test_server_sees_relayed_capabilities_as_declared() -> None:
     assert relayed(declared, ()) == relayed({}, RELAYS) == {}
 
 
-def test_programs_are_not_told_roots_unless_the_operator_says_so() -> None:
+def test_roots_are_not_sent_to_programs_by_default() -> None:
     assert McpSettings(id="x").relays == {"elicitation", "sampling"}
     assert McpSettings(id="x", transport="http").relays == McpSettings(id="x", transport="sse").relays
     assert McpSettings(id="x", transport="http").relays == {"elicitation", "sampling", "roots"}

@@ -111,7 +111,7 @@ def happen(far_end: FarEnd, asking: Asking, number: int, event: str) -> None:
             far_end.exchange.feed(b"noise")
 
 
-async def test_an_error_is_a_refusal_with_all_it_says(far_end: FarEnd) -> None:
+async def test_error_response_keeps_code_message_and_data(far_end: FarEnd) -> None:
     error = {"code": -32602, "message": "bad " + "x" * 5_000, "data": {"why": 1}}
     fault = await ended(far_end, lambda: far_end.say(id=1, error=error))
     assert isinstance(fault, JsonRpcError)
@@ -138,7 +138,7 @@ async def test_an_answer_that_cannot_be_used_ends_its_request_at_once(far_end: F
 
 
 @pytest.mark.parametrize("id", [7, 0, -1, None, "1", 1.0, True, [1], {"a": 1}, 2**70])
-async def test_answers_to_nobody_are_counted_and_dropped(far_end: FarEnd, id: Any) -> None:
+async def test_unmatched_answers_are_counted_and_dropped(far_end: FarEnd, id: Any) -> None:
     def act() -> None:
         far_end.exchange.feed(b'{"jsonrpc":"2.0","id":%b,"result":{}}' % spelled(id))
 
@@ -193,19 +193,19 @@ async def test_a_request_without_a_proper_id_is_not_answered(far_end: FarEnd, id
     assert not far_end.replies
 
 
-async def test_without_a_way_of_its_own_politeness_takes_the_only_one() -> None:
+async def test_without_second_channel_cancellation_uses_the_only_one() -> None:
     far_end = FarEnd(polite=False)
     far_end.say(id="a", method="ping")
     assert far_end.sent == [{"jsonrpc": "2.0", "id": "a", "result": {}}]
 
 
-async def test_a_broken_way_makes_no_fuss_about_politeness(far_end: FarEnd) -> None:
+async def test_cancellation_error_on_broken_channel_is_ignored(far_end: FarEnd) -> None:
     far_end.broken = True
     far_end.say(id="a", method="ping")
     assert not far_end.replies
 
 
-async def test_notifications_are_heard(far_end: FarEnd) -> None:
+async def test_notifications_are_delivered(far_end: FarEnd) -> None:
     far_end.say(method="notifications/tools/list_changed")
     far_end.say(method="notifications/message", params={"data": 1})
     far_end.say(method="notifications/message", params=[1])
@@ -217,7 +217,7 @@ async def test_notifications_are_heard(far_end: FarEnd) -> None:
 
 
 @pytest.mark.requirement("C4")
-async def test_a_request_nobody_waits_for_is_cancelled_at_the_server(far_end: FarEnd) -> None:
+async def test_abandoned_request_is_cancelled_at_the_server(far_end: FarEnd) -> None:
     assert await ended(far_end, lambda: None) is None
     (cancelled,) = far_end.replies
     assert cancelled["method"] == "notifications/cancelled"

@@ -63,7 +63,7 @@ def one(raw: Any) -> JsonObject:
     return fit
 
 
-def test_what_is_right_passes_as_it_is() -> None:
+def test_valid_entries_pass_unchanged() -> None:
     assert one(FULL) == FULL
     template = {**FULL, "uriTemplate": "x://{n}"}
     assert templates([template]) == ([template], [])
@@ -77,7 +77,7 @@ def test_one_wrong_field_costs_nothing_but_itself(field: str, wrong: Any) -> Non
     assert one({**FULL, field: wrong}) == kept
 
 
-def test_an_argument_is_mended_too() -> None:
+def test_prompt_arguments_are_sanitized() -> None:
     raw = {
         "name": "p",
         "arguments": [{"name": "a", "required": "yes", "description": 7, "title": "A\u202eB"}],
@@ -120,7 +120,7 @@ def test_invisible_characters_are_removed_long_text_is_cut() -> None:
         ({"uri": "x://1", "_meta": {"x": "a" * LARGEST_DEFINITION}}, "bytes"),
     ],
 )
-def test_what_cannot_be_used_is_left_out_and_said(raw: Any, why: str) -> None:
+def test_unusable_entries_are_omitted_with_warning(raw: Any, why: str) -> None:
     fit, unfit = resources([raw, FULL])
     assert fit == [FULL]
     (said,) = unfit

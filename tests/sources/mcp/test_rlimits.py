@@ -112,7 +112,7 @@ async def test_a_limit_that_would_not_hold_is_refused(
         )
 
 
-def test_other_systems_enforce_what_they_have(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_supported_limits_apply_on_other_systems(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(server_process.sys, "platform", "darwin")
     monkeypatch.setattr(server_process.os, "geteuid", lambda: 1000)
     assert not server_process.unenforced("open_files")

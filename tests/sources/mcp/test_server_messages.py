@@ -45,7 +45,7 @@ async def test_question_reaches_caller_and_answer_reaches_server(far_end: FarEnd
 
 
 @pytest.mark.requirement("D14")
-async def test_a_refusal_goes_back_as_it_is(far_end: FarEnd) -> None:
+async def test_declined_question_is_returned_unchanged(far_end: FarEnd) -> None:
     ann = RecordingChannel(answer=refusing(-1, "the user said no"))
     async with Asking(far_end) as asking:
         await asking.begin(0, ear=RequestCallbacks(None, ann))
@@ -56,7 +56,7 @@ async def test_a_refusal_goes_back_as_it_is(far_end: FarEnd) -> None:
 
 
 @pytest.mark.requirement("D14")
-async def test_what_the_caller_did_not_declare_is_not_asked(far_end: FarEnd) -> None:
+async def test_undeclared_capability_is_not_requested(far_end: FarEnd) -> None:
     far_end.exchange.relay({"elicitation": {}})
     ann = RecordingChannel()
     async with Asking(far_end) as asking:
@@ -73,7 +73,7 @@ async def test_what_the_caller_did_not_declare_is_not_asked(far_end: FarEnd) -> 
     assert not ann.questions
 
 
-async def test_where_nothing_is_relayed_nobody_is_asked() -> None:
+async def test_without_relay_no_question_is_asked() -> None:
     far_end, ann = FarEnd(), RecordingChannel()
     async with Asking(far_end) as asking:
         await asking.begin(0, ear=RequestCallbacks(None, ann))
@@ -86,7 +86,7 @@ async def test_where_nothing_is_relayed_nobody_is_asked() -> None:
 
 
 @pytest.mark.requirement("D14")
-async def test_a_question_that_is_taken_back_is_asked_no_longer(far_end: FarEnd) -> None:
+async def test_withdrawn_question_ends(far_end: FarEnd) -> None:
     ann = RecordingChannel(answer=never)
     async with Asking(far_end) as asking:
         await asking.begin(0, ear=RequestCallbacks(None, ann))
@@ -154,7 +154,7 @@ async def test_an_answer_the_server_never_got_ends_the_call(far_end: FarEnd) -> 
 
 
 @pytest.mark.requirement("I5")
-async def test_more_questions_than_anybody_can_answer_are_refused(far_end: FarEnd) -> None:
+async def test_too_many_questions_are_refused(far_end: FarEnd) -> None:
     ann = RecordingChannel(answer=never)
     async with Asking(far_end) as asking:
         await asking.begin(0, ear=RequestCallbacks(None, ann))
@@ -203,7 +203,7 @@ async def test_question_after_handshake_waits_for_first_call(far_end: FarEnd) ->
     assert far_end.replies[-1]["error"]["code"] == -32000
 
 
-async def test_what_is_asked_for_all_calls_outlasts_the_first_answer(
+async def test_question_for_all_calls_outlives_the_first_result(
     far_end: FarEnd, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ann, slow = RecordingChannel(), RecordingChannel(answer=never)
@@ -225,7 +225,7 @@ async def test_what_is_asked_for_all_calls_outlasts_the_first_answer(
     assert slow.given_up == 1
 
 
-async def test_a_question_goes_to_the_newest_call_that_can_be_asked(far_end: FarEnd) -> None:
+async def test_question_goes_to_newest_capable_call(far_end: FarEnd) -> None:
     first, second = RecordingChannel(), RecordingChannel()
     async with Asking(far_end) as asking:
         await asking.begin(0, ear=RequestCallbacks(None, first))

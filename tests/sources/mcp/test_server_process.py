@@ -43,7 +43,7 @@ def test_a_path_is_taken_as_it_is_and_from_where_the_server_runs(program: Path, 
         find([str(tmp_path)], {}, None)
 
 
-def test_a_file_that_is_no_program_is_told_as_such(program: Path) -> None:
+def test_non_executable_file_is_reported(program: Path) -> None:
     program.chmod(0o644)
     if os.access(program, os.X_OK):  # a superuser of some systems may run anything
         pytest.skip("everything is executable here")
@@ -58,7 +58,7 @@ def test_a_command_and_its_folder_must_be_there(tmp_path: Path) -> None:
         find(["sh"], {}, tmp_path / "gone")
 
 
-def test_elsewhere_than_on_posix_it_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_non_posix_system_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module.sys, "platform", "win32")
     with pytest.raises(NotSent, match="reach this one over HTTP"):
         find(["sh"], {}, None)

@@ -93,7 +93,7 @@ async def test_it_comes_up_with_its_tools_and_is_called(server: ScriptedConnecti
     assert not link.downs
 
 
-async def test_details_say_what_an_operator_should_know() -> None:
+async def test_details_for_operators() -> None:
     server = old(tools__list={"tools": [*listed("read")["tools"], 7]})
     source = of(server, tools={"read": ToolSettings(), "gone": ToolSettings()})
     expected = {
@@ -176,9 +176,7 @@ async def test_remembered_definitions_make_the_same_offer() -> None:
         ({**TRACED, "id": 'x"},"arguments":{'}, None),
     ],
 )
-async def test_a_legacy_call_carries_what_is_needed(
-    fields: dict[str, Any], meta: dict[str, str] | None
-) -> None:
+async def test_legacy_call_has_required_fields(fields: dict[str, Any], meta: dict[str, str] | None) -> None:
     source = of(server := old())
     async with running(source):
         await source.call(read(arguments={"n": [1, "é"]}, **fields))
@@ -212,7 +210,7 @@ async def test_header_arguments_of_modern_server_are_sent_as_headers() -> None:
     assert server.sent[-1]["headers"] is None
 
 
-async def test_who_wants_progress_gets_it() -> None:
+async def test_requested_progress_is_delivered() -> None:
     async def report(_progress: Progress) -> None:
         pass
 
@@ -256,9 +254,7 @@ async def test_nothing_is_called_or_checked_before_or_after_a_run() -> None:
         (JsonRpcError(-32602, "bad"), Failed, "TOOL_FAILED"),
     ],
 )
-async def test_a_fault_is_told_as_what_it_means(
-    fault: ServerError, kind: type[ToolcribError], code: str
-) -> None:
+async def test_faults_map_to_error_kinds(fault: ServerError, kind: type[ToolcribError], code: str) -> None:
     source = of(old(tools__call=fault))
     async with running(source):
         with pytest.raises(kind) as caught:
@@ -285,7 +281,7 @@ async def test_network_error_triggers_probe_of_web_server(fault: ServerError) ->
     assert str(ended[0]) == link.downs[0] == "the server cannot be reached: no route"
 
 
-async def test_a_check_asks_something_real() -> None:
+async def test_check_sends_a_real_request() -> None:
     server = old(tools__list=[listed("read"), JsonRpcError(-1, "not with s3cret"), None])
     source = of(server, redact=redact)
     async with running(source):
@@ -305,7 +301,7 @@ async def test_a_check_has_a_time_limit(monkeypatch: pytest.MonkeyPatch) -> None
 # Death
 
 
-async def test_a_lost_server_is_told_of_before_anything_is_cleared_up() -> None:
+async def test_loss_is_reported_before_cleanup() -> None:
     server, link = old(), RecordingLink()
     downs_at_close: list[list[str]] = []
 
@@ -330,9 +326,7 @@ async def test_a_lost_server_is_told_of_before_anything_is_cleared_up() -> None:
     "script, undone",
     [({"initialize": None}, "answer our greeting"), ({"tools__list": None}, "list its tools")],
 )
-async def test_a_start_has_a_time_limit_and_says_what_did_not_happen(
-    script: dict[str, Any], undone: str
-) -> None:
+async def test_start_timeout_names_the_missing_stage(script: dict[str, Any], undone: str) -> None:
     server = old(**script)
     error = await death(of(server, start_timeout=0.05))
     assert type(error) is TimeoutError
@@ -366,7 +360,7 @@ async def test_the_time_limit_of_a_start_is_over_when_the_server_is_up() -> None
         ({"initialize": legacy("1999-01-01")}, "1999-01-01"),
     ],
 )
-async def test_a_start_that_fails_says_why_in_one_plain_error(script: dict[str, Any], why: str) -> None:
+async def test_failed_start_raises_one_plain_error(script: dict[str, Any], why: str) -> None:
     link = RecordingLink()
     source = of(old(**script), redact=redact)
     with pytest.raises(ConnectionError, match=why):
@@ -374,7 +368,7 @@ async def test_a_start_that_fails_says_why_in_one_plain_error(script: dict[str, 
     assert not link.offers
 
 
-async def test_what_a_transport_raises_in_groups_leaves_as_one() -> None:
+async def test_exception_group_of_transport_is_unwrapped() -> None:
     @asynccontextmanager
     async def dial(_heard: Heard) -> AsyncGenerator[ScriptedConnection]:
         async with anyio.create_task_group():
@@ -396,6 +390,6 @@ async def test_the_next_run_remembers_how_the_server_speaks() -> None:
     assert [method for method, _ in server.asked][:2] == ["initialize", "tools/list"]
 
 
-async def test_over_sse_a_server_is_greeted_the_old_way() -> None:
+async def test_sse_server_gets_the_handshake() -> None:
     async with running(of(server := old(), transport="sse")):
         assert server.count("server/discover") == 0

@@ -112,7 +112,7 @@ def server() -> Any:
     made.close()
 
 
-async def test_messages_are_posted_and_answers_heard(server: Server) -> None:
+async def test_messages_are_posted_and_answers_read(server: Server) -> None:
     told = Told()
     async with serving(server) as url, dialled(url, told) as connection, anyio.create_task_group() as tasks:
         tasks.start_soon(connection.hear)
@@ -259,9 +259,7 @@ async def test_the_address_to_post_to_may_not_be_elsewhere(endpoint: str) -> Non
     "status,fault",
     [(400, HttpStatusError), (404, HttpStatusError), (307, HttpStatusError), (500, HttpStatusError)],
 )
-async def test_a_post_that_is_refused_is_told_to_the_one_who_asked(
-    status: int, fault: type[HttpStatusError]
-) -> None:
+async def test_refused_post_fails_its_request(status: int, fault: type[HttpStatusError]) -> None:
     server = Server(status=status)
     async with serving(server) as url, dialled(url) as connection:
         with pytest.raises(fault) as raised:
@@ -345,7 +343,7 @@ async def test_a_stream_that_breaks_off(server: Server) -> None:
 
 
 @pytest.mark.requirement("I5")
-async def test_nobody_is_there_or_may_be_reached(free_port: int) -> None:
+async def test_unreachable_or_forbidden_server(free_port: int) -> None:
     url = f"http://127.0.0.1:{free_port}/sse"
     with pytest.raises(NotSent, match="cannot be reached"):
         async with dialled(url):

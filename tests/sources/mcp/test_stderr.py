@@ -43,7 +43,7 @@ def messages(caplog: pytest.LogCaptureFixture) -> list[str]:
     return [record.getMessage() for record in caplog.records]
 
 
-async def test_the_last_lines_are_kept_however_they_come(tail: StderrTail) -> None:
+async def test_last_lines_are_kept_across_chunks(tail: StderrTail) -> None:
     tail.feed(b"one\ntw")
     assert tail.lines() == ["one"]
     tail.feed(b"o\n\n  \nthr")
@@ -54,7 +54,7 @@ async def test_the_last_lines_are_kept_however_they_come(tail: StderrTail) -> No
     assert tail.lines() == [f"line {number}" for number in range(500 - LINES, 500)]
 
 
-async def test_what_was_begun_counts_at_the_end(tail: StderrTail) -> None:
+async def test_partial_line_counts_at_the_end(tail: StderrTail) -> None:
     tail.feed(b"Segmentation fault")
     assert tail.lines() == []
     tail.close()
@@ -122,9 +122,7 @@ async def test_the_log_gets_a_burst_then_a_few_lines_a_second(
 
 
 @pytest.mark.slow
-async def test_the_count_of_what_was_left_out_comes_by_itself(
-    tail: StderrTail, caplog: pytest.LogCaptureFixture
-) -> None:
+async def test_dropped_line_count_is_logged(tail: StderrTail, caplog: pytest.LogCaptureFixture) -> None:
     tail.feed(b"x\n" * (BURST + 7))
     with anyio.fail_after(10):
         while len(messages(caplog)) == BURST:  # noqa: ASYNC110 - a log knows nothing of events
@@ -134,9 +132,7 @@ async def test_the_count_of_what_was_left_out_comes_by_itself(
     assert len(messages(caplog)) == BURST + 1
 
 
-async def test_nothing_is_said_where_nothing_was_left_out(
-    clock: Clock, caplog: pytest.LogCaptureFixture
-) -> None:
+async def test_no_dropped_count_without_drops(clock: Clock, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO, logger="toolcrib.sources.mcp")
     log = RateLimitedLog("%s: %s", as_is, "time", clock)
     log.write([b"a"])

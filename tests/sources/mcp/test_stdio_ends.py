@@ -48,7 +48,7 @@ async def pending(connection: Connection, act: Callable[[], object]) -> ServerEr
     return faults[0]
 
 
-async def test_a_server_that_exits_ends_what_is_under_way(servers: MarkedServers) -> None:
+async def test_server_exit_fails_pending_requests(servers: MarkedServers) -> None:
     async with servers.dial() as connection:
         with pytest.raises(ConnectionLost, match=r"^it exited with status 3$"):
             await ask(connection, "leave", status=3)
@@ -60,7 +60,7 @@ async def test_a_server_that_exits_ends_what_is_under_way(servers: MarkedServers
             await connection.notify("notifications/initialized", b"{}")
 
 
-async def test_a_server_that_is_killed_ends_what_is_under_way(servers: MarkedServers) -> None:
+async def test_killed_server_fails_pending_requests(servers: MarkedServers) -> None:
     async with servers.dial() as connection:
         pid = connection.details()["pid"]
         fault = await pending(connection, lambda: os.kill(pid, signal.SIGKILL))
@@ -75,7 +75,7 @@ async def test_the_last_answer_counts(servers: MarkedServers) -> None:
 
 
 @pytest.mark.parametrize("stream, name", [(0, "input"), (1, "output")])
-async def test_a_server_that_closes_a_stream_is_lost_though_it_lives(
+async def test_closed_stream_of_live_server_counts_as_lost(
     servers: MarkedServers, stream: int, name: str
 ) -> None:
     async with servers.dial(patience=0.1) as connection:
@@ -117,20 +117,20 @@ async def test_a_polite_server_is_stopped_by_the_end_of_its_input(servers: Marke
 
 
 @pytest.mark.parametrize("deaf", [False, True])
-async def test_one_that_is_not_is_asked_and_then_killed(servers: MarkedServers, deaf: bool) -> None:
+async def test_stubborn_server_is_terminated_then_killed(servers: MarkedServers, deaf: bool) -> None:
     async with servers.dial(patience=0.1) as connection:
         await ask(connection, "stubborn", deaf=deaf)
 
 
 @LINUX
-async def test_nobody_it_started_is_left(servers: MarkedServers) -> None:
+async def test_no_descendant_process_survives(servers: MarkedServers) -> None:
     async with servers.dial(patience=0.1) as connection:
         family = (await ask(connection, "family"))["pids"]
         assert {*family} < {*servers.counted.alive()}
     assert [state(pid) for pid in family] == [""] * 5
 
 
-async def test_what_is_under_way_when_it_is_stopped_is_cut(servers: MarkedServers) -> None:
+async def test_stop_cancels_pending_requests(servers: MarkedServers) -> None:
     faults: list[ServerError] = []
 
     async def wait(connection: Connection) -> None:
@@ -146,9 +146,7 @@ async def test_what_is_under_way_when_it_is_stopped_is_cut(servers: MarkedServer
 
 
 @pytest.mark.parametrize("within", [0.0, 0.001, 0.01, 0.03, 0.1])
-async def test_a_start_that_is_cancelled_at_any_moment_leaves_nobody(
-    servers: MarkedServers, within: float
-) -> None:
+async def test_start_cancelled_at_any_point_leaves_no_process(servers: MarkedServers, within: float) -> None:
     with anyio.move_on_after(within):
         async with servers.dial() as connection:
             await ask(connection, "silent")
@@ -171,7 +169,7 @@ async def test_a_stop_is_finished_even_when_it_is_cancelled(servers: MarkedServe
         ({"cwd": Path("/no/such/folder")}, "create it"),
     ],
 )
-async def test_a_command_that_cannot_be_is_told_before_anything_starts(
+async def test_missing_command_is_reported_before_start(
     servers: MarkedServers, monkeypatch: pytest.MonkeyPatch, settings: dict[str, Any], why: str
 ) -> None:
     monkeypatch.setattr(subprocess, "Popen", None)
@@ -180,7 +178,7 @@ async def test_a_command_that_cannot_be_is_told_before_anything_starts(
             pytest.fail("it started")
 
 
-async def test_a_program_the_system_cannot_run_is_told(servers: MarkedServers, tmp_path: Path) -> None:
+async def test_unrunnable_program_is_reported(servers: MarkedServers, tmp_path: Path) -> None:
     path = tmp_path / "serve"
     path.write_text("no shebang here")
     path.chmod(0o755)
@@ -189,7 +187,7 @@ async def test_a_program_the_system_cannot_run_is_told(servers: MarkedServers, t
             pytest.fail("it started")
 
 
-async def test_a_guard_that_does_not_come_up_is_told(
+async def test_guard_that_fails_to_start_is_reported(
     servers: MarkedServers, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(server_process.sys, "executable", "/bin/false")
@@ -198,7 +196,7 @@ async def test_a_guard_that_does_not_come_up_is_told(
             pytest.fail("it started")
 
 
-async def test_who_cannot_be_ended_holds_nobody_up(
+async def test_unkillable_process_does_not_block_stop(
     servers: MarkedServers, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(server_process, "MIN_KILL_SECONDS", 0.05)
@@ -212,7 +210,7 @@ async def test_who_cannot_be_ended_holds_nobody_up(
 
 @LINUX
 @pytest.mark.parametrize("loop", ["asyncio", "uvloop"])
-def test_a_gateway_that_is_killed_leaves_nobody(servers: MarkedServers, loop: str) -> None:
+def test_killed_gateway_leaves_no_process(servers: MarkedServers, loop: str) -> None:
     mark = f"{MARK}={servers.counted.mark}"
     command = [sys.executable, str(Path(__file__).with_name("doomed.py")), mark, loop]
     with subprocess.Popen(command, stdout=subprocess.PIPE) as gateway:

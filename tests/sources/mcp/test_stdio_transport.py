@@ -75,7 +75,7 @@ async def test_a_server_has_the_environment_and_folder_it_was_given(
     ],
     ids=lambda noise: repr(noise[:8]),
 )
-async def test_noise_on_standard_output_disturbs_nobody(servers: MarkedServers, noise: str) -> None:
+async def test_noise_on_stdout_is_ignored(servers: MarkedServers, noise: str) -> None:
     async with servers.dial() as connection:
         assert await ask(connection, "raw", text=noise) == {"done": True}
         assert await ask(connection, "echo", a=1) == {"a": 1}
@@ -171,7 +171,7 @@ async def test_a_flood_of_messages_is_taken_in_slices(
         tasks.cancel_scope.cancel()
 
 
-async def test_what_a_server_said_before_it_left_is_heard_to_the_end(
+async def test_output_before_exit_is_read_completely(
     servers: MarkedServers, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(process_streams, "_SLICE", 10)
@@ -246,7 +246,7 @@ async def test_requests_wait_while_a_server_does_not_read(servers: MarkedServers
         assert [message["method"] for message in messages] == ["deaf", *["echo"] * 20, "history"]
 
 
-async def test_those_who_wait_to_write_are_told_of_the_end(servers: MarkedServers) -> None:
+async def test_waiting_writers_are_notified_of_the_end(servers: MarkedServers) -> None:
     faults: list[str] = []
 
     async def one() -> None:
@@ -295,7 +295,7 @@ async def test_a_flood_of_errors_makes_the_server_wait_not_us(servers: MarkedSer
         assert len(connection.details()["stderr_tail"]) == 50
 
 
-async def test_dialling_again_and_again_leaves_no_file_open(servers: MarkedServers) -> None:
+async def test_repeated_connects_leave_no_open_files(servers: MarkedServers) -> None:
     async with servers.dial():
         pass
     before = files()

@@ -33,7 +33,7 @@ def withheld(found: Offer) -> list[tuple[str, str]]:
 
 
 @pytest.mark.requirement("B2")
-def test_a_tool_is_what_its_server_says() -> None:
+def test_valid_tool_is_taken_unchanged() -> None:
     schema = {"type": "object", "properties": {"path": {"type": "string"}}, "required": ["path"]}
     definition = raw(
         title="Read",
@@ -61,7 +61,7 @@ def test_a_tool_is_what_its_server_says() -> None:
     assert not found.repaired
 
 
-def test_what_a_server_says_of_safety_is_shown_and_not_obeyed() -> None:
+def test_safety_annotations_are_shown_not_trusted() -> None:
     tool = taken(raw(annotations={"readOnlyHint": True, "idempotentHint": True, "destructiveHint": False}))
     assert (tool.category, tool.idempotent, tool.read_only) == ("mutation", False, False)
 
@@ -72,7 +72,7 @@ def test_the_title_may_stand_in_the_annotations() -> None:
     assert taken(raw()).title is None
 
 
-def test_a_server_that_says_no_version_has_the_first() -> None:
+def test_missing_version_defaults_to_first() -> None:
     assert taken(raw()).version == "1.0.0"
 
 
@@ -125,7 +125,7 @@ def test_a_missing_schema_or_root_type_is_put_in() -> None:
     assert loose["inputSchema"] == {"properties": {"a": {}}}
 
 
-def test_another_root_type_is_left_for_the_catalog_to_judge() -> None:
+def test_non_object_root_schema_is_passed_to_the_catalog() -> None:
     assert taken(raw(inputSchema={"type": "string"})).input_schema == {"type": "string"}
 
 
@@ -139,13 +139,13 @@ def test_another_root_type_is_left_for_the_catalog_to_judge() -> None:
         ({"annotations": {"title": 3}}, "title in its annotations was left out"),
     ],
 )
-def test_a_part_that_is_not_needed_is_left_out_where_it_is_wrong(fields: dict[str, Any], repair: str) -> None:
+def test_invalid_optional_field_is_omitted(fields: dict[str, Any], repair: str) -> None:
     tool = taken(raw(**fields))
     assert (tool.title, tool.output_schema, tool.annotations) == (None, None, {})
     assert repair in repairs(raw(**fields))[0]
 
 
-def test_what_nobody_can_see_is_taken_out_of_texts() -> None:
+def test_invisible_characters_are_removed() -> None:
     hidden = "a\u200bb\u202ec\U000e0041\x00d\ufe0fe\tf\ng"
     definition = raw(title=hidden, description=hidden, annotations={"title": hidden})
     tool = taken(definition)
@@ -202,7 +202,7 @@ fields = st.sampled_from(["name", "title", "description", "inputSchema", "output
 
 
 @given(st.lists(anything | st.dictionaries(fields, anything), max_size=6), st.booleans())
-def test_whatever_a_server_lists_is_taken_or_withheld(listed: list[Any], modern: bool) -> None:
+def test_every_listed_tool_is_accepted_or_withheld(listed: list[Any], modern: bool) -> None:
     found = offer(SETTINGS, listed, modern=modern)
     assert len(found.tools) + len(found.withheld) == len(listed)
     assert set(found.definitions) == {tool.name for tool in found.tools}

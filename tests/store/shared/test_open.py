@@ -11,7 +11,7 @@ def test_memory_is_there() -> None:
     assert isinstance(open_shared("memory"), MemoryShared)
 
 
-def test_what_is_unknown_is_refused_with_what_is_known() -> None:
+def test_unknown_backend_lists_known_ones() -> None:
     with pytest.raises(Refused) as refused:
         open_shared("rabbit://:hunter2@example.com/0")
     assert str(refused.value) == "shared: nothing known by 'rabbit'; use one of: memory"

@@ -3,7 +3,7 @@
 from toolcrib.store.shared.memory import Presence
 
 
-def test_those_who_faded_do_not_pile_up() -> None:
+def test_expired_entries_are_removed() -> None:
     now = 0.0
     presence = Presence(lambda: now)
     for number in range(20_000):

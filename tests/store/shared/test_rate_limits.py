@@ -43,7 +43,7 @@ def test_no_stretch_of_time_sees_more_than_burst_and_refill(
 
 
 @given(calls=calls, window=windows, gaps=gaps)
-def test_waiting_as_long_as_told_is_enough_and_needed(calls: int, window: float, gaps: list[float]) -> None:
+def test_retry_after_is_exact(calls: int, window: float, gaps: list[float]) -> None:
     clock = Clock()
     rates = RateLimits(clock)
     demands = [RateDemand("k", calls, window)]

@@ -10,7 +10,7 @@ def still() -> float:
     return 0.0
 
 
-def test_the_least_recently_used_goes_first() -> None:
+def test_least_recently_used_is_evicted() -> None:
     results = ResultCache(still, entries=3)
     for key in "abc":
         results.keep(key, Result(data=key), 10.0)
@@ -41,14 +41,14 @@ def test_heavy_results_push_out_as_many_as_it_takes() -> None:
         Result(data=object()),
     ],
 )
-def test_what_is_too_large_or_no_json_is_not_kept(result: Result) -> None:
+def test_oversized_or_non_json_result_is_not_cached(result: Result) -> None:
     results = ResultCache(still)
     results.keep("key", Result(data=1), 10.0)
     results.keep("key", result, 10.0)
     assert results.recall("key") is None
 
 
-def test_what_is_encoded_is_weighed_once() -> None:
+def test_entry_size_is_computed_once() -> None:
     data = {"a": "x" * 1_000}
     assert weigh(Result(data=data, encoded=b"y" * 1_000)) < 1_100
     assert 1_000 < weigh(Result(data=data)) < 1_100

@@ -12,7 +12,7 @@ from toolcrib.store.shared.memory import SingleFlight
 pytestmark = pytest.mark.anyio
 
 
-async def test_an_error_does_not_grow_by_those_who_share_it() -> None:
+async def test_shared_error_traceback_does_not_grow() -> None:
     flights = SingleFlight()
     go = anyio.Event()
     lengths: list[int] = []
@@ -39,7 +39,7 @@ async def test_an_error_does_not_grow_by_those_who_share_it() -> None:
     assert max(lengths) < 8
 
 
-async def test_nothing_is_left_behind() -> None:
+async def test_no_state_remains() -> None:
     flights = SingleFlight()
 
     async def make() -> Result:

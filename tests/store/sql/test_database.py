@@ -80,7 +80,7 @@ async def test_write_transaction_locks_at_begin(path: Path, opened: Opened) -> N
     assert await second.overlay.save({"a": 1}, expected=0) == 1
 
 
-async def test_rows_are_touched_in_order_whichever_way_they_are_given(opened: Opened) -> None:
+async def test_rows_are_locked_in_sorted_order(opened: Opened) -> None:
     store = await opened("sqlite://")
     touched: list[str] = []
 
@@ -117,7 +117,7 @@ async def test_a_full_disk_loses_nothing_that_was_there(
     assert await (await opened(f"sqlite:///{path}")).overlay.save({"much": 1}, expected=0) == 1
 
 
-async def test_a_table_that_is_gone_shows_in_the_check(path: Path, opened: Opened) -> None:
+async def test_missing_table_fails_the_check(path: Path, opened: Opened) -> None:
     store = await opened(f"sqlite:///{path}")
     async with store.database.write() as connection:
         await connection.execute(text("DROP TABLE toolcrib_overlay"))
@@ -138,7 +138,7 @@ async def test_a_block_that_fails_changes_nothing(opened: Opened) -> None:
     assert await store.claims.all() == {}
 
 
-async def test_a_caller_that_is_cancelled_leaves_the_change_whole(opened: Opened) -> None:
+async def test_cancelled_write_is_atomic(opened: Opened) -> None:
     store = await opened("sqlite://")
     with anyio.CancelScope() as scope:
         scope.cancel()
@@ -173,7 +173,7 @@ async def proxied_store(proxy: TcpProxy, fresh_database: str) -> AsyncGenerator[
     await store.close()
 
 
-async def test_nobody_at_the_address(free_port: int) -> None:
+async def test_unreachable_database(free_port: int) -> None:
     with pytest.raises(Unavailable) as down:
         await open_store(f"postgresql://toolcrib:{SECRET}@127.0.0.1:{free_port}/x")
     assert str(down.value) == "the store does not answer: Connection refused"
@@ -185,7 +185,7 @@ async def test_a_name_that_leads_nowhere() -> None:
     assert str(down.value) == "the store does not answer: it cannot be reached"
 
 
-async def test_a_refusal_by_the_server_tells_no_password(fresh_database: str) -> None:
+async def test_database_error_hides_the_password(fresh_database: str) -> None:
     port = urlsplit(fresh_database).port
     with pytest.raises(Unavailable) as down:
         await open_store(f"postgresql://postgres:{SECRET}@127.0.0.1:{port}/nowhere")
@@ -193,7 +193,7 @@ async def test_a_refusal_by_the_server_tells_no_password(fresh_database: str) ->
     assert SECRET not in "".join(traceback.format_exception(down.value))
 
 
-async def test_a_server_without_tls_that_was_asked_for_it(fresh_database: str) -> None:
+async def test_database_without_required_tls(fresh_database: str) -> None:
     with pytest.raises(Unavailable, match="the store does not answer: "):
         await open_store(f"{fresh_database}?sslmode=require")
 

@@ -52,7 +52,7 @@ async def refusal(url: str) -> ToolcribError:
         "sqlite:///x.db?mode=hunter2",
     ],
 )
-async def test_other_addresses_are_refused_with_what_is_accepted(url: str) -> None:
+async def test_unsupported_store_url_lists_supported_ones(url: str) -> None:
     error = await refusal(url)
     assert isinstance(error, Refused)
     assert "use sqlite:///PATH, sqlite:// (in memory) or postgresql://" in str(error)
@@ -60,7 +60,7 @@ async def test_other_addresses_are_refused_with_what_is_accepted(url: str) -> No
     assert error.__cause__ is None
 
 
-async def test_postgres_without_its_driver_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_missing_postgres_driver_error_gives_advice(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "asyncpg", None)
     error = await refusal("postgresql://root:hunter2@127.0.0.1/x")
     assert str(error) == 'store: Postgres needs its driver; pip install "toolcrib[postgres]"'
@@ -74,7 +74,7 @@ async def test_a_relative_path_starts_where_the_gateway_does(
     assert "toolcrib.db" in modes(tmp_path / ".toolcrib")
 
 
-async def test_nobody_else_can_read_the_database(tmp_path: Path, opened: Opened) -> None:
+async def test_database_is_private_to_its_owner(tmp_path: Path, opened: Opened) -> None:
     await opened(f"sqlite:///{tmp_path}/state/toolcrib.db")
     found = modes(tmp_path / "state")
     assert found == {"toolcrib.db": 0o600, "toolcrib.db-wal": 0o600, "toolcrib.db-shm": 0o600}
@@ -124,7 +124,7 @@ def letter(tmp_path: Path) -> Path:
     return path
 
 
-async def test_a_file_that_is_no_database_is_left_alone(letter: Path) -> None:
+async def test_foreign_file_is_not_changed(letter: Path) -> None:
     error = await refusal(f"sqlite:///{letter}")
     assert str(error) == "the store does not answer: file is not a database"
     assert await anyio.Path(letter).read_text() == LETTER

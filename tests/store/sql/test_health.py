@@ -17,7 +17,7 @@ from toolcrib.store.sql.store import PROBE, SqlStore
 pytestmark = [pytest.mark.anyio, pytest.mark.requirement("C4")]
 
 
-def test_a_read_ends_what_a_failed_read_began_and_nothing_else() -> None:
+def test_read_rolls_back_only_a_failed_read() -> None:
     health = Health()
     health.read()
     health.refuse("unreadable", reading=True)
@@ -89,7 +89,7 @@ async def test_a_hurried_caller_does_not_mark_the_store(opened: Opened, tmp_path
     assert store.refused == ""
 
 
-async def test_a_caller_leaves_while_it_waits_for_its_turn(opened: Opened) -> None:
+async def test_caller_cancelled_while_queued(opened: Opened) -> None:
     store = await opened("sqlite://")
     async with store.database.write() as connection:
         await connection.execute(text("SELECT 1"))
@@ -102,9 +102,7 @@ async def test_a_caller_leaves_while_it_waits_for_its_turn(opened: Opened) -> No
     assert await store.claims.all() == {}
 
 
-async def test_a_connection_that_hangs_while_closing_holds_nobody(
-    opened: Opened, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_hanging_close_does_not_block(opened: Opened, monkeypatch: pytest.MonkeyPatch) -> None:
     store = await opened("sqlite://")
     over = anyio.Event()
     close = module.AsyncConnection.close

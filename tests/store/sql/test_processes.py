@@ -40,7 +40,7 @@ def integrity(path: Path) -> str:
 
 
 @pytest.mark.slow
-async def test_what_was_acknowledged_survives_kill_9(tmp_path: Path, opened: Opened) -> None:
+async def test_acknowledged_writes_survive_kill_9(tmp_path: Path, opened: Opened) -> None:
     path = tmp_path / "toolcrib.db"
     url = f"sqlite:///{path}"
     acknowledged: set[str] = set()

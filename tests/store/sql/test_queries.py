@@ -72,7 +72,7 @@ async def check_all_are_searches(store: SqlStore, queries: list[Query]) -> None:
         assert found.count("Index Cond") >= len(re.findall("Index (Only )?Scan", found)), found
 
 
-async def test_one_user_takes_three_queries_whoever_else_there_is(store: SqlStore) -> None:
+async def test_user_lookup_takes_three_queries(store: SqlStore) -> None:
     for user, apps in (("u0", 3), ("u2", 1)):
         with watched(store) as queries:
             found = await store.users.get(user)
@@ -89,7 +89,7 @@ async def test_a_page_takes_as_many_as_one_user(store: SqlStore) -> None:
     await check_all_are_searches(store, queries)
 
 
-async def test_who_has_an_app_is_looked_up_by_app(store: SqlStore) -> None:
+async def test_users_of_an_app_are_found_by_index(store: SqlStore) -> None:
     with watched(store) as queries:
         assert await store.users.having("com.example.app2") == ["u0", "u1"]
     assert len(queries) == 1

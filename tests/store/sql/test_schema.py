@@ -68,7 +68,7 @@ def shape(connection: Connection) -> list[tuple[str, ...]]:
 
 @pytest.mark.parametrize("kind", ["sqlite", pytest.param("postgres", marks=pytest.mark.slow)])
 @pytest.mark.parametrize("history", [True, False], ids=["by migrations", "at once"])
-async def test_both_ways_lead_to_the_tables_of_the_code(
+async def test_migrations_and_create_match_the_code(
     kind: str, history: bool, tmp_path: Path, request: pytest.FixtureRequest, opened: Opened
 ) -> None:
     fresh = f"sqlite:///{tmp_path}/x.db"
@@ -83,7 +83,7 @@ async def test_both_ways_lead_to_the_tables_of_the_code(
         assert await connection.run_sync(differences) == []
 
 
-async def test_both_ways_lead_to_the_same(tmp_path: Path, opened: Opened) -> None:
+async def test_migrations_equal_create(tmp_path: Path, opened: Opened) -> None:
     migrated, made = database_of(f"sqlite:///{tmp_path}/migrated.db"), f"sqlite:///{tmp_path}/made.db"
     async with migrated.write() as connection:
         await connection.run_sync(migrate)
@@ -130,7 +130,7 @@ async def test_a_database_with_tables_of_others_is_shared_with_them(
     await again.check()
 
 
-async def test_a_migration_that_fails_leaves_nothing_half_done(tmp_path: Path) -> None:
+async def test_failed_migration_is_rolled_back(tmp_path: Path) -> None:
     path = tmp_path / "toolcrib.db"
     # In the way of the last table, so that the ones before it are made first.
     with closing(sqlite3.connect(path)) as connection:

@@ -217,7 +217,7 @@ async def judge_gateway(gateway: Remote, control: Remote, before: dict[str, floa
     return text
 
 
-async def test_hostile_answers_harm_nobody_else(tmp_path: Path, record_property: Record) -> None:
+async def test_hostile_answers_do_not_affect_others(tmp_path: Path, record_property: Record) -> None:
     servers: dict[str, Any] = {f"lines_{kind}": hostile(**SHORT) for kind in SPOILT}
     async with hostile_url() as url:
         servers["bodies"] = {"transport": "http", "url": url, **SHORT}
@@ -247,7 +247,7 @@ def start_name(method: str, kind: str) -> str:
 
 
 @pytest.mark.check(13, 30)
-async def test_hostile_starts_harm_nobody_else(tmp_path: Path, record_property: Record) -> None:
+async def test_hostile_starts_do_not_affect_others(tmp_path: Path, record_property: Record) -> None:
     bad = {
         start_name(method, kind): hostile(method, kind, **(PATIENT if kind in HARMLESS else SHORT))
         for method in METHODS

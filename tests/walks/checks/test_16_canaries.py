@@ -123,7 +123,7 @@ SPOILT: tuple[tuple[str, Any], ...] = (
 """Sections with a fault in or beside a secret."""
 
 
-async def test_no_secret_is_seen_whatever_goes_wrong(
+async def test_no_secret_leaks_on_any_failure(
     tmp_path: Path, fresh_database: str, record_property: Record
 ) -> None:
     log, env = tmp_path / "log", {"OUTSIDE": secret("outside")}

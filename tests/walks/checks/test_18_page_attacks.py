@@ -155,7 +155,7 @@ def harmless(seen: Seen) -> None:
     assert seen.page.locator("a[href^='javascript' i]").count() == 0
 
 
-def test_nothing_that_is_said_is_executed(page: "Page", record_property: Record) -> None:
+def test_page_executes_no_untrusted_text(page: "Page", record_property: Record) -> None:
     assert len(PAYLOADS) == len(set(PAYLOADS)) == 40
     with signed_in(page) as seen:
         harmless(seen)
