@@ -1,5 +1,6 @@
 """Builders fill every field from few arguments, and what they give breaks no rule."""
 
+import re
 from collections.abc import Callable
 from datetime import date
 from typing import Any
@@ -9,6 +10,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from tests.hints.values import RICH
+from tests.texts import matches
 from toolcrib import hints
 from toolcrib.hints import Evidence, Hints, HintsError
 from toolcrib.model import Kind, Problem
@@ -73,7 +75,7 @@ def test_empty_suggests_a_broader_search() -> None:
 def test_partial_result_suggests_fetching_more() -> None:
     made = hints.found([1, 2, 3], total=10)
     assert [each.action for each in made.suggested_next_actions] == ["fetch-more"]
-    assert str(made.reasoning).startswith("3 of 10 were found. ")
+    assert str(made.reasoning).startswith("3 of 10 ")
     assert hints.found([1], next="open-card", total=5).suggested_next_actions == (hints.action("open-card"),)
     assert hints.found([1, 2], total=2).suggested_next_actions == ()
 
@@ -106,9 +108,11 @@ def test_confidence_grows_with_samples() -> None:
     trust = [hints.computed(samples=size).confidence for size in range(41)]
     assert trust == sorted(trust)
     assert len(set(trust)) == 31
-    assert "3 samples are there, 30 are enough" in hints.computed(samples=3).context_needed[0]
+    (needed,) = hints.computed(samples=3).context_needed
+    assert re.findall(r"\d+", needed) == ["3", "30"]
     assert hints.computed(samples=30).context_needed == ()
-    assert hints.computed(method="averaging").assumptions == ("averaging suits the data.",)
+    (assumed,) = hints.computed(method="averaging").assumptions
+    assert "averaging" in assumed
 
 
 def test_unreviewed_generation_lowers_confidence() -> None:
@@ -126,12 +130,12 @@ def test_unreviewed_generation_lowers_confidence() -> None:
         ("Search the decks for it.", "mend-and-retry", "Search the decks for it."),
         ("search-decks", "search-decks", None),
         (hints.action("search-decks", "low", description="Look"), "search-decks", "Look"),
-        ((), "reconsider", "Read what went wrong and choose another way."),
     ],
 )
 def test_failure_suggests_a_fix(fix: Any, action: str, description: str | None) -> None:
     step = hints.failed("There is no card_7.", fix=fix).suggested_next_actions[0]
     assert (step.action, step.description) == (action, description)
+    assert hints.failed("There is no card_7.", fix=()).suggested_next_actions[0].action == "reconsider"
 
 
 @pytest.mark.requirement("E8")
@@ -141,10 +145,12 @@ def test_business_failure_has_higher_confidence_than_fault() -> None:
     assert hints.failed(rule).confidence > hints.failed(broken).confidence
     assert hints.failed("No such card.").confidence == hints.failed(rule).confidence
     again = hints.failed(broken).suggested_next_actions[0]
-    assert (again.action, again.description) == ("try-again", "Call again after 3 s.")
+    assert again.action == "try-again"
+    assert "3 s" in str(again.description)
     wrong = Problem(code="INVALID_ARGUMENTS", kind=Kind.INVALID, message="", path="arguments.when")
-    assert hints.failed(wrong).context_needed == ("a right value for arguments.when",)
-    assert str(hints.failed(wrong).reasoning).startswith("It failed. ")
+    (needed,) = hints.failed(wrong).context_needed
+    assert needed.endswith(" arguments.when")
+    assert hints.failed(wrong).reasoning
     assert hints.failed(wrong, next="ask-user").suggested_next_actions == (hints.action("ask-user"),)
     assert len(str(hints.failed("x" * 5_000).reasoning)) < 700
 
@@ -155,16 +161,16 @@ def test_deprecated_extends_existing_hints() -> None:
     assert made.suggested_next_actions[0].action == "create-card-v2"
     assert made.suggested_next_actions[1:] == RICH.suggested_next_actions
     warned = made.warnings[0]
-    assert (warned.type, warned.suggested_fix) == ("deprecation", "Call create-card-v2 instead.")
-    assert warned.message == "This tool is deprecated since 2.0.0 and will be removed on 2030-01-31."
+    assert warned.type == "deprecation"
+    assert "create-card-v2" in str(warned.suggested_fix)
+    assert re.findall(r"[\d.-]{4,}\d", warned.message) == ["2.0.0", "2030-01-31"]
     assert made.confidence == RICH.confidence
-    assert hints.deprecated("x").warnings[0].message == "This tool is deprecated."
 
 
 @pytest.mark.requirement("E8")
 def test_slow_adds_a_risk_that_grows() -> None:
     made = hints.slow(3.0, 1.0, also=RICH)
-    assert made.warnings[0].message == "It took 3 s, and 1 s are promised."
+    assert re.findall(r"\d s", made.warnings[0].message) == ["3 s", "1 s"]
     assert made.risk_factors[1:] == RICH.risk_factors
     risks = [hints.slow(seconds).risk_factors[0] for seconds in (1.1, 3, 60, 600)]
     assert [each.probability for each in risks] == sorted(each.probability for each in risks)
@@ -193,45 +199,35 @@ def test_impact_follows_from_the_steps_that_are_suggested(priority: Any, time: f
 
 @pytest.mark.requirement("E8")
 def test_confidence_cannot_be_set_directly() -> None:
-    with pytest.raises(TypeError, match="confidence is reckoned: say quality"):
+    with pytest.raises(TypeError, match=r"^confidence "):
         hints.found([1], confidence=1.0)  # pyright: ignore[reportCallIssue]
-    with pytest.raises(TypeError, match="hints have no 'mood'; there are alternatives"):
+    with pytest.raises(TypeError, match=r"'mood'.* alternatives, "):
         hints.found([1], mood="good")  # pyright: ignore[reportCallIssue]
     made = hints.found([1], quality=0.5, freshness="stale", completeness=0.4, validation=0.3)
     assert evidence(made) == Evidence(quality=0.5, freshness=0.4, completeness=0.4, validation=0.3)
-    assert str(made.reasoning).endswith(
-        "low quality, its data stale; 40 % of it is here, and it was checked in part."
-    )
-    assert "was not checked" in str(hints.found([1], validation=0).reasoning)
+    assert matches("hints", "reasoning of found with options", str(made.reasoning))
 
 
 @pytest.mark.parametrize(
-    "make, said, fault",
+    "make, options, place",
     [
-        (hints.found, {"items": [1], "total": -1}, "total is -1: give a whole number that is not negative"),
-        (hints.found, {"items": 1, "total": True}, "total is true: give a whole number that is not negative"),
-        (hints.found, {"items": 1, "completeness": 1.2}, "completeness is 1.2: give a number from 0 to 1"),
-        (hints.found, {"items": 1, "validation": "no"}, "validation is 'no': give a number from 0 to 1"),
-        (hints.computed, {"samples": 1.5}, "samples is 1.5: give a whole number that is not negative"),
-        (hints.computed, {"enough": 0}, "enough is 0: give a whole number above 0"),
-        (hints.slow, {"seconds": float("nan")}, "seconds is nan: give a number that is not negative"),
-        (hints.slow, {"seconds": 1, "promised": -1}, "promised is -1: give a number that is not negative"),
-        (hints.found, {"items": 1, "next": 5}, "agentHints.suggestedNextActions[0] is 5: give NextAction"),
-        (
-            hints.created,
-            {"type": "card", "id": ""},
-            "agentHints.relatedResources[0].id is '': give a text of 1 to 2000 characters",
-        ),
-        (
-            hints.deprecated,
-            {"replacement": "the new"},
-            "agentHints.suggestedNextActions[0].action is 'the new': give a name in kebab-case, or a tool's",
-        ),
+        (hints.found, {"items": [1], "total": -1}, "total"),
+        (hints.found, {"items": 1, "total": True}, "total"),
+        (hints.found, {"items": 1, "completeness": 1.2}, "completeness"),
+        (hints.found, {"items": 1, "validation": "no"}, "validation"),
+        (hints.computed, {"samples": 1.5}, "samples"),
+        (hints.computed, {"enough": 0}, "enough"),
+        (hints.slow, {"seconds": float("nan")}, "seconds"),
+        (hints.slow, {"seconds": 1, "promised": -1}, "promised"),
+        (hints.found, {"items": 1, "next": 5}, "agentHints.suggestedNextActions[0]"),
+        (hints.created, {"type": "card", "id": ""}, "agentHints.relatedResources[0].id"),
+        (hints.deprecated, {"replacement": "the new"}, "agentHints.suggestedNextActions[0].action"),
     ],
 )
 def test_invalid_arguments_of_builders_are_refused(
-    make: Callable[..., Hints], said: dict[str, Any], fault: str
+    make: Callable[..., Hints], options: dict[str, Any], place: str
 ) -> None:
     with pytest.raises(HintsError) as caught:
-        make(**said)
-    assert fault in caught.value.faults
+        make(**options)
+    (fault, *_) = [each for each in caught.value.faults if each.startswith(f"{place} is ")]
+    assert matches("hints", f"fault of {place} {options.get(place, '')}".strip(), fault)

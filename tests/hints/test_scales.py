@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from tests.hints.hint_texts import reported
 from toolcrib import hints
 from toolcrib.hints import (
     HintsError,
@@ -53,10 +54,10 @@ def test_words_and_numbers_convert_to_each_other() -> None:
 @pytest.mark.parametrize("said", ["great", 1.1, -1, True, None, float("nan"), [1]])
 def test_value_that_is_neither_word_nor_number_is_refused(said: object) -> None:
     for ask in (quality, freshness):
-        with pytest.raises(HintsError, match=r"give one of .*, or a number from 0 to 1"):
+        with pytest.raises(HintsError, match="from 0 to 1"):
             ask(said)  # pyright: ignore[reportArgumentType]
     if said != 1.1:
-        with pytest.raises(HintsError, match=r"give one of .*, or seconds"):
+        with pytest.raises(HintsError, match="seconds"):
             validity(said)  # pyright: ignore[reportArgumentType]
 
 
@@ -66,22 +67,11 @@ def refused(**said: Any) -> tuple[str, ...]:
     return caught.value.faults
 
 
-@pytest.mark.parametrize(
-    "said, told",
-    [
-        ({"quality": "best"}, "quality is 'best': give one of high, medium, unknown, low"),
-        ({"quality": 1.5}, "quality is 1.5: give one of high, medium, unknown, low"),
-        (
-            {"freshness": "new"},
-            "freshness is 'new': give one of current, fresh, recent, unknown, stale, outdated",
-        ),
-    ],
-)
-def test_unknown_word_or_number_out_of_range_is_refused(said: dict[str, Any], told: str) -> None:
-    assert refused(**said) == (f"{told}, or a number from 0 to 1",)
+@pytest.mark.parametrize("place, value", [("quality", "best"), ("quality", 1.5), ("freshness", "new")])
+def test_unknown_word_or_number_out_of_range_is_refused(place: str, value: Any) -> None:
+    assert reported(refused(**{place: value}), f"{place} {value}", place)
 
 
-@pytest.mark.parametrize("said, told", [("ever", "'ever'"), (-1.0, "-1")])
-def test_invalid_validity_is_refused(said: Any, told: str) -> None:
-    words = "indefinite, long, medium, short, immediate"
-    assert refused(valid_for=said) == (f"valid_for is {told}: give one of {words}, or seconds",)
+@pytest.mark.parametrize("value", ["ever", -1.0])
+def test_invalid_validity_is_refused(value: Any) -> None:
+    assert reported(refused(valid_for=value), f"valid_for {value}", "valid_for")

@@ -199,7 +199,7 @@ async def test_waiting_call_is_refused_before_its_deadline() -> None:
 @pytest.mark.requirement("I10")
 @pytest.mark.parametrize("seconds, margin", [(100.0, 90.0), (5.0, 0.25), (0.2, 0.02), (-1.0, 0.0)])
 async def test_time_to_wait_ends_before_the_deadline(seconds: float, margin: float) -> None:
-    left = Bulkhead()._left(a_call(deadline=anyio.current_time() + seconds))
+    left = Bulkhead()._left(a_call(deadline=anyio.current_time() + seconds))  # pyright: ignore[reportPrivateUsage]
     assert max(0.0, seconds) - margin - 0.1 < left <= max(0.0, seconds) - margin
 
 
