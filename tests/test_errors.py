@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from toolcrib.errors import CODES, BusinessRuleError, Refused, ToolcribError, problem, spell
+from toolcrib.errors import CODES, BusinessRuleError, Refused, ToolcribError, problem, problem_json
 from toolcrib.model import Kind
 
 TABLE = {
@@ -65,7 +65,7 @@ def test_every_sentence_can_be_spoken() -> None:
 def test_problem_defaults_come_from_the_table() -> None:
     assert problem("TIMEOUT", "late").retryable
     assert not problem("TIMEOUT", "late", retryable=False).retryable
-    assert spell(problem("RATE_LIMITED", "slow down", retry_after=2.0)) == {
+    assert problem_json(problem("RATE_LIMITED", "slow down", retry_after=2.0)) == {
         "code": "RATE_LIMITED",
         "kind": "limited",
         "class": "business",

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from toolcrib.model import Result
-from toolcrib.payloads import SHORT, capped, told
+from toolcrib.payloads import MAX_SHORT_MESSAGE_CHARS, result_payload, truncate_payload
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]))
 DATA = st.recursive(
@@ -26,8 +26,8 @@ def block(text: str) -> dict[str, Any]:
 @settings(max_examples=200)
 @given(data=DATA, message=TEXTS.map(lambda text: text * 20), most=st.integers(60, 4_000))
 def test_no_cap_is_ever_exceeded(data: Any, message: str, most: int) -> None:
-    whole = told(Result(data=data, message=message))
-    said = capped(whole, most)
+    whole = result_payload(Result(data=data, message=message))
+    said = truncate_payload(whole, most)
     raw = orjson.dumps(said)
     assert len(raw) <= most
     assert orjson.loads(raw) == said
@@ -38,7 +38,7 @@ def test_no_cap_is_ever_exceeded(data: Any, message: str, most: int) -> None:
 
 @pytest.mark.requirement("G3")
 def test_too_long_text_is_detected_early() -> None:
-    said = capped(told(Result(data="é" * 10_000, message="Read.")), 12_000)
+    said = truncate_payload(result_payload(Result(data="é" * 10_000, message="Read.")), 12_000)
     assert said["data"] == "é" * (len(said["data"]) - 1) + "…"
     assert 11_990 < len(orjson.dumps(said)) <= 12_000
 
@@ -46,15 +46,15 @@ def test_too_long_text_is_detected_early() -> None:
 @pytest.mark.requirement("G3")
 def test_server_texts_are_unchanged() -> None:
     result = Result(content=(block('a "quoted" word'), block("x" * 5_000)), message="Read.")
-    assert capped(told(result), 1_000)["data"].startswith('a "quoted" word\nxxx')
+    assert truncate_payload(result_payload(result), 1_000)["data"].startswith('a "quoted" word\nxxx')
 
 
 @pytest.mark.requirement("G3")
 def test_correlation_fields_survive_truncation() -> None:
     result = Result(data={"will_hangup": True, "extension": "12", "log": "x" * 5_000}, message="Bye.")
-    said = capped(told(result), 1_000)
+    said = truncate_payload(result_payload(result), 1_000)
     assert (said["will_hangup"], said["extension"], said["truncated"]) == (True, "12", True)
-    assert capped(told(result), 120) == {
+    assert truncate_payload(result_payload(result), 120) == {
         "status": "success",
         "message": "Bye.",
         "will_hangup": True,
@@ -65,4 +65,7 @@ def test_correlation_fields_survive_truncation() -> None:
 @pytest.mark.requirement("G3")
 def test_a_message_that_does_not_fit_is_cut_to_800() -> None:
     result = Result(data={"destination": "x" * 9_000}, message="y" * 5_000)
-    assert capped(told(result, data=False), 8_000) == {"status": "success", "message": "y" * SHORT}
+    assert truncate_payload(result_payload(result, data=False), 8_000) == {
+        "status": "success",
+        "message": "y" * MAX_SHORT_MESSAGE_CHARS,
+    }

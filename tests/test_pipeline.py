@@ -4,7 +4,7 @@ import pytest
 
 from toolcrib.interfaces import Handler, Stage
 from toolcrib.model import Call, Result, Tool
-from toolcrib.pipeline import compose, fitting
+from toolcrib.pipeline import compose, step_names
 from toolcrib.testing import a_call, a_tool, echo
 
 pytestmark = pytest.mark.anyio
@@ -37,7 +37,7 @@ async def test_steps_run_in_order_and_unwind_in_reverse() -> None:
     result = await compose(steps, a_tool(), echo)(a_call(arguments={"x": 1}))
     assert result.data == {"x": 1}
     assert notes == ["a in", "c in", "c out", "a out"]
-    assert fitting(steps, a_tool()) == ("noting", "noting")
+    assert step_names(steps, a_tool()) == ("noting", "noting")
 
 
 async def test_a_chain_of_nothing_is_its_end() -> None:

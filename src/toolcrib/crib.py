@@ -152,7 +152,7 @@ class Crib:
             origin=Origin(agent_id="library", face="library"),
             deadline=None if timeout is None else anyio.current_time() + timeout,
             idempotency_key=key,
-            report=None if on_progress is None else _reporting(on_progress),
+            report=None if on_progress is None else _progress_reporter(on_progress),
         )
         # A copy: cached results are shared, so the program's changes must not affect others.
         return result.replace(data=own(result.data), content=own(result.content)) if result.cached else result
@@ -202,12 +202,12 @@ class Crib:
         """Return what `answer` does, with whether to suppress voice output, and suggested follow-ups."""
         caller = self.house.gateway.enter(await self.meet(user), context)
         turn = await (connection or self.connection()).turn(
-            _plain(message),
+            _message_json(message),
             format,
             caller,
             origin=Origin(agent_id="library", face="library"),
             deadline=None if timeout is None else anyio.current_time() + timeout,
-            report=None if on_progress is None else _reporting(on_progress),
+            report=None if on_progress is None else _progress_reporter(on_progress),
             idempotency_key=check_key(idempotency_key, "idempotency_key"),
         )
         return replace(turn, messages=cast("list[JsonObject]", own(turn.messages)))
@@ -247,7 +247,7 @@ def _acting(user: str | None) -> Caller:
     return Caller(id=f"user:{user}" if user else "local", user=user, key="local", permissions=everything)
 
 
-def _plain(message: object) -> JsonObject:
+def _message_json(message: object) -> JsonObject:
     """Return a message as JSON; objects of SDKs are pydantic models, which serialize themselves."""
     dump = getattr(message, "model_dump", None)
     plain = dump(mode="json", by_alias=True, exclude_none=True) if callable(dump) else message
@@ -265,7 +265,7 @@ def _check_depth(arguments: JsonObject | None) -> None:
         raise Refused("INVALID_ARGUMENTS", f"arguments {found}; send less", path="arguments")
 
 
-def _reporting(on_progress: OnProgress) -> Callable[[Progress], Any]:
+def _progress_reporter(on_progress: OnProgress) -> Callable[[Progress], Any]:
     async def report(progress: Progress) -> None:
         heard = on_progress(progress)
         if isawaitable(heard):

@@ -14,7 +14,7 @@ from typing import Any, Literal
 
 from toolcrib.model import Hints, Kind, Problem
 
-Class = Literal["validation", "business", "system"]
+ErrorClass = Literal["validation", "business", "system"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +23,7 @@ class Code:
 
     kind: Kind
     status: int
-    error_class: Class
+    error_class: ErrorClass
     retryable: bool
     speak: str
     """Sentence for speech output: no codes, no addresses."""
@@ -104,7 +104,7 @@ def problem(code: str, message: str, **more: Any) -> Problem:
     return Problem(code=code, kind=row.kind, message=message, **more)
 
 
-def spell(problem: Problem) -> dict[str, Any]:
+def problem_json(problem: Problem) -> dict[str, Any]:
     """Serialize a problem in the format of all frontends."""
     more = {
         "retryAfter": problem.retry_after,

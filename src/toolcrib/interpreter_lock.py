@@ -9,8 +9,8 @@ _CHECK_SWITCH_SECONDS = 0.0005
 """The switch interval during a check: a shorter one is indistinguishable from the delay of a timer."""
 _RELEASED_SECONDS = 0.00005
 """Long enough for a waiting thread to take the lock; a shorter release may go unnoticed."""
-_CONTENDED_PART = 0.6
-_HALF_MICROSECOND = 0.0000005
+_CONTENTION_SHARE = 0.6
+_HALF_MICROSECOND_SECONDS = 0.0000005
 
 
 def shorten_switch_interval() -> None:
@@ -33,11 +33,11 @@ def is_contended() -> bool:
     try:
         began = perf_counter()
         sleep(_RELEASED_SECONDS)
-        return perf_counter() - began - _RELEASED_SECONDS > interval * _CONTENDED_PART
+        return perf_counter() - began - _RELEASED_SECONDS > interval * _CONTENTION_SHARE
     finally:
         _set_interval(usual)
 
 
 def _set_interval(seconds: float) -> None:
     """Set the interval. Python truncates it to microseconds, so setting what it returns shortens it."""
-    sys.setswitchinterval(seconds + _HALF_MICROSECOND)
+    sys.setswitchinterval(seconds + _HALF_MICROSECOND_SECONDS)

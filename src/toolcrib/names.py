@@ -15,9 +15,9 @@ Style = Literal["qualified", "safe", "flat"]
 
 _SOURCE = re.compile(r"[a-z0-9][a-z0-9._-]{0,62}")
 _SAFE = re.compile(r"[a-z][a-z0-9_]{0,63}")
-_LONGEST_SAFE = 64
-_LONGEST_LOCAL = 256
-_LONGEST_FOLDED = 1_024
+_MAX_SAFE_CHARS = 64
+_MAX_LOCAL_CHARS = 256
+_MAX_FOLDED_CHARS = 1_024
 """Characters of the longest valid name. Normalizing combining marks takes quadratic time."""
 
 # Invisible, although Python calls them printable: joiners, fillers and selectors can smuggle text into a
@@ -26,7 +26,7 @@ INVISIBLE = "\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u3164\ufe00-\ufe0f\uffa
 """Content of a regex character class."""
 _INVISIBLE = re.compile(f"[{INVISIBLE}]")
 _WORD_STARTS = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
-_OTHERS = re.compile(r"[^a-z0-9]+")
+_NON_ALPHANUMERIC = re.compile(r"[^a-z0-9]+")
 
 
 def split(name: str) -> tuple[str, str]:
@@ -50,9 +50,9 @@ def canonical(source: str, local: str) -> str:
         )
     if ":" in local:
         raise _invalid(name, "a tool's own name holds no colon")
-    if len(local) > _LONGEST_LOCAL:
-        raise _invalid(name, f"a tool's own name has at most {_LONGEST_LOCAL} characters")
-    character = hidden(local)
+    if len(local) > _MAX_LOCAL_CHARS:
+        raise _invalid(name, f"a tool's own name has at most {_MAX_LOCAL_CHARS} characters")
+    character = invisible_character(local)
     if character or local != local.strip():
         raise _invalid(
             name, f"it holds a character that cannot be seen ({character or 'a space at its edge'})"
@@ -60,7 +60,7 @@ def canonical(source: str, local: str) -> str:
     return name
 
 
-def hidden(text: str) -> str | None:
+def invisible_character(text: str) -> str | None:
     """Return the first invisible character (control, bidi, zero-width, tag, filler) as `U+XXXX`, if any."""
     if text.isascii() and text.isprintable():
         return None
@@ -70,29 +70,29 @@ def hidden(text: str) -> str | None:
     return None
 
 
-def snake(text: str) -> str:
+def snake_case(text: str) -> str:
     """Convert text to ASCII snake case; empty if no character can be converted."""
     words = _WORD_STARTS.sub("_", normalize("NFKC", text))
-    return _OTHERS.sub("_", words.lower()).strip("_")
+    return _NON_ALPHANUMERIC.sub("_", words.lower()).strip("_")
 
 
 def safe(tool: Tool) -> str:
     """Return the name valid for every provider. It depends on this tool alone, so others cannot change it."""
     if tool.expose_as is not None:
-        return _chosen(tool, tool.expose_as)
-    local = snake(tool.local) or f"t_{_digest(tool.name)}"
+        return _checked_override(tool, tool.expose_as)
+    local = snake_case(tool.local) or f"t_{_digest(tool.name)}"
     if tool.family == "mcp":
-        local = f"mcp_{snake(tool.source)}_{local}"
+        local = f"mcp_{snake_case(tool.source)}_{local}"
     elif tool.family in ("app", "openapi"):
-        local = f"{snake(tool.source)}_{local}"
-    return _fit(local, tool.name)
+        local = f"{snake_case(tool.source)}_{local}"
+    return _fit_length(local, tool.name)
 
 
 def fold(name: str) -> str:
     """Normalize a name for comparison: case, Unicode form, and `-` against `_` are ignored."""
     if name.isascii():
         return name.lower().replace("-", "_")
-    if len(name) > _LONGEST_FOLDED:
+    if len(name) > _MAX_FOLDED_CHARS:
         return name
     # Case folding can undo normalization and vice versa; two passes are Unicode's compatibility caseless
     # match.
@@ -100,61 +100,64 @@ def fold(name: str) -> str:
     return normalize("NFKC", once.casefold()).replace("-", "_")
 
 
-def _chosen(tool: Tool, name: str) -> str:
+def _checked_override(tool: Tool, name: str) -> str:
     if _SAFE.fullmatch(name):
         return name
     rule = "it must start with a-z and go on in a-z, 0-9 and '_', at most 64 characters"
     raise Refused(
         "INVALID_TOOL_NAME",
-        f"{_shown(tool.name)} cannot be exposed as {_shown(name)}: {rule}.",
+        f"{_quoted(tool.name)} cannot be exposed as {_quoted(name)}: {rule}.",
         path="expose_as",
     )
 
 
-def _fit(name: str, whole: str) -> str:
+def _fit_length(name: str, whole: str) -> str:
     if not name[0].isalpha():
         name = f"t_{name.lstrip('_')}"
-    if len(name) <= _LONGEST_SAFE:
+    if len(name) <= _MAX_SAFE_CHARS:
         return name
     digest = _digest(whole)
     # The digest of the full name makes truncated names distinct.
-    return f"{name[: _LONGEST_SAFE - len(digest) - 1].rstrip('_')}_{digest}"
+    return f"{name[: _MAX_SAFE_CHARS - len(digest) - 1].rstrip('_')}_{digest}"
 
 
 def _digest(name: str) -> str:
     return sha256(name.encode("utf-8", "surrogatepass")).hexdigest()[:8]
 
 
-def _shown(name: str) -> str:
+def _quoted(name: str) -> str:
     return repr(name if len(name) <= 80 else f"{name[:79]}…")
 
 
 def _invalid(name: str, why: str) -> Refused:
-    return Refused("INVALID_TOOL_NAME", f"{_shown(name)} is no tool name: {why}. Write 'source:tool'.")
+    return Refused("INVALID_TOOL_NAME", f"{_quoted(name)} is no tool name: {why}. Write 'source:tool'.")
 
 
 # Fuzzy matching runs on the event loop for every unknown name. So cheap substring tests filter all
 # candidates, and only a few are compared in full.
-_SIFTED = 16
-_LIKE = 0.6
-_LONGEST_COMPARED = 96
+_MAX_CANDIDATES = 16
+_MIN_SIMILARITY = 0.6
+_MAX_COMPARED_CHARS = 96
 _WORD = re.compile(r"[^\W_]+")
 
 
-def near(name: str, candidates: Iterable[str], limit: int = 3) -> tuple[str, ...]:
+def similar_names(name: str, candidates: Iterable[str], limit: int = 3) -> tuple[str, ...]:
     """Return the candidates most similar to a name, best first."""
-    wanted = fold(name[:_LONGEST_COMPARED])
-    like = _Likeness(wanted)
-    scored = sorted((-like(fold(each[:_LONGEST_COMPARED])), each) for each in _sift(wanted, candidates))
-    return tuple(each for score, each in scored[:limit] if -score >= _LIKE)
+    wanted = fold(name[:_MAX_COMPARED_CHARS])
+    like = _Similarity(wanted)
+    scored = sorted(
+        (-like(fold(each[:_MAX_COMPARED_CHARS])), each)
+        for each in _candidates_by_fragments(wanted, candidates)
+    )
+    return tuple(each for score, each in scored[:limit] if -score >= _MIN_SIMILARITY)
 
 
-def _sift(wanted: str, candidates: Iterable[str]) -> list[str]:
+def _candidates_by_fragments(wanted: str, candidates: Iterable[str]) -> list[str]:
     """Return the few candidates that share the most word fragments with the name."""
     given = list(candidates)
     lowered = [each.lower() for each in given]
     hits = [0] * len(given)
-    for piece in _pieces(wanted):
+    for piece in _fragments(wanted):
         hits = [hit + 1 if piece in each else hit for hit, each in zip(hits, lowered, strict=True)]
     least = max(hits, default=0) / 2 or 1
     tail = wanted.rpartition(":")[2]
@@ -164,11 +167,12 @@ def _sift(wanted: str, candidates: Iterable[str]) -> list[str]:
         return hits[place], local.endswith(tail), -abs(len(local) - len(tail)), given[place]
 
     return [
-        given[place] for place in nlargest(_SIFTED, (i for i, h in enumerate(hits) if h >= least), key=rank)
+        given[place]
+        for place in nlargest(_MAX_CANDIDATES, (i for i, h in enumerate(hits) if h >= least), key=rank)
     ]
 
 
-def _pieces(wanted: str) -> list[str]:
+def _fragments(wanted: str) -> list[str]:
     words = _WORD.findall(wanted)
     letters = sum(map(len, words))
     # Shorter fragments for shorter names; at most eight of them, which bounds the substring tests.
@@ -179,7 +183,7 @@ def _pieces(wanted: str) -> list[str]:
     return every[:: -(-len(every) // 8) or 1]
 
 
-class _Likeness:
+class _Similarity:
     """Similarity of folded names to one name, from 0 to 1."""
 
     def __init__(self, wanted: str) -> None:
@@ -205,4 +209,4 @@ def _sorted(name: str) -> str:
 def _ratio(matcher: SequenceMatcher[str], text: str) -> float:
     matcher.set_seq1(text)
     # `quick_ratio` is a cheap upper bound of `ratio`.
-    return matcher.ratio() if matcher.quick_ratio() >= _LIKE else 0.0
+    return matcher.ratio() if matcher.quick_ratio() >= _MIN_SIMILARITY else 0.0

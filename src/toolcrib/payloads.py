@@ -4,37 +4,37 @@ from typing import Any, TypedDict, Unpack, cast
 
 import orjson
 
-from toolcrib.errors import Refused, problem, spell
+from toolcrib.errors import Refused, problem, problem_json
 from toolcrib.interfaces import ProviderCall
 from toolcrib.model import Json, JsonObject, Problem, Result, Tool
 
-SHORT = 800
+MAX_SHORT_MESSAGE_CHARS = 800
 """Characters of a message that is truncated because even status and message exceed the limit."""
-CONTROL = ("will_hangup", "transferred", "transfer_mode", "extension", "destination")
+TELEPHONY_FIELDS = ("will_hangup", "transferred", "transfer_mode", "extension", "destination")
 """Telephony fields that are copied from the data, also where the data itself is omitted."""
-SILENCE = "suppress_voice_response"
+SUPPRESS_VOICE_FIELD = "suppress_voice_response"
 """Field that suppresses speech about a result."""
-LONGEST = 16_384
+MAX_TEXT_CHARS = 16_384
 """Characters of a call's id or name."""
-_CUT = "…"
-_WORTH_SAYING = 200
+_ELLIPSIS = "…"
+_MIN_DATA_BYTES = 200
 """Minimum bytes left for data; below that it is omitted."""
 
 
-class _Text(TypedDict, total=False):
+class _TextOptions(TypedDict, total=False):
     """Options of `a_text`."""
 
     needed: bool
     most: int
 
 
-def described(tool: Tool, most: int | None = None) -> str:
+def model_description(tool: Tool, most: int | None = None) -> str:
     """Return the description for a model, with the server's id for tools of MCP servers."""
     said = f"[MCP:{tool.source}] {tool.description}" if tool.family == "mcp" else tool.description
-    return said if most is None or len(said) <= most else said[: most - len(_CUT)] + _CUT
+    return said if most is None or len(said) <= most else said[: most - len(_ELLIPSIS)] + _ELLIPSIS
 
 
-def arguments_of(given: Json) -> tuple[JsonObject, Problem | None]:
+def parse_arguments(given: Json) -> tuple[JsonObject, Problem | None]:
     """Parse the arguments of a call: an object, JSON text of one, or nothing."""
     if given is None or given == "":
         return {}, None
@@ -43,17 +43,17 @@ def arguments_of(given: Json) -> tuple[JsonObject, Problem | None]:
             given = orjson.loads(given)
         except orjson.JSONDecodeError as error:
             where = f"line {error.lineno} column {error.colno}"
-            return {}, _unread(f"the arguments are not JSON: {error.msg} at {where}")
+            return {}, _invalid_arguments(f"the arguments are not JSON: {error.msg} at {where}")
     if not isinstance(given, dict):
-        return {}, _unread("the arguments must be an object, or a JSON text of one")
+        return {}, _invalid_arguments("the arguments must be an object, or a JSON text of one")
     return cast("JsonObject", given), None
 
 
-def _unread(message: str) -> Problem:
+def _invalid_arguments(message: str) -> Problem:
     return problem("INVALID_ARGUMENTS", message, path="arguments")
 
 
-def told(result: Result, *, data: bool = True) -> JsonObject:
+def result_payload(result: Result, *, data: bool = True) -> JsonObject:
     """Return the payload of a result: status, message, data or error, telephony fields."""
     fault = result.problem
     said: dict[str, Any] = {
@@ -61,15 +61,15 @@ def told(result: Result, *, data: bool = True) -> JsonObject:
         "message": result.message or (fault.message if fault is not None else ""),
     }
     if fault is not None and data:
-        said["error"] = spell(fault)
+        said["error"] = problem_json(fault)
     elif data and result.ask is None:
         blocks = [_without_bytes(each) for each in result.content]
         said["data"] = result.data if result.data is not None or not blocks else blocks
     if isinstance(result.data, dict):
         fields = cast("JsonObject", result.data)
-        said |= {name: fields[name] for name in CONTROL if name in fields}
+        said |= {name: fields[name] for name in TELEPHONY_FIELDS if name in fields}
     if result.voice.suppress:
-        said[SILENCE] = True
+        said[SUPPRESS_VOICE_FIELD] = True
     return said
 
 
@@ -84,19 +84,19 @@ def _without_bytes(block: JsonObject) -> JsonObject:
     return {**block, "resource": kept}
 
 
-def capped(said: JsonObject, most: int | None) -> JsonObject:
+def truncate_payload(said: JsonObject, most: int | None) -> JsonObject:
     """Truncate a payload to a number of JSON bytes: the data first, then the message."""
     if most is None or len(orjson.dumps(said)) <= most:
         return said
     kept = {name: value for name, value in said.items() if name not in ("data", "error")}
     room = most - len(orjson.dumps({**kept, "data": "", "truncated": True}))
-    if "data" in said and room >= _WORTH_SAYING:
-        text = _fitting(_as_read(said["data"]), room - len(_CUT.encode()))
-        return {**kept, "data": f"{text}{_CUT}", "truncated": True}
-    return kept if len(orjson.dumps(kept)) <= most else _shortest(kept, most)
+    if "data" in said and room >= _MIN_DATA_BYTES:
+        text = _json_prefix(_readable_text(said["data"]), room - len(_ELLIPSIS.encode()))
+        return {**kept, "data": f"{text}{_ELLIPSIS}", "truncated": True}
+    return kept if len(orjson.dumps(kept)) <= most else _status_and_message(kept, most)
 
 
-def _as_read(data: Json) -> str:
+def _readable_text(data: Json) -> str:
     """Return data as text that stays readable when truncated; text blocks are joined without quoting."""
     if isinstance(data, str):
         return data
@@ -107,14 +107,14 @@ def _as_read(data: Json) -> str:
     return orjson.dumps(data).decode()
 
 
-def _shortest(said: JsonObject, most: int) -> JsonObject:
+def _status_and_message(said: JsonObject, most: int) -> JsonObject:
     """Return status and message only, the message limited to what fits and to 800 characters."""
     bare = {"status": said["status"], "message": ""}
-    text = cast("str", said["message"])[:SHORT]
-    return {**bare, "message": _fitting(text, most - len(orjson.dumps(bare)))}
+    text = cast("str", said["message"])[:MAX_SHORT_MESSAGE_CHARS]
+    return {**bare, "message": _json_prefix(text, most - len(orjson.dumps(bare)))}
 
 
-def _fitting(text: str, room: int) -> str:
+def _json_prefix(text: str, room: int) -> str:
     """Return the longest prefix that fits the given bytes as a JSON string."""
     text = text[: max(room, 0)]
     while text and (size := len(orjson.dumps(text)) - len('""')) > room:
@@ -122,44 +122,54 @@ def _fitting(text: str, room: int) -> str:
     return text
 
 
-def as_text(said: JsonObject) -> str:
+def payload_json(said: JsonObject) -> str:
     """Return a payload as JSON text."""
     return orjson.dumps(said).decode()
 
 
-def read_call(
-    call: JsonObject, path: str, *, id: str = "id", name: str = "name", arguments: str, **more: Unpack[_Text]
+def parse_call(
+    call: JsonObject,
+    path: str,
+    *,
+    id: str = "id",
+    name: str = "name",
+    arguments: str,
+    **more: Unpack[_TextOptions],
 ) -> ProviderCall:
     """Parse a call with the given field names; `more` has the options of its id."""
-    given, problem = arguments_of(call.get(arguments))
-    known = a_text(call, id, path, **more)
-    most = more.get("most", LONGEST)
-    return ProviderCall(id=known, name=a_text(call, name, path, most=most), arguments=given, problem=problem)
+    given, problem = parse_arguments(call.get(arguments))
+    known = text_field(call, id, path, **more)
+    most = more.get("most", MAX_TEXT_CHARS)
+    return ProviderCall(
+        id=known, name=text_field(call, name, path, most=most), arguments=given, problem=problem
+    )
 
 
-def an_object(given: Json, path: str) -> JsonObject:
+def object_at(given: Json, path: str) -> JsonObject:
     """Return an object of a provider's message; refuse any other type, with its path."""
     if not isinstance(given, dict):
-        raise _no_message(path, "an object")
+        raise _wrong_type(path, "an object")
     return cast("JsonObject", given)
 
 
-def objects(given: Json, path: str) -> list[tuple[str, JsonObject]]:
+def objects_at(given: Json, path: str) -> list[tuple[str, JsonObject]]:
     """Return a list of objects, each with its path."""
     if not isinstance(given, list):
-        raise _no_message(path, "a list")
+        raise _wrong_type(path, "a list")
     return [
-        (f"{path}[{place}]", an_object(each, f"{path}[{place}]"))
+        (f"{path}[{place}]", object_at(each, f"{path}[{place}]"))
         for place, each in enumerate(cast("list[Json]", given))
     ]
 
 
-def either(holder: JsonObject, wire: str, python: str) -> Json:
+def wire_field(holder: JsonObject, wire: str, python: str) -> Json:
     """Return a field by its wire name, else by the name in the Python SDK."""
     return holder.get(wire, holder.get(python))
 
 
-def a_text(holder: JsonObject, key: str, path: str, *, needed: bool = True, most: int = LONGEST) -> str:
+def text_field(
+    holder: JsonObject, key: str, path: str, *, needed: bool = True, most: int = MAX_TEXT_CHARS
+) -> str:
     """Return a text field; an optional one that is missing is empty.
 
     It is echoed in the reply, so it must be encodable and of limited length.
@@ -167,17 +177,17 @@ def a_text(holder: JsonObject, key: str, path: str, *, needed: bool = True, most
     found = holder.get(key)
     if not needed and found is None:
         return ""
-    if not isinstance(found, str) or (needed and not found) or not is_written(found):
-        raise _no_message(f"{path}.{key}", "a text")
+    if not isinstance(found, str) or (needed and not found) or not is_encodable(found):
+        raise _wrong_type(f"{path}.{key}", "a text")
     if len(found) > most:
-        raise _no_message(f"{path}.{key}", f"a text of at most {most:,} characters")
+        raise _wrong_type(f"{path}.{key}", f"a text of at most {most:,} characters")
     return found
 
 
-def is_written(text: str) -> bool:
+def is_encodable(text: str) -> bool:
     """Return whether text can be encoded: a Python string may contain lone surrogates."""
     return text.isascii() or not any("\ud800" <= each <= "\udfff" for each in text)
 
 
-def _no_message(path: str, what: str) -> Refused:
+def _wrong_type(path: str, what: str) -> Refused:
     return Refused("INVALID_REQUEST", f"{path} must be {what}", path=path)

@@ -12,15 +12,15 @@ def compose(steps: Sequence[Step], tool: Tool, last: Handler) -> Handler:
     for step in reversed(steps):
         stage = step.fit(tool)
         if stage is not None:
-            handler = _before(stage, handler)
+            handler = _wrapped(stage, handler)
     return handler
 
 
-def _before(stage: Stage, proceed: Handler) -> Handler:
+def _wrapped(stage: Stage, proceed: Handler) -> Handler:
     # A lambda: functools.partial with a keyword costs twice as much, and this runs per step and call.
     return lambda call: stage(call, proceed)
 
 
-def fitting(steps: Sequence[Step], tool: Tool) -> tuple[str, ...]:
+def step_names(steps: Sequence[Step], tool: Tool) -> tuple[str, ...]:
     """Return the names of the steps of a call to this tool, in order."""
     return tuple(type(step).__name__.lower() for step in steps if step.fit(tool) is not None)

@@ -7,11 +7,11 @@ from stat import S_IMODE, S_IRWXO, S_ISREG, S_ISVTX, S_IWGRP, S_IWOTH
 
 log = logging.getLogger(__name__)
 
-OTHERS = 0o077
+OTHERS_MODE_BITS = 0o077
 """Permission bits of group and others."""
 FILE_MODE = 0o600
 FOLDER_MODE = 0o700
-CLOSED_IN_LOGS = S_IRWXO | S_IWGRP
+CLOSED_LOG_MODE_BITS = S_IRWXO | S_IWGRP
 """Permission bits removed from an existing log file. The group may read it, as log shippers need that."""
 MAX_SECRET_FILE_BYTES = 4096
 
@@ -23,7 +23,7 @@ def private_folder(path: Path) -> None:
     try:
         path.mkdir(mode=FOLDER_MODE, parents=True)
     except FileExistsError:
-        _close(path, FOLDER_MODE)
+        _restrict(path, FOLDER_MODE)
     else:
         path.chmod(FOLDER_MODE)
 
@@ -31,7 +31,7 @@ def private_folder(path: Path) -> None:
 def private_file(path: Path) -> None:
     """Restrict an existing file of ours to its owner; refuse another user's file that is open to others."""
     if path.exists():
-        _close(path, FILE_MODE)
+        _restrict(path, FILE_MODE)
 
 
 def open_to_append(path: Path) -> int:
@@ -49,10 +49,10 @@ def close_log(descriptor: int, path: Path) -> None:
     """Restrict a log file; if its mode cannot be changed, that is reported and the file still written."""
     state = os.fstat(descriptor)
     # A log may be a pipe or a device such as /dev/null; their mode is not ours to change.
-    if not _HAS_MODES or not S_ISREG(state.st_mode) or not state.st_mode & CLOSED_IN_LOGS:
+    if not _HAS_MODES or not S_ISREG(state.st_mode) or not state.st_mode & CLOSED_LOG_MODE_BITS:
         return
     before = S_IMODE(state.st_mode)
-    after = before & ~CLOSED_IN_LOGS
+    after = before & ~CLOSED_LOG_MODE_BITS
     try:
         os.fchmod(descriptor, after)
     except OSError as error:
@@ -82,18 +82,18 @@ def read_secret(path: Path) -> bytes:
         if not S_ISREG(state.st_mode):
             message = f"{path} is not a file"
             raise PermissionError(message)
-        if _HAS_MODES and state.st_mode & OTHERS:
+        if _HAS_MODES and state.st_mode & OTHERS_MODE_BITS:
             message = f"{path} can be read by others; run `chmod 600 {path}`"
             raise PermissionError(message)
         return file.read(MAX_SECRET_FILE_BYTES + 1)
 
 
-def _close(path: Path, mode: int) -> None:
+def _restrict(path: Path, mode: int) -> None:
     if not _HAS_MODES:
         return
     state = path.stat()
     before = S_IMODE(state.st_mode)
-    if not before & OTHERS:
+    if not before & OTHERS_MODE_BITS:
         return
     if state.st_uid != os.geteuid():
         message = (

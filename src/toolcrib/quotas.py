@@ -11,11 +11,11 @@ from toolcrib.interfaces import ReplayRow, StoredReplays
 
 # --- Quotas for stored idempotency keys and results: keys and bytes, per principal and in total ---
 
-KEPT_SECONDS = 24 * 3600.0
+REPLAY_RETENTION_SECONDS = 24 * 3600.0
 """Retention of keys and results."""
-SPARE_PARTS = 8
+FREED_QUOTA_DIVISOR = 8
 """When bytes run out, 1/8 of the quota is freed at once, so that not every call has to free some."""
-_PAUSE = 60.0
+_DEFAULT_RETRY_SECONDS = 60.0
 """Retry-After in seconds, if it is unknown when the oldest key expires."""
 
 
@@ -30,7 +30,7 @@ class ReplayQuota:
 
 
 @dataclass(slots=True)
-class _Held:
+class _StoredTotals:
     keys: int = 0
     bytes: int = 0
     oldest: float = 0.0
@@ -51,15 +51,15 @@ class BoundedReplays:
         self, replays: StoredReplays, quota: ReplayQuota, *, short_answer: str, clock: Callable[[], float]
     ) -> None:
         self.replays, self.quota, self._short, self._clock = replays, quota, short_answer, clock
-        self._held: dict[str, _Held] = {}
-        self._all = _Held()
+        self._held: dict[str, _StoredTotals] = {}
+        self._all = _StoredTotals()
         self._meanwhile: list[tuple[str, int, int]] | None = None
         """Counts made while the totals are being read, which may not include them."""
         self._making_room = anyio.Lock()
 
     async def claim(self, row: ReplayRow) -> ReplayRow | None:
         """Claim a key and return None, or return its existing row; `Refused` if the quota is used up."""
-        since = row.at - KEPT_SECONDS
+        since = row.at - REPLAY_RETENTION_SECONDS
         if refusal := self._refusal(row.owner):
             found = await self.replays.find(row.key, since=since)
             if found is None:
@@ -108,8 +108,10 @@ class BoundedReplays:
             meanwhile = self._meanwhile
         finally:
             self._meanwhile = None
-        self._held = {owner: _Held(each.keys, each.bytes, each.oldest) for owner, each in totals.items()}
-        self._all = _Held(
+        self._held = {
+            owner: _StoredTotals(each.keys, each.bytes, each.oldest) for owner, each in totals.items()
+        }
+        self._all = _StoredTotals(
             sum(each.keys for each in totals.values()),
             sum(each.bytes for each in totals.values()),
             min((each.oldest for each in totals.values()), default=0.0),
@@ -119,14 +121,14 @@ class BoundedReplays:
 
     async def tidy(self) -> int:
         """Delete expired rows and recount; return the number of deleted ones."""
-        gone = await self.replays.prune(self._clock() - KEPT_SECONDS)
+        gone = await self.replays.prune(self._clock() - REPLAY_RETENTION_SECONDS)
         await self.reconcile()
         return gone
 
     def _count(self, owner: str, *, keys: int = 0, size: int = 0) -> None:
         held = self._held.get(owner)
         if held is None:
-            held = self._held[owner] = _Held()
+            held = self._held[owner] = _StoredTotals()
         held.add(keys, size)
         self._all.add(keys, size)
         if self._meanwhile is not None:
@@ -143,8 +145,10 @@ class BoundedReplays:
             return self._full("OVERLOADED", said, self._all)
         return None
 
-    def _full(self, code: str, said: str, held: _Held) -> Refused:
-        left = held.oldest + KEPT_SECONDS - self._clock() if held.oldest else _PAUSE
+    def _full(self, code: str, said: str, held: _StoredTotals) -> Refused:
+        left = (
+            held.oldest + REPLAY_RETENTION_SECONDS - self._clock() if held.oldest else _DEFAULT_RETRY_SECONDS
+        )
         todo = "the oldest are dropped after a day; call without a key, or raise idempotency.* in the config"
         return Refused(code, f"{said}, so nothing was done; {todo}", retry_after=max(round(left, 1), 1.0))
 
@@ -161,7 +165,7 @@ class BoundedReplays:
             return not self._over(owner)
 
     async def _shorten(self, owner: str, over: int, quota: int) -> None:
-        freed = await self.replays.shorten(owner, over + quota // SPARE_PARTS, self._short)
+        freed = await self.replays.shorten(owner, over + quota // FREED_QUOTA_DIVISOR, self._short)
         self._count(owner, size=-freed)
 
     def _over_own(self, owner: str) -> int:

@@ -48,7 +48,7 @@ __all__ = ["GatewayApp", "PortTaken", "serve"]
 
 log = logging.getLogger(__name__)
 
-_RETRY_SECONDS = 5.0
+_DRAIN_RETRY_SECONDS = 5.0
 
 
 class GatewayApp:
@@ -192,7 +192,7 @@ class GatewayApp:
         if route.calls:
             if self.draining:
                 message = "the gateway is stopping; call again in a moment, or elsewhere"
-                raise Refused("OVERLOADED", message, retry_after=_RETRY_SECONDS)
+                raise Refused("OVERLOADED", message, retry_after=_DRAIN_RETRY_SECONDS)
             request.origin = self._origins.of(request, route.face)
         if route.access == "loopback" and self._clients.is_local(request):
             return
@@ -212,7 +212,7 @@ class GatewayApp:
     def _identified(self, request: Request, route: Route) -> Caller:
         """Authenticate a request; an unknown key is not tried while too many failures are delayed."""
         authorization, named = request.headers.get(b"authorization"), request.headers.get(b"x-user-id")
-        user = None if named is None else _text(named)
+        user = None if named is None else _decode_header(named)
         if authorization is None:
             session = self._sessions.verified(request) if route.cookie else None
             cookie, local = None if session is None else session.cookie, self._clients.is_local(request)
@@ -342,7 +342,7 @@ class GatewayApp:
         await send({"type": "http.response.body", "body": answer.body})
 
 
-def _text(header: bytes) -> str:
+def _decode_header(header: bytes) -> str:
     """Decode a header as UTF-8, as clients send names today, else as ISO 8859-1."""
     try:
         return header.decode()

@@ -13,7 +13,7 @@ DEFAULT_SHARE = 0.75
 """Maximum share of all slots that one principal may hold, even without other principals."""
 
 
-def part(total: int, share: float) -> int:
+def share_of(total: int, share: float) -> int:
     """Return one principal's limit of a total; at least one, or a total of one would be unusable."""
     return min(total, max(1, floor(total * share)))
 
@@ -31,7 +31,7 @@ class Slots:
 
     def __post_init__(self) -> None:
         """Precompute the limit that every `take` compares with."""
-        self.per_principal = part(self.total, self.share)
+        self.per_principal = share_of(self.total, self.share)
 
     def take(self, principal: str) -> bool:
         """Take a slot; False if none is free or the principal has reached its limit."""
@@ -125,9 +125,9 @@ class FairSlots(Slots):
 
     def __post_init__(self) -> None:
         """Precompute the limits that every `take` compares with."""
-        self.per_principal = part(self.total, self.share)
+        self.per_principal = share_of(self.total, self.share)
         self.half = min(self.per_principal, max(1, self.total // 2))
-        self.waiting_per_principal = part(self.max_waiting, self.share)
+        self.waiting_per_principal = share_of(self.max_waiting, self.share)
 
     def take(self, principal: str) -> bool:
         """Take a slot; False if none is free for this principal."""

@@ -13,7 +13,7 @@ from toolcrib.frontends.mcp import change_notifications, client_requests, sessio
 from toolcrib.frontends.rest import user_routes as said
 from toolcrib.gateway import ARGUMENT_BYTES, multi_round_calls, suspended_calls
 from toolcrib.http import connection_limits, framing, memory, protocol, request, request_cycle, router
-from toolcrib.quotas import KEPT_SECONDS
+from toolcrib.quotas import REPLAY_RETENTION_SECONDS
 from toolcrib.schemas import subschemas, validator
 from toolcrib.schemas import validator as schemas
 from toolcrib.sdk import threads
@@ -144,7 +144,7 @@ def _calls() -> list[Row]:
 def _keys() -> list[Row]:
     return [
         ("answer kept for an idempotency key", size(replay.LARGEST), _FIXED),
-        ("how long it is kept", f"{KEPT_SECONDS / 3600:g} h", _FIXED),
+        ("how long it is kept", f"{REPLAY_RETENTION_SECONDS / 3600:g} h", _FIXED),
         *_idempotency(),
         ("how long a call of another machine counts as running", f"{replay.LONGEST:g} s", _FIXED),
     ]

@@ -12,7 +12,7 @@ from tests.contracts.stores import a_replay, opened
 from tests.waiting import until
 from toolcrib.errors import Unavailable
 from toolcrib.interfaces import StoredReplays
-from toolcrib.quotas import KEPT_SECONDS, BoundedReplays, ReplayQuota
+from toolcrib.quotas import REPLAY_RETENTION_SECONDS, BoundedReplays, ReplayQuota
 from toolcrib.runtime.store_sync import forget_replays
 
 
@@ -40,7 +40,7 @@ async def test_old_replays_are_deleted_and_store_errors_retried(
 ) -> None:
     async with opened("sqlite://") as store:
         now = (clock := Machine().clock()).now()
-        for key, age in (("old", KEPT_SECONDS + 60), ("young", KEPT_SECONDS - 60)):
+        for key, age in (("old", REPLAY_RETENTION_SECONDS + 60), ("young", REPLAY_RETENTION_SECONDS - 60)):
             await store.replays.claim(a_replay(key, at=now - age), since=0.0)
         counted = Counted(store.replays)
         bounded = BoundedReplays(

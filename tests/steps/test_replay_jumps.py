@@ -6,7 +6,7 @@ import pytest
 
 from tests.clocks import DAY, Machine
 from tests.steps.replay_steps import CountingHandler, ReplaySteps, code, keyed
-from toolcrib.quotas import KEPT_SECONDS
+from toolcrib.quotas import REPLAY_RETENTION_SECONDS
 from toolcrib.store import open_store
 from toolcrib.store.sql.database import save
 
@@ -51,7 +51,7 @@ async def test_key_expires_after_a_day_of_real_time(jump: float) -> None:
     steps = ReplaySteps(store.replays, clock=store.clock)
     await steps.chain(handler)(keyed())
     machine.jumps(jump)
-    machine.passes(KEPT_SECONDS + 60)
+    machine.passes(REPLAY_RETENTION_SECONDS + 60)
     assert await steps.replay.bounded.tidy() == 1
     assert (await steps.chain(handler)(keyed())).data == {"done": 2}
     await store.close()

@@ -15,7 +15,7 @@ from tests.waiting import until
 from toolcrib.errors import Lost, Unavailable
 from toolcrib.interfaces import ReplayRow, Step, StoredReplays
 from toolcrib.model import REPLAYED, Call, Result, Tool
-from toolcrib.quotas import KEPT_SECONDS
+from toolcrib.quotas import REPLAY_RETENTION_SECONDS
 from toolcrib.steps import replay
 from toolcrib.steps.attempt import Attempt
 from toolcrib.steps.bulkhead import Bulkhead
@@ -192,7 +192,7 @@ async def test_stored_answer_expires_after_a_day() -> None:
     async with replay_steps(clock=machine.clock()) as steps:
         chain = steps.chain(CountingHandler())
         await chain(keyed())
-        machine.passes(KEPT_SECONDS - 60)
+        machine.passes(REPLAY_RETENTION_SECONDS - 60)
         assert (await chain(keyed())).data == {"done": 1}
         machine.passes(120)
         assert (await chain(keyed())).data == {"done": 2}

@@ -12,7 +12,7 @@ from tests.waiting import until
 from toolcrib.errors import Lost
 from toolcrib.interfaces import StoredReplays
 from toolcrib.model import Call, Result
-from toolcrib.quotas import KEPT_SECONDS, ReplayQuota
+from toolcrib.quotas import REPLAY_RETENTION_SECONDS, ReplayQuota
 from toolcrib.steps.replay import LARGEST
 from toolcrib.store import open_store
 from toolcrib.testing import a_caller
@@ -125,11 +125,11 @@ async def test_calls_beyond_the_key_quota_are_refused(
         refused = await chain(keyed("one-more", caller=EVE))
         assert refused.problem is not None
         assert (refused.problem.code, refused.problem.retryable) == (expected, True)
-        assert refused.problem.retry_after == pytest.approx(KEPT_SECONDS - 600, abs=1)
+        assert refused.problem.retry_after == pytest.approx(REPLAY_RETENTION_SECONDS - 600, abs=1)
         assert handler.done == 3
         assert (await chain(keyed("k0", caller=EVE))).data == {"done": 1}
         assert code(await chain(keyed("his", caller=BOB))) == other
-        machine.passes(KEPT_SECONDS)
+        machine.passes(REPLAY_RETENTION_SECONDS)
         await steps.replay.bounded.tidy()
         assert (await chain(keyed("one-more", caller=EVE))).data == {"done": handler.done}
 

@@ -15,9 +15,9 @@ from toolcrib.catalog import Catalog, ToolOverride
 from toolcrib.gateway import Gateway, ToolSelection
 from toolcrib.interfaces import AppRecord, Reason, SourceState, Step, Withheld
 from toolcrib.model import Caller, JsonObject, Tool
-from toolcrib.names import near
+from toolcrib.names import similar_names
 from toolcrib.observe import CallRecorder, summary
-from toolcrib.pipeline import fitting
+from toolcrib.pipeline import step_names
 from toolcrib.policy import Policy
 from toolcrib.supervisor import Supervisor
 from toolcrib.version import VERSION
@@ -180,7 +180,7 @@ class Admin(KeyAdmin):
                 {"rule": rule, "verdict": "yes" if why is None else why.message} for rule, why in verdicts
             ],
             "caller": {"id": caller.id, "context": caller.context, "permissions": sorted(caller.permissions)},
-            "steps": list(fitting(self.steps, tool)),
+            "steps": list(step_names(self.steps, tool)),
             "source": tool.source,
             "overrides": list(self.catalog.overrides.matching(tool)),
             "repaired": list(self.catalog.snapshot.repaired.get(tool.name, ())),
@@ -200,7 +200,7 @@ class Admin(KeyAdmin):
         lost = [each for each in self.catalog.snapshot.withheld if everything and each.name == name]
         if lost:
             return {"name": name, "visible": False, "reason": f"{name} is withheld: {lost[0].reason}"}
-        close = near(name, [tool.name for tool in self.gateway.tools(caller)])
+        close = similar_names(name, [tool.name for tool in self.gateway.tools(caller)])
         reason = f"there is no tool named {name}" + (f"; did you mean {', '.join(close)}?" if close else "")
         return {"name": name, "visible": False, "reason": reason, "near": list(close)}
 

@@ -7,7 +7,7 @@ from itertools import islice
 from typing import Any, cast
 
 from toolcrib.model import Json, JsonObject
-from toolcrib.names import INVISIBLE, hidden
+from toolcrib.names import INVISIBLE, invisible_character
 from toolcrib.schemas.explain import excerpt, spell
 
 # --- Error for messages between the gateway and an app that cannot be parsed ---
@@ -87,7 +87,7 @@ def word_faults(value: object, path: str, *, most: int) -> Iterator[DefinitionFa
     """Require a single-line string without invisible characters."""
     found = tuple(text_faults(value, path, most=most))
     yield from found
-    if not found and isinstance(value, str) and (character := hidden(value)):
+    if not found and isinstance(value, str) and (character := invisible_character(value)):
         yield DefinitionFault(path, f"holds a character that cannot be seen ({character})")
 
 

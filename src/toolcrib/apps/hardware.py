@@ -7,7 +7,7 @@ from typing import Any, cast
 import orjson
 
 from toolcrib.model import HARDWARE, Device, JsonObject, Requirement
-from toolcrib.names import hidden
+from toolcrib.names import invisible_character
 from toolcrib.schemas import too_deep
 
 # --- Capabilities of the known device models, in the format of the app protocol ---
@@ -322,7 +322,7 @@ def _named(model: str, path: str) -> Device:
 def _checked(model: str, path: str) -> str:
     if not model.strip() or len(model) > LONGEST_MODEL:
         raise InvalidDevice(path, f"must have 1 to {LONGEST_MODEL} characters")
-    if found := hidden(model):
+    if found := invisible_character(model):
         raise InvalidDevice(path, f"holds a character that cannot be seen ({found})")
     return model.strip()
 

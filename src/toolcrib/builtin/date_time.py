@@ -10,7 +10,7 @@ from anyio import to_thread
 from pydantic import Field
 
 from toolcrib.errors import BusinessRuleError
-from toolcrib.names import near
+from toolcrib.names import similar_names
 from toolcrib.sdk import ToolContext, tool
 
 # The names of the C library follow the locale of the process; the sentence is English whatever it is.
@@ -104,7 +104,7 @@ async def _zone(name: str) -> ZoneInfo:
 
 def _near(name: str) -> list[str]:
     places = _places()
-    return [places[each] for each in near(name.rpartition("/")[2], places)]
+    return [places[each] for each in similar_names(name.rpartition("/")[2], places)]
 
 
 @cache

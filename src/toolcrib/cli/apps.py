@@ -8,7 +8,7 @@ import click
 
 from toolcrib.cli.backend import Backend, Target, json_option, with_backend, with_target
 from toolcrib.cli.output import complain, hint, say, show_json, show_table
-from toolcrib.errors import Refused, spell
+from toolcrib.errors import Refused, problem_json
 from toolcrib.model import JsonObject, Problem
 
 if TYPE_CHECKING:
@@ -99,7 +99,7 @@ def _found(target: str) -> "AppServer":
 
 def _show_faults(problem: Problem, *, as_json: bool) -> None:
     if as_json:
-        show_json({"success": False, "status": "error", "error": spell(problem)})
+        show_json({"success": False, "status": "error", "error": problem_json(problem)})
         return
     for fault in problem.details["faults"]:
         complain(f"{fault['path']}: {fault['message']}")

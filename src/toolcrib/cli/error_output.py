@@ -8,7 +8,7 @@ import click
 from click.exceptions import NoArgsIsHelpError
 
 from toolcrib.cli.output import complain, show_json
-from toolcrib.errors import ToolcribError, problem, spell
+from toolcrib.errors import ToolcribError, problem, problem_json
 from toolcrib.model import Problem
 
 FAILED, WRONG_USE = 1, 2
@@ -22,7 +22,7 @@ def report(error: Exception, *, as_json: bool) -> int:
         traceback.print_exception(error)
     found, code = _understood(error)
     if as_json:
-        show_json({"success": False, "status": "error", "error": spell(found)})
+        show_json({"success": False, "status": "error", "error": problem_json(found)})
     elif isinstance(error, NoArgsIsHelpError):
         click.echo(error.format_message(), err=True)
     else:

@@ -8,7 +8,7 @@ from toolcrib.cli import startup_gc
 from toolcrib.cli.backend import Target, json_option, with_running_gateway
 from toolcrib.cli.discovery import opening, reached
 from toolcrib.cli.output import complain, hint, show_json, show_table
-from toolcrib.errors import ToolcribError, spell
+from toolcrib.errors import ToolcribError, problem_json
 from toolcrib.model import JsonObject, Problem
 
 _MOST_CALLS = 5
@@ -59,7 +59,7 @@ def _reloaded(url: str, key: str, *, dry_run: bool) -> JsonObject:
 
 def _show_refusal(problem: Problem, *, as_json: bool) -> None:
     if as_json:
-        show_json({"success": False, "status": "error", "error": spell(problem)})
+        show_json({"success": False, "status": "error", "error": problem_json(problem)})
         return
     complain("the config is refused, and the gateway keeps the one it has")
     for fault in problem.details["faults"]:

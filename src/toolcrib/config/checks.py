@@ -19,7 +19,7 @@ from toolcrib.config.settings import known
 from toolcrib.config.value_types import host_fault, is_day
 from toolcrib.config.yaml import at, holds, present, rewrite
 from toolcrib.formats import FORMATS
-from toolcrib.names import fold, snake
+from toolcrib.names import fold, snake_case
 
 # --- Cross-field validation of MCP servers: one transport, unique ids, unique exposed names ---
 
@@ -77,7 +77,7 @@ def _unenforced(limits: McpProcessLimits) -> Iterator[tuple[str, str]]:
 def _ids(sections: Sections) -> Iterator[Finding]:
     taken = dict.fromkeys(RESERVED, "is the gateway's own")
     for module in sections.functions:
-        taken[fold(snake(module.rpartition(".")[2]))] = "is that of a module under functions"
+        taken[fold(snake_case(module.rpartition(".")[2]))] = "is that of a module under functions"
     for name in sections.mcp.servers:
         owner = taken.get(same_id(name))
         if owner is None:
@@ -214,10 +214,10 @@ def remarks(sections: Sections, document: Mapping[str, Any]) -> Iterator[Finding
 
 
 def _traces() -> Iterator[Finding]:
-    from toolcrib.observe import INSTALL, installed
+    from toolcrib.observe import INSTALL_COMMAND, installed
 
     if not installed():
-        yield ("traces", "endpoint"), f"needs what is not installed: {INSTALL}"
+        yield ("traces", "endpoint"), f"needs what is not installed: {INSTALL_COMMAND}"
 
 
 def _is_context(name: str, document: Mapping[str, Any]) -> bool:

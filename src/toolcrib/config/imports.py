@@ -13,7 +13,7 @@ from toolcrib.config.mcp import RESERVED, server_id
 from toolcrib.config.secrets import REFERENCE, mask, telling
 from toolcrib.config.yaml import at, read, rewrite, texts
 from toolcrib.model import JsonObject
-from toolcrib.names import snake
+from toolcrib.names import snake_case
 
 # --- JSONC parser (JSON with comments and trailing commas): bounded size and depth, line numbers in errors
 # ---
@@ -160,7 +160,7 @@ class Variables:
         return f"${{{name}:-{default}}}" if usable else f"${{{name}}}"
 
     def _variable(self, asked: str) -> str:
-        name = snake(asked).upper() or "INPUT"
+        name = snake_case(asked).upper() or "INPUT"
         name = f"INPUT_{name}" if name[0].isdigit() else name
         free = name
         while free in self._taken:

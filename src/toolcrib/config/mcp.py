@@ -1,4 +1,4 @@
-"""MCP servers in the config: how each is reached, kept alive, and which of its tools are let through."""
+"""MCP servers in the config: transport, restart policy, process limits, and the tools to expose."""
 
 import re
 from collections.abc import Mapping
@@ -19,191 +19,185 @@ from toolcrib.config.value_types import (
     Text,
     Whole,
 )
-from toolcrib.names import snake
+from toolcrib.names import snake_case
 
-RESERVED = frozenset({"local", "crib", "tools", "demo"})
+RESERVED_IDS = frozenset({"local", "crib", "tools", "demo"})
 """Ids of the gateway's own sources."""
 
-_ID = re.compile(r"[a-z0-9][a-z0-9._-]{0,62}")
-_NO_NAME = "is not a server's name; use letters, digits, -, _ and ., at most 63 of them"
-
-
+_SERVER_ID = re.compile(r"[a-z0-9][a-z0-9._-]{0,62}")
 def server_id(name: str) -> str:
-    """Return the id of a server: its name where that can be one, else the name in lower snake case.
-
-    Empty where nothing of the name can be spelled so.
-    """
-    return name if _ID.fullmatch(name) else snake(name)
+    """Return the id of a server: its name if valid as an id, else the name in snake case, which may be empty."""
+    return name if _SERVER_ID.fullmatch(name) else snake_case(name)
 
 
 def _server_name(name: str) -> str:
-    if not name.isprintable() or not _ID.fullmatch(server_id(name)):
-        raise ValueError(_NO_NAME)
+    if not name.isprintable() or not _SERVER_ID.fullmatch(server_id(name)):
+        raise ValueError("is not a valid server name; use letters, digits, -, _ and ., at most 63 of them")
     return name
 
 
-def _listed(command: object) -> object:
+def _refuse_text(command: object) -> object:
     if isinstance(command, str):
-        raise ValueError("must be a list, the program and then each argument, such as [npx, -y, some-server]")  # noqa: TRY004 - only a ValueError becomes a fault
+        raise ValueError("must be a list of the program and its arguments, such as [npx, -y, some-server]")  # noqa: TRY004 - only a ValueError becomes a fault
     return command
 
 
-def _program(command: tuple[str, ...]) -> tuple[str, ...]:
+def _with_program(command: tuple[str, ...]) -> tuple[str, ...]:
     if not command[0].strip():
-        raise ValueError("must begin with a program")
+        raise ValueError("must begin with the name of a program")
     return command
 
 
 ServerName = Annotated[str, AfterValidator(_server_name)]
 Command = Annotated[
-    tuple[Argument, ...], BeforeValidator(_listed), Field(min_length=1), AfterValidator(_program)
+    tuple[Argument, ...], BeforeValidator(_refuse_text), Field(min_length=1), AfterValidator(_with_program)
 ]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Restart:
-    """What happens when a server dies."""
+    """Restart policy of a server."""
 
-    enabled: Annotated[bool, "starts the server, or connects to it, again"] = True
+    enabled: Annotated[bool, "restarts the server, or reconnects to it"] = True
     max_restarts: Annotated[
         Annotated[Whole, Field(ge=0, le=1_000)],
-        "failed starts in a row before it counts as a crash loop; for http and sse, failed handshakes",
+        "consecutive failed starts (http and sse: failed handshakes) before the server is in a crash loop",
     ] = 5
     backoff_ms: Annotated[
         Milliseconds,
-        "pause before the first restart, doubled up to 30 s; http and sse: after failed handshakes",
+        "delay before the first restart (http and sse: after a failed handshake), doubled up to 30 s",
     ] = 1_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class McpProcessLimits:
-    """What each process of a server may use; the system enforces it."""
+    """Resource limits of each process of a server, enforced by the operating system."""
 
     memory_mb: Annotated[
         Annotated[Whole, Field(ge=16, le=1 << 24)] | None,
         BLANK,
-        "MiB of address space, which is more than the memory in use; Linux alone",
+        "address space in MiB, which is more than the memory in use; Linux only",
     ] = None
     cpu_seconds: Annotated[
-        Annotated[Whole, Field(ge=1, le=31_536_000)] | None, BLANK, "seconds of CPU time in all"
+        Annotated[Whole, Field(ge=1, le=31_536_000)] | None, BLANK, "total CPU time in seconds"
     ] = None
     open_files: Annotated[
-        Annotated[Whole, Field(ge=16, le=1 << 20)] | None, BLANK, "files, pipes and sockets open at once"
+        Annotated[Whole, Field(ge=16, le=1 << 20)] | None, BLANK, "open files, pipes and sockets"
     ] = None
     processes: Annotated[
         Annotated[Whole, Field(ge=1, le=1 << 22)] | None,
         BLANK,
-        "processes and threads of the gateway's user, those of others included; not as root",
+        "processes and threads of the gateway's user, counted over all programs; has no effect for root",
     ] = None
     file_size_mb: Annotated[
-        Annotated[Whole, Field(ge=1, le=1 << 24)] | None, BLANK, "MiB of the largest file it writes"
+        Annotated[Whole, Field(ge=1, le=1 << 24)] | None, BLANK, "maximum size in MiB of a file that it writes"
     ] = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Defaults:
-    """What holds for every tool of a server that does not say otherwise."""
+    """Defaults for the tools of a server."""
 
-    timeout_ms: Annotated[Milliseconds, "how long one attempt may take"] = 10_000
-    slow_response_threshold_ms: Annotated[Milliseconds | None, BLANK, "when to say that it takes a while"] = (
+    timeout_ms: Annotated[Milliseconds, "time limit of one attempt"] = 10_000
+    slow_response_threshold_ms: Annotated[Milliseconds | None, BLANK, "time after which a running call is announced as slow"] = (
         None
     )
-    slow_response_message: Annotated[Text | None, BLANK, "what to say then"] = None
+    slow_response_message: Annotated[Text | None, BLANK, "text of that announcement"] = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class McpTool:
-    """One tool of a server that is let through, and what is said about it."""
+    """One tool of a server to expose, with its settings."""
 
-    name: Annotated[Text, "its name on the server"]
-    expose_as: Annotated[SafeName | None, BLANK, "the safe name it is given"] = None
-    description: Annotated[Text | None, BLANK, "what models read, in place of its own"] = None
-    speech_field: Annotated[Text | None, BLANK, "the field of the answer that is spoken"] = None
+    name: Annotated[Text, "name of the tool on the server"]
+    expose_as: Annotated[SafeName | None, BLANK, "safe name for the tool"] = None
+    description: Annotated[Text | None, BLANK, "description for models, instead of the tool's own"] = None
+    speech_field: Annotated[Text | None, BLANK, "field of the result that is read aloud"] = None
     speech_template: Annotated[
-        Text | None, BLANK, "the sentence that is spoken, with {fields} of the answer"
+        Text | None, BLANK, "sentence to read aloud, with {fields} of the result"
     ] = None
-    timeout_ms: Annotated[Milliseconds | None, BLANK, "how long one attempt may take"] = None
-    slow_response_threshold_ms: Annotated[Milliseconds | None, BLANK, "when to say that it takes a while"] = (
+    timeout_ms: Annotated[Milliseconds | None, BLANK, "time limit of one attempt"] = None
+    slow_response_threshold_ms: Annotated[Milliseconds | None, BLANK, "time after which a running call is announced as slow"] = (
         None
     )
-    slow_response_message: Annotated[Text | None, BLANK, "what to say then"] = None
+    slow_response_message: Annotated[Text | None, BLANK, "text of that announcement"] = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class McpServer:
-    """One MCP server: how to reach it and how to treat it."""
+    """One MCP server."""
 
-    transport: Annotated[Literal["stdio", "http", "sse"], "how to talk to it"]
-    enabled: Annotated[bool, "uses the server; one that is not is checked, and not started"] = True
+    transport: Annotated[Literal["stdio", "http", "sse"], "transport of the server"]
+    enabled: Annotated[bool, "uses the server; if false, its settings are validated, but it is not started"] = True
     command: Annotated[Command, "program and arguments as a list, for stdio"] = field(default=(), repr=False)
-    url: Annotated[ServerAddress | None, BLANK, "address, for http and sse"] = field(default=None, repr=False)
+    url: Annotated[ServerAddress | None, BLANK, "URL, for http and sse"] = field(default=None, repr=False)
     headers: Annotated[Mapping[HeaderName, HeaderValue], "headers to send, for http and sse"] = field(
         default_factory=dict[str, str], repr=False
     )
-    env: Annotated[Mapping[EnvName, Argument], "variables the program gets, for stdio"] = field(
+    env: Annotated[Mapping[EnvName, Argument], "environment variables of the program, for stdio"] = field(
         default_factory=dict[str, str], repr=False
     )
     cwd: Annotated[
         Annotated[Argument, Field(min_length=1)] | None,
         BLANK,
-        "directory the program runs in, from the config file's folder; for stdio",
+        "working directory of the program, relative to the config file's folder; for stdio",
     ] = field(default=None, repr=False)
-    start: Annotated[Literal["eager", "lazy"], "with the gateway, or on first use"] = "eager"
+    start: Annotated[Literal["eager", "lazy"], "eager: starts with the gateway; lazy: starts on first use"] = "eager"
     idle_stop_ms: Annotated[
         Milliseconds | None,
         BLANK,
-        "stops the program after so long without a call, until the next; for stdio",
+        "stops the program after this time without a call; the next call starts it; for stdio",
     ] = None
-    start_timeout_ms: Annotated[Milliseconds, "the longest from the start to the list of tools"] = 30_000
+    start_timeout_ms: Annotated[Milliseconds, "time limit from the start until the tools are listed"] = 30_000
     poll_ms: Annotated[
         Annotated[Whole, Field(ge=100, le=86_400_000)] | None,
         BLANK,
-        "how often to ask for the tools; without it every minute where the server tells of no changes",
+        "interval of tool list refreshes; unset: every minute if the server does not announce changes, else none",
     ] = None
     relay: Annotated[
         tuple[Literal["elicitation", "sampling", "roots"], ...] | None,
         BLANK,
-        "what it may ask callers; without it everything, but a program may not ask for their roots",
+        "requests of the server that are relayed to callers; unset: all, except roots for stdio",
     ] = None
     max_connections: Annotated[
         Annotated[Whole, Field(ge=1, le=1_000)] | None,
         BLANK,
-        "connections for callers that can be asked, beside the shared one; 8 for stdio, else 32",
+        "connections for callers that can answer requests, besides the shared one; unset: 8 for stdio, else 32",
     ] = None
     connection_idle_ms: Annotated[
-        Milliseconds, "how long such a connection is kept without a call; of stdio, a process"
+        Milliseconds, "time after which such a connection (stdio: process) is closed without a call"
     ] = 24_000
     limits: Annotated[
-        McpProcessLimits | None, BLANK, "what its processes may use, in place of `mcp.limits`; for stdio"
+        McpProcessLimits | None, BLANK, "resource limits of its processes, instead of `mcp.limits`; for stdio"
     ] = None
-    restart: Annotated[Restart, "what happens when it dies"] = Restart()
-    defaults: Annotated[Defaults, "what holds for all of its tools"] = Defaults()
+    restart: Annotated[Restart, "restart policy"] = Restart()
+    defaults: Annotated[Defaults, "defaults for its tools"] = Defaults()
     pin: Annotated[
         Literal["strict", "notify", "off"] | None,
         BLANK,
-        "a definition that changes is hidden until approved, reported, or taken as it comes; "
-        "without it strict, but notify for stdio servers of the config file",
+        "when a tool definition changes: strict hides the tool until approved, notify reports the change, off "
+        "accepts it; unset: notify for stdio servers of the config file, else strict",
     ] = None
-    tools: Annotated[tuple[McpTool, ...], "the tools that are let through; none named means all"] = ()
+    tools: Annotated[tuple[McpTool, ...], "the tools to expose; empty: all"] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class McpSection:
-    """The MCP servers whose tools are offered."""
+    """The MCP servers whose tools are served."""
 
     enabled: Annotated[bool, "starts and lists MCP servers"] = True
-    allow_stdio: Annotated[bool, "lets servers that are added while running start programs"] = False
+    allow_stdio: Annotated[bool, "allows stdio servers to be added at run time"] = False
     grace_ms: Annotated[
         Annotated[Whole, Field(ge=0, le=86_400_000)],
-        "how long the tools of a server that is down stay listed",
+        "time that the tools of an unavailable server stay listed",
     ] = 600_000
     max_copies: Annotated[
         Annotated[Whole, Field(ge=1, le=1_000)],
-        "processes for callers that can be asked, of all stdio servers together",
+        "maximum processes for callers that can answer requests, of all stdio servers together",
     ] = 32
     limits: Annotated[
-        McpProcessLimits, "what the processes of a server that says nothing else may use; for stdio"
+        McpProcessLimits, "default resource limits of the processes of a server; for stdio"
     ] = McpProcessLimits()
-    servers: Annotated[Mapping[ServerName, McpServer], "the servers, by a name that becomes their id"] = (
+    servers: Annotated[Mapping[ServerName, McpServer], "the servers, by a name that becomes the id"] = (
         field(default_factory=dict[str, McpServer])
     )

@@ -6,7 +6,14 @@ from typing import Any, cast
 
 from toolcrib.interfaces import Bounds, Loss, ProviderCall, ProviderResult
 from toolcrib.model import JsonObject, Result, Tool
-from toolcrib.payloads import an_object, as_text, described, objects, read_call, told
+from toolcrib.payloads import (
+    model_description,
+    object_at,
+    objects_at,
+    parse_call,
+    payload_json,
+    result_payload,
+)
 from toolcrib.schemas.fitting.dialects import ANTHROPIC
 from toolcrib.schemas.fitting.fit import SchemaCache, fit
 
@@ -25,7 +32,11 @@ class Anthropic:
 
     def tool(self, tool: Tool, name: str) -> JsonObject:
         """Declare one tool."""
-        said = {"name": name, "description": described(tool), "input_schema": self._fitted.of(tool).schema}
+        said = {
+            "name": name,
+            "description": model_description(tool),
+            "input_schema": self._fitted.of(tool).schema,
+        }
         return {key: value for key, value in said.items() if value}
 
     def tools(self, declared: Sequence[JsonObject]) -> list[JsonObject]:
@@ -41,12 +52,12 @@ class Anthropic:
         path = "message"
         blocks: Any = message
         if not isinstance(message, list):
-            blocks, path = an_object(message, path).get("content"), "message.content"
+            blocks, path = object_at(message, path).get("content"), "message.content"
         if isinstance(blocks, str):
             return ()
-        found = objects(blocks, path)
+        found = objects_at(blocks, path)
         calls = [(where, block) for where, block in found if block.get("type") == "tool_use"]
-        return tuple(read_call(block, where, arguments="input") for where, block in calls)
+        return tuple(parse_call(block, where, arguments="input") for where, block in calls)
 
     def cancelled(self, message: JsonObject) -> tuple[str, ...]:
         """Return nothing: the API has no cancellation."""
@@ -72,7 +83,7 @@ def _answer(answered: ProviderResult) -> JsonObject:
 def _content(result: Result) -> str | list[JsonObject]:
     # The API accepts only text in a result with `is_error`.
     pictures = [] if result.problem is not None else [each for each in result.content if _is_picture(each)]
-    text = as_text(told(result))
+    text = payload_json(result_payload(result))
     return [{"type": "text", "text": text}, *map(_picture, pictures)] if pictures else text
 
 

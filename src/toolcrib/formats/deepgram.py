@@ -6,7 +6,16 @@ from typing import Any
 
 from toolcrib.interfaces import Bounds, Loss, ProviderCall, ProviderResult
 from toolcrib.model import JsonObject, Tool
-from toolcrib.payloads import a_text, an_object, as_text, capped, described, objects, read_call, told
+from toolcrib.payloads import (
+    model_description,
+    object_at,
+    objects_at,
+    parse_call,
+    payload_json,
+    result_payload,
+    text_field,
+    truncate_payload,
+)
 from toolcrib.schemas.fitting.dialects import DEEPGRAM
 from toolcrib.schemas.fitting.fit import SchemaCache, fit
 
@@ -31,7 +40,7 @@ class Deepgram:
         """
         said: dict[str, Any] = {
             "name": name,
-            "description": described(tool),
+            "description": model_description(tool),
             "parameters": self._fitted.of(tool).schema,
             "defer_until_eot": not tool.repeatable,
         }
@@ -49,11 +58,13 @@ class Deepgram:
         """Parse the client-side calls; functions with an endpoint are called by the agent."""
         found = _functions(message, "FunctionCallRequest")
         ours = [(path, each) for path, each in found if each.get("client_side") is not False]
-        return tuple(read_call(each, path, arguments="arguments") for path, each in ours)
+        return tuple(parse_call(each, path, arguments="arguments") for path, each in ours)
 
     def cancelled(self, message: JsonObject) -> tuple[str, ...]:
         """Parse the ids of speculative calls that were cancelled."""
-        return tuple(a_text(each, "id", path) for path, each in _functions(message, "FunctionCallCancelled"))
+        return tuple(
+            text_field(each, "id", path) for path, each in _functions(message, "FunctionCallCancelled")
+        )
 
     def results(self, answers: Sequence[ProviderResult]) -> list[JsonObject]:
         """Render one message for each result."""
@@ -62,14 +73,14 @@ class Deepgram:
                 "type": "FunctionCallResponse",
                 "id": each.asked.id,
                 "name": each.asked.name,
-                "content": as_text(capped(told(each.result), CAP)),
+                "content": payload_json(truncate_payload(result_payload(each.result), CAP)),
             }
             for each in answers
         ]
 
 
 def _functions(message: JsonObject, kind: str) -> list[tuple[str, JsonObject]]:
-    given = an_object(message, "message")
-    if a_text(given, "type", "message") != kind:
+    given = object_at(message, "message")
+    if text_field(given, "type", "message") != kind:
         return []
-    return objects(given.get("functions"), "message.functions")
+    return objects_at(given.get("functions"), "message.functions")

@@ -8,7 +8,14 @@ from typing import Any
 
 from toolcrib.interfaces import Bounds, Loss, ProviderCall, ProviderResult
 from toolcrib.model import JsonObject, Tool
-from toolcrib.payloads import a_text, an_object, as_text, described, read_call, told
+from toolcrib.payloads import (
+    model_description,
+    object_at,
+    parse_call,
+    payload_json,
+    result_payload,
+    text_field,
+)
 from toolcrib.schemas.fitting.dialects import ELEVENLABS
 from toolcrib.schemas.fitting.fit import SchemaCache, fit
 
@@ -32,7 +39,7 @@ class ElevenLabs:
         declared: dict[str, Any] = {
             "type": "client",
             "name": name,
-            "description": described(tool) or name,
+            "description": model_description(tool) or name,
             "parameters": self._fitted.of(tool).schema,
             "expects_response": True,
         }
@@ -50,11 +57,11 @@ class ElevenLabs:
 
     def calls(self, message: JsonObject) -> tuple[ProviderCall, ...]:
         """Parse the call of a message; most messages have none."""
-        given = an_object(message, "message")
-        if a_text(given, "type", "message") != "client_tool_call":
+        given = object_at(message, "message")
+        if text_field(given, "type", "message") != "client_tool_call":
             return ()
         path = "message.client_tool_call"
-        return (_asked(an_object(given.get("client_tool_call"), path), path),)
+        return (_asked(object_at(given.get("client_tool_call"), path), path),)
 
     def cancelled(self, message: JsonObject) -> tuple[str, ...]:
         """Return nothing: the API has no cancellation."""
@@ -66,7 +73,7 @@ class ElevenLabs:
             {
                 "type": "client_tool_result",
                 "tool_call_id": each.asked.id,
-                "result": as_text(told(each.result)),
+                "result": payload_json(result_payload(each.result)),
                 "is_error": each.result.problem is not None,
             }
             for each in answers
@@ -74,7 +81,7 @@ class ElevenLabs:
 
 
 def _asked(call: JsonObject, path: str) -> ProviderCall:
-    found = read_call(call, path, id="tool_call_id", name="tool_name", arguments="parameters")
+    found = parse_call(call, path, id="tool_call_id", name="tool_name", arguments="parameters")
     if found.arguments.get("tool_call_id") != found.id:
         return found
     # The SDK adds the call id to the parameters that it passes to a client tool.

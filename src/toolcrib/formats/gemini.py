@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from toolcrib.errors import Refused
 from toolcrib.interfaces import Bounds, Loss, ProviderCall, ProviderResult
 from toolcrib.model import Json, JsonObject, Tool
-from toolcrib.payloads import an_object, described, either, objects, read_call, told
+from toolcrib.payloads import model_description, object_at, objects_at, parse_call, result_payload, wire_field
 from toolcrib.schemas.fitting.dialects import GEMINI
 from toolcrib.schemas.fitting.fit import SchemaCache, capitals
 
@@ -21,7 +21,11 @@ class Gemini:
 
     def tool(self, tool: Tool, name: str) -> JsonObject:
         """Declare one function; `parameters` is omitted if there are none."""
-        said = {"name": name, "description": described(tool), "parameters": self._fitted.of(tool).schema}
+        said = {
+            "name": name,
+            "description": model_description(tool),
+            "parameters": self._fitted.of(tool).schema,
+        }
         return {key: value for key, value in said.items() if value}
 
     def tools(self, declared: Sequence[JsonObject]) -> list[JsonObject]:
@@ -34,9 +38,9 @@ class Gemini:
 
     def calls(self, message: JsonObject) -> tuple[ProviderCall, ...]:
         """Parse the calls of a response's first candidate, or of a single content."""
-        content, path = _content(an_object(message, "message"))
-        found = objects(content.get("parts") or [], f"{path}.parts")
-        parts = ((either(part, "functionCall", "function_call"), where) for where, part in found)
+        content, path = _content(object_at(message, "message"))
+        found = objects_at(content.get("parts") or [], f"{path}.parts")
+        parts = ((wire_field(part, "functionCall", "function_call"), where) for where, part in found)
         return tuple(_asked(part, f"{where}.functionCall") for part, where in parts if part is not None)
 
     def cancelled(self, message: JsonObject) -> tuple[str, ...]:
@@ -60,25 +64,25 @@ def _content(message: JsonObject) -> tuple[JsonObject, str]:
         )
     if "parts" in message:
         return message, "message"
-    candidates = objects(message.get("candidates") or [], "message.candidates")
+    candidates = objects_at(message.get("candidates") or [], "message.candidates")
     if not candidates:
         return {}, "message"
     path, first = candidates[0]
     content = first.get("content")
-    return ({}, path) if content is None else (an_object(content, f"{path}.content"), f"{path}.content")
+    return ({}, path) if content is None else (object_at(content, f"{path}.content"), f"{path}.content")
 
 
 def _asked(given: Json, path: str) -> ProviderCall:
-    call = an_object(given, path)
-    if either(call, "willContinue", "will_continue"):
+    call = object_at(given, path)
+    if wire_field(call, "willContinue", "will_continue"):
         raise Refused(
             "INVALID_REQUEST", f"{path} is only a piece of a call: put the pieces together first", path=path
         )
-    return read_call(call, path, arguments="args", needed=False)
+    return parse_call(call, path, arguments="args", needed=False)
 
 
 def _answer(answered: ProviderResult) -> JsonObject:
     asked, result = answered.asked, answered.result
     key = "output" if result.problem is None else "error"
-    answer = {"name": asked.name, "response": {key: told(result)}}
+    answer = {"name": asked.name, "response": {key: result_payload(result)}}
     return {"id": asked.id, **answer} if asked.id else answer

@@ -8,7 +8,16 @@ import orjson
 from toolcrib.errors import Refused
 from toolcrib.interfaces import Bounds, Loss, ProviderCall, ProviderResult
 from toolcrib.model import Json, JsonObject, Kind, Result, Tool
-from toolcrib.payloads import SILENCE, an_object, capped, described, either, objects, read_call, told
+from toolcrib.payloads import (
+    SUPPRESS_VOICE_FIELD,
+    model_description,
+    object_at,
+    objects_at,
+    parse_call,
+    result_payload,
+    truncate_payload,
+    wire_field,
+)
 from toolcrib.schemas.fitting.dialects import GEMINI
 from toolcrib.schemas.fitting.fit import SchemaCache, capitals
 
@@ -41,7 +50,11 @@ class GeminiLive:
 
     def tool(self, tool: Tool, name: str) -> JsonObject:
         """Declare one function; `parameters` is omitted if there are none."""
-        said = {"name": name, "description": described(tool), "parameters": self._fitted.of(tool).schema}
+        said = {
+            "name": name,
+            "description": model_description(tool),
+            "parameters": self._fitted.of(tool).schema,
+        }
         return {key: value for key, value in said.items() if value}
 
     def tools(self, declared: Sequence[JsonObject]) -> list[JsonObject]:
@@ -55,8 +68,8 @@ class GeminiLive:
     def calls(self, message: JsonObject) -> tuple[ProviderCall, ...]:
         """Parse the calls of a server message; most messages have none."""
         call = _told(message, "toolCall", "tool_call")
-        found: Json = either(call, "functionCalls", "function_calls") or []
-        return tuple(_asked(each, path) for path, each in objects(found, "message.toolCall.functionCalls"))
+        found: Json = wire_field(call, "functionCalls", "function_calls") or []
+        return tuple(_asked(each, path) for path, each in objects_at(found, "message.toolCall.functionCalls"))
 
     def cancelled(self, message: JsonObject) -> tuple[str, ...]:
         """Parse the ids of calls that were cancelled because the user interrupted."""
@@ -75,12 +88,12 @@ class GeminiLive:
     def _answer(self, answered: ProviderResult) -> JsonObject:
         asked, result = answered.asked, answered.result
         answer: dict[str, Any] = {"name": asked.name, "response": {}}
-        said = told(result, data=False)
+        said = result_payload(result, data=False)
         if not self._vertex:
             answer |= {"id": asked.id, "scheduling": scheduling(result)}
-            said = {name: value for name, value in said.items() if name != SILENCE}
+            said = {name: value for name, value in said.items() if name != SUPPRESS_VOICE_FIELD}
         room = CAP - len(orjson.dumps(_message([answer])))
-        return {**answer, "response": capped(said, room + len("{}"))}
+        return {**answer, "response": truncate_payload(said, room + len("{}"))}
 
 
 def scheduling(result: Result) -> str:
@@ -101,7 +114,7 @@ def _message(answers: list[JsonObject]) -> JsonObject:
 
 def _told(message: JsonObject, wire: str, python: str) -> JsonObject:
     """Return one member of a message. All members are objects, which allows for future message types."""
-    given = an_object(message, "message")
+    given = object_at(message, "message")
     said = [each for each in given.values() if each is not None]
     if not said or not all(isinstance(each, dict) for each in said):
         raise Refused(
@@ -109,8 +122,8 @@ def _told(message: JsonObject, wire: str, python: str) -> JsonObject:
             "message must be one of a Live session, such as {toolCall: {functionCalls: […]}}",
             path="message",
         )
-    return an_object(either(given, wire, python) or {}, f"message.{wire}")
+    return object_at(wire_field(given, wire, python) or {}, f"message.{wire}")
 
 
 def _asked(call: JsonObject, path: str) -> ProviderCall:
-    return read_call(call, path, arguments="args", needed=False, most=_LONGEST)
+    return parse_call(call, path, arguments="args", needed=False, most=_LONGEST)

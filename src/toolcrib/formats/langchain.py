@@ -7,7 +7,15 @@ from functools import partial
 from toolcrib.errors import Refused, problem
 from toolcrib.interfaces import Bounds, Loss, ProviderCall, ProviderResult
 from toolcrib.model import JsonObject, Tool
-from toolcrib.payloads import a_text, an_object, as_text, described, objects, read_call, told
+from toolcrib.payloads import (
+    model_description,
+    object_at,
+    objects_at,
+    parse_call,
+    payload_json,
+    result_payload,
+    text_field,
+)
 from toolcrib.schemas.fitting.dialects import OPENAI
 from toolcrib.schemas.fitting.fit import SchemaCache, fit
 
@@ -28,7 +36,11 @@ class LangChain:
 
     def tool(self, tool: Tool, name: str) -> JsonObject:
         """Declare one tool, in the form `convert_to_openai_tool` returns."""
-        said = {"name": name, "description": described(tool), "parameters": self._fitted.of(tool).schema}
+        said = {
+            "name": name,
+            "description": model_description(tool),
+            "parameters": self._fitted.of(tool).schema,
+        }
         return {"type": "function", "function": {key: value for key, value in said.items() if value}}
 
     def tools(self, declared: Sequence[JsonObject]) -> list[JsonObject]:
@@ -41,9 +53,9 @@ class LangChain:
 
     def calls(self, message: JsonObject) -> tuple[ProviderCall, ...]:
         """Parse the calls of a serialized AIMessage, including those LangChain failed to parse."""
-        given, path = _message(an_object(message, "message"))
-        read = objects(given.get("tool_calls") or [], f"{path}.tool_calls")
-        unread = objects(given.get("invalid_tool_calls") or [], f"{path}.invalid_tool_calls")
+        given, path = _message(object_at(message, "message"))
+        read = objects_at(given.get("tool_calls") or [], f"{path}.tool_calls")
+        unread = objects_at(given.get("invalid_tool_calls") or [], f"{path}.invalid_tool_calls")
         return (
             *(_asked(each, where) for where, each in read),
             *(_unread(each, where) for where, each in unread),
@@ -60,18 +72,18 @@ class LangChain:
 
 def _message(given: JsonObject) -> tuple[JsonObject, str]:
     """Return the fields of a message and their path; one serialization nests them under `data`."""
-    kind = a_text(given, "type", "message")
+    kind = text_field(given, "type", "message")
     if kind in _FROM_OTHERS:
         return {}, "message"
     if kind not in _FROM_THE_MODEL:
         raise Refused("INVALID_REQUEST", "message.type must be ai", path="message.type")
     if "data" in given:
-        return an_object(given["data"], "message.data"), "message.data"
+        return object_at(given["data"], "message.data"), "message.data"
     return given, "message"
 
 
 def _asked(call: JsonObject, path: str) -> ProviderCall:
-    return read_call(call, path, arguments="args", needed=False)
+    return parse_call(call, path, arguments="args", needed=False)
 
 
 def _unread(call: JsonObject, path: str) -> ProviderCall:
@@ -87,7 +99,7 @@ def _answer(answered: ProviderResult) -> JsonObject:
     call, result = answered.asked, answered.result
     return {
         "type": "tool",
-        "content": as_text(told(result)),
+        "content": payload_json(result_payload(result)),
         "tool_call_id": call.id,
         "name": call.name,
         "status": "success" if result.problem is None else "error",

@@ -5,10 +5,10 @@ from typing import Any
 
 from orjson import Fragment, dumps, loads
 
-from toolcrib.errors import Refused, spell
+from toolcrib.errors import Refused, problem_json
 from toolcrib.interfaces import Bounds, Loss, ProviderCall, ProviderResult
 from toolcrib.model import Json, JsonObject, Result, Tool
-from toolcrib.payloads import a_text, an_object, arguments_of, is_written
+from toolcrib.payloads import is_encodable, object_at, parse_arguments, text_field
 
 HINTS, METADATA, ERROR = "toolcrib/agentHints", "toolcrib/metadata", "toolcrib/error"
 MESSAGE = "toolcrib/message"
@@ -60,18 +60,18 @@ class McpFormat:
 
     def calls(self, message: JsonObject) -> tuple[ProviderCall, ...]:
         """Parse a request, with its id for the response, or bare params."""
-        if "method" not in an_object(message, "message"):
+        if "method" not in object_at(message, "message"):
             return (_asked(message, "message", "", {}),)
         if message["method"] != "tools/call":
             return ()
-        params, known = an_object(message.get("params"), "message.params"), {"id": _id(message)}
+        params, known = object_at(message.get("params"), "message.params"), {"id": _id(message)}
         return (_asked(params, "message.params", str(known["id"]), known),)
 
     def cancelled(self, message: JsonObject) -> tuple[str, ...]:
         """Parse the id of a `notifications/cancelled`."""
-        if an_object(message, "message").get("method") != "notifications/cancelled":
+        if object_at(message, "message").get("method") != "notifications/cancelled":
             return ()
-        return (str(_id(an_object(message.get("params"), "message.params"), "requestId", "message.params")),)
+        return (str(_id(object_at(message.get("params"), "message.params"), "requestId", "message.params")),)
 
     def results(self, answers: Sequence[ProviderResult]) -> list[JsonObject]:
         """Render a JSON-RPC response for each request, and a bare result for bare params."""
@@ -79,16 +79,16 @@ class McpFormat:
 
 
 def _asked(params: JsonObject, path: str, id: str, known: JsonObject) -> ProviderCall:
-    arguments, problem = arguments_of(params.get("arguments"))
+    arguments, problem = parse_arguments(params.get("arguments"))
     return ProviderCall(
-        id=id, name=a_text(params, "name", path), arguments=arguments, problem=problem, more=known
+        id=id, name=text_field(params, "name", path), arguments=arguments, problem=problem, more=known
     )
 
 
 def _id(holder: JsonObject, key: str = "id", path: str = "message") -> str | int:
     """Return a request id, which is a string or an integer."""
     found = holder.get(key)
-    if (type(found) is str and is_written(found)) or type(found) is int:
+    if (type(found) is str and is_encodable(found)) or type(found) is int:
         return found
     raise Refused("INVALID_REQUEST", f"{path}.{key} must be a text or a whole number", path=f"{path}.{key}")
 
@@ -138,7 +138,7 @@ def encode(outcome: Result, stamp: bytes = b"") -> bytes:
         carried[EXTENSIONS] = outcome.voice.as_json()
     spelled: dict[str, Any] = {"content": _blocks(outcome), "isError": problem is not None, "_meta": carried}
     if problem is not None:
-        carried[ERROR] = spell(problem)
+        carried[ERROR] = problem_json(problem)
     # A failed tool may return its own structured content; errors of the gateway have none.
     if outcome.structured and (problem is None or outcome.content) and _is_structure(data, bool(stamp)):
         spelled["structuredContent"] = Fragment(outcome.encoded) if outcome.encoded else data
@@ -174,7 +174,7 @@ def meta(outcome: Result) -> dict[str, Any]:
     if outcome.voice.suppress or outcome.voice.follow_ups:
         carried[EXTENSIONS] = outcome.voice.as_json()
     if outcome.problem is not None:
-        carried[ERROR] = spell(outcome.problem)
+        carried[ERROR] = problem_json(outcome.problem)
     return carried
 
 

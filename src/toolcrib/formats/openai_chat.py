@@ -5,7 +5,16 @@ from typing import Any
 
 from toolcrib.interfaces import Bounds, Loss, ProviderCall, ProviderResult
 from toolcrib.model import JsonObject, Tool
-from toolcrib.payloads import a_text, an_object, arguments_of, as_text, capped, described, objects, told
+from toolcrib.payloads import (
+    model_description,
+    object_at,
+    objects_at,
+    parse_arguments,
+    payload_json,
+    result_payload,
+    text_field,
+    truncate_payload,
+)
 from toolcrib.schemas.fitting.fit import SchemaCache, strictest
 
 
@@ -22,7 +31,7 @@ class OpenAIChat:
         """Declare one tool; `strict` is set where it does not restrict what the tool accepts."""
         fitted, strict = self._spelled.of(tool)
         function: dict[str, Any] = {"name": name}
-        description = described(tool, self.bounds.description)
+        description = model_description(tool, self.bounds.description)
         if description:
             function["description"] = description
         function["parameters"] = fitted.schema
@@ -40,11 +49,11 @@ class OpenAIChat:
 
     def calls(self, message: JsonObject) -> tuple[ProviderCall, ...]:
         """Parse an assistant message, the choice around it, or the whole completion."""
-        path, said = _message(an_object(message, "message"))
+        path, said = _message(object_at(message, "message"))
         given = said.get("tool_calls")
         if given is None and said.get("role") == "assistant":
             return ()
-        found = (_asked(each, path) for path, each in objects(given, f"{path}.tool_calls"))
+        found = (_asked(each, path) for path, each in objects_at(given, f"{path}.tool_calls"))
         return tuple(each for each in found if each is not None)
 
     def cancelled(self, message: JsonObject) -> tuple[str, ...]:
@@ -57,7 +66,9 @@ class OpenAIChat:
             {
                 "role": "tool",
                 "tool_call_id": each.asked.id,
-                "content": as_text(capped(told(each.result), self.bounds.result_bytes)),
+                "content": payload_json(
+                    truncate_payload(result_payload(each.result), self.bounds.result_bytes)
+                ),
             }
             for each in answers
         ]
@@ -67,13 +78,13 @@ def _message(given: JsonObject) -> tuple[str, JsonObject]:
     """Return the path and the message; of several choices the first is used."""
     path = "message"
     if "choices" in given:
-        choices = objects(given["choices"], f"{path}.choices")
+        choices = objects_at(given["choices"], f"{path}.choices")
         if not choices:
             return path, {"role": "assistant"}
         path, given = choices[0]
     if "message" in given:
         path = f"{path}.message"
-        return path, an_object(given["message"], path)
+        return path, object_at(given["message"], path)
     return path, given
 
 
@@ -81,11 +92,11 @@ def _asked(call: JsonObject, path: str) -> ProviderCall | None:
     """Parse one call; tools of a type other than `function` were declared elsewhere."""
     if call.get("type", "function") != "function":
         return None
-    function = an_object(call.get("function"), f"{path}.function")
-    arguments, problem = arguments_of(function.get("arguments"))
+    function = object_at(call.get("function"), f"{path}.function")
+    arguments, problem = parse_arguments(function.get("arguments"))
     return ProviderCall(
-        id=a_text(call, "id", path),
-        name=a_text(function, "name", f"{path}.function"),
+        id=text_field(call, "id", path),
+        name=text_field(function, "name", f"{path}.function"),
         arguments=arguments,
         problem=problem,
     )

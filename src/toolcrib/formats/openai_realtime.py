@@ -11,7 +11,16 @@ from typing import Any
 
 from toolcrib.interfaces import Bounds, Loss, ProviderCall, ProviderResult
 from toolcrib.model import JsonObject, Tool
-from toolcrib.payloads import a_text, an_object, as_text, capped, described, objects, read_call, told
+from toolcrib.payloads import (
+    model_description,
+    object_at,
+    objects_at,
+    parse_call,
+    payload_json,
+    result_payload,
+    text_field,
+    truncate_payload,
+)
 from toolcrib.schemas.fitting.dialects import OPENAI
 from toolcrib.schemas.fitting.fit import SchemaCache, fit
 
@@ -32,7 +41,7 @@ class OpenAIRealtime:
     def tool(self, tool: Tool, name: str) -> JsonObject:
         """Declare one tool in the form of `session.tools`, which has no strict mode."""
         spelled: dict[str, Any] = {"type": "function", "name": name}
-        description = described(tool, self.bounds.description)
+        description = model_description(tool, self.bounds.description)
         if description:
             spelled["description"] = description
         return {**spelled, "parameters": self._fitted.of(tool).schema}
@@ -47,13 +56,13 @@ class OpenAIRealtime:
 
     def calls(self, message: JsonObject) -> tuple[ProviderCall, ...]:
         """Parse the calls of any event; an incomplete response has none."""
-        kind = a_text(an_object(message, "message"), "type", "message")
+        kind = text_field(object_at(message, "message"), "type", "message")
         if kind == _ARGUMENTS:
             # Older sessions omit the name here; the item event that follows has it.
             return (_asked("message", message),) if "name" in message else ()
         if kind == _ITEM:
             path = "message.item"
-            item = an_object(message.get("item"), path)
+            item = object_at(message.get("item"), path)
             return (_asked(path, item),) if _is_call(item) and _is_whole(item) else ()
         if kind == _RESPONSE and _status(message) == "completed":
             return tuple(_asked(path, item) for path, item in _items(message) if _is_whole(item))
@@ -61,9 +70,9 @@ class OpenAIRealtime:
 
     def cancelled(self, message: JsonObject) -> tuple[str, ...]:
         """Parse the ids of calls in an incomplete response: the user interrupted, or it was cut off."""
-        if an_object(message, "message").get("type") != _RESPONSE or _status(message) == "completed":
+        if object_at(message, "message").get("type") != _RESPONSE or _status(message) == "completed":
             return ()
-        return tuple(a_text(item, "call_id", path) for path, item in _items(message))
+        return tuple(text_field(item, "call_id", path) for path, item in _items(message))
 
     def results(self, answers: Sequence[ProviderResult]) -> list[JsonObject]:
         """Render all results, then request a response, unless a tool suppresses speech."""
@@ -74,13 +83,13 @@ class OpenAIRealtime:
 
 
 def _status(event: JsonObject) -> object:
-    return an_object(event.get("response"), "message.response").get("status")
+    return object_at(event.get("response"), "message.response").get("status")
 
 
 def _items(event: JsonObject) -> list[tuple[str, JsonObject]]:
     """Return the calls of a response, with their paths."""
-    response = an_object(event.get("response"), "message.response")
-    output = objects(response.get("output", []), "message.response.output")
+    response = object_at(event.get("response"), "message.response")
+    output = objects_at(response.get("output", []), "message.response.output")
     return [(path, item) for path, item in output if _is_call(item)]
 
 
@@ -93,10 +102,10 @@ def _is_whole(item: JsonObject) -> bool:
 
 
 def _asked(path: str, call: JsonObject) -> ProviderCall:
-    return read_call(call, path, id="call_id", arguments="arguments")
+    return parse_call(call, path, id="call_id", arguments="arguments")
 
 
 def _output(answer: ProviderResult, bounds: Bounds) -> JsonObject:
-    output = as_text(capped(told(answer.result), bounds.result_bytes))
+    output = payload_json(truncate_payload(result_payload(answer.result), bounds.result_bytes))
     item = {"type": "function_call_output", "call_id": answer.asked.id, "output": output}
     return {"type": "conversation.item.create", "item": item}

@@ -5,7 +5,16 @@ from typing import Any
 
 from toolcrib.interfaces import Bounds, Loss, ProviderCall, ProviderResult
 from toolcrib.model import JsonObject, Tool
-from toolcrib.payloads import a_text, an_object, as_text, capped, described, objects, read_call, told
+from toolcrib.payloads import (
+    model_description,
+    object_at,
+    objects_at,
+    parse_call,
+    payload_json,
+    result_payload,
+    text_field,
+    truncate_payload,
+)
 from toolcrib.schemas.fitting.fit import SchemaCache, strictest
 
 _GIVEN_UP = ("cancelled", "failed")
@@ -25,7 +34,7 @@ class OpenAIResponses:
         """Declare one tool; the API requires `strict` to be explicit."""
         fitted, strict = self._spelled.of(tool)
         spelled: dict[str, Any] = {"type": "function", "name": name}
-        description = described(tool, self.bounds.description)
+        description = model_description(tool, self.bounds.description)
         if description:
             spelled["description"] = description
         return {**spelled, "parameters": fitted.schema, "strict": strict}
@@ -40,13 +49,13 @@ class OpenAIResponses:
 
     def calls(self, message: JsonObject) -> tuple[ProviderCall, ...]:
         """Parse a whole response, or one item of its output."""
-        an_object(message, "message")
+        object_at(message, "message")
         if "output" not in message:
-            a_text(message, "type", "message")
+            text_field(message, "type", "message")
             return _asked("message", message)
         if message.get("status") in _GIVEN_UP:
             return ()
-        items = objects(message["output"], "message.output")
+        items = objects_at(message["output"], "message.output")
         return tuple(asked for path, item in items for asked in _asked(path, item))
 
     def cancelled(self, message: JsonObject) -> tuple[str, ...]:
@@ -59,7 +68,9 @@ class OpenAIResponses:
             {
                 "type": "function_call_output",
                 "call_id": each.asked.id,
-                "output": as_text(capped(told(each.result), self.bounds.result_bytes)),
+                "output": payload_json(
+                    truncate_payload(result_payload(each.result), self.bounds.result_bytes)
+                ),
             }
             for each in answers
         ]
@@ -69,4 +80,4 @@ def _asked(path: str, item: JsonObject) -> tuple[ProviderCall, ...]:
     """Parse an item; other types and incomplete calls are skipped."""
     if item.get("type") != "function_call" or item.get("status") == "incomplete":
         return ()
-    return (read_call(item, path, id="call_id", arguments="arguments"),)
+    return (parse_call(item, path, id="call_id", arguments="arguments"),)

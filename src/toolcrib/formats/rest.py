@@ -6,9 +6,9 @@ from typing import Any
 import orjson
 
 from toolcrib import hints
-from toolcrib.errors import CODES, problem, spell
+from toolcrib.errors import CODES, problem, problem_json
 from toolcrib.model import Evidence, Hints, JsonObject, Problem, Result, Tool, Voice
-from toolcrib.payloads import described
+from toolcrib.payloads import model_description
 
 # --- REST format of tools and results, shared with the CLI and the web page ---
 
@@ -22,7 +22,7 @@ class RestFormat:
         """Declare one tool."""
         spelled: dict[str, Any] = {
             "name": name,
-            "description": described(tool),
+            "description": model_description(tool),
             "inputSchema": tool.input_schema,
             "source": tool.source,
             "category": tool.category,
@@ -100,7 +100,7 @@ def _spelled(result: Result, *, splice: bool) -> dict[str, Any]:
         spelled["metadata"] = result.metadata.as_json()
     spelled["mentraExtensions"] = result.voice.as_json()
     if problem is not None:
-        spelled["error"] = spell(problem)
+        spelled["error"] = problem_json(problem)
     if result.ask is not None:
         spelled["inputRequired"] = {"questions": result.ask.questions, "state": result.ask.state}
     return spelled

@@ -16,7 +16,7 @@ from toolcrib.gateway.related_tools import RelatedTools, TagIndex
 from toolcrib.gateway.resources import ResourceAccess
 from toolcrib.interfaces import Handler, Recorder
 from toolcrib.model import Call, Caller, JsonObject, Origin, Problem, Result, Tool
-from toolcrib.names import near, split
+from toolcrib.names import similar_names, split
 from toolcrib.policy import Context, Policy
 from toolcrib.search import Corpus, Index
 from toolcrib.slots import Hold
@@ -384,7 +384,7 @@ class Gateway:
 
     def _unknown(self, name: str, caller: Caller) -> Refused:
         names = [tool.name for tool in self.tools(caller)]
-        close = near(name, names)
+        close = similar_names(name, names)
         meant = f"; did you mean {', '.join(close)}?" if close else ""
         return Refused(
             "TOOL_NOT_FOUND", f"there is no tool named {name[:200]}{meant}", details={"near": list(close)}

@@ -14,7 +14,7 @@ import orjson
 from toolcrib.catalog import SourceExtras
 from toolcrib.errors import Refused
 from toolcrib.model import JsonObject, Tool
-from toolcrib.names import fold, near, safe
+from toolcrib.names import fold, safe, similar_names
 
 # --- Matches a URI against a URI template (RFC 6570) in one pass with bit masks, without backtracking ---
 
@@ -296,7 +296,7 @@ class PromptIndex:
 
     def near(self, name: str) -> tuple[str, ...]:
         """Return names similar to an unknown one."""
-        return near(name, [_canonical(found) for found, _, _ in self._every])
+        return similar_names(name, [_canonical(found) for found, _, _ in self._every])
 
     def _spelled(self, style: str) -> tuple[list[JsonObject], bytes]:
         if style not in self._shown:

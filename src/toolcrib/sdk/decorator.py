@@ -8,7 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Generic, Literal, ParamSpec, TypeVar, Unpack, cast, overload
 
 from toolcrib.model import Family, JsonObject, Tool
-from toolcrib.names import snake
+from toolcrib.names import snake_case
 from toolcrib.sdk.checks import Finding, ToolDefinitionError, refuse
 from toolcrib.sdk.options import Options, read_options
 from toolcrib.sdk.signature import UNREADABLE, Signature, read_signature
@@ -289,4 +289,4 @@ def _name_of(function: Callable[..., Any]) -> str:
     name = getattr(function, "__name__", "")
     if not name.isidentifier():
         raise ToolDefinitionError(f'{function!r} has no name to go by: give one, tool(name="get-card")(…)')
-    return snake(name).replace("_", "-")
+    return snake_case(name).replace("_", "-")

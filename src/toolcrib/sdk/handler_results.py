@@ -10,7 +10,7 @@ import orjson
 from pydantic_core import to_jsonable_python
 
 from toolcrib import hints
-from toolcrib.errors import Broken, Failed, ToolcribError, spell
+from toolcrib.errors import Broken, Failed, ToolcribError, problem_json
 from toolcrib.hints.rules import rules_of
 from toolcrib.model import Hints, Json, Result, Tool, Voice
 from toolcrib.sdk.context import ToolResult
@@ -77,7 +77,7 @@ def unfit(error: ToolcribError) -> Broken | None:
         texts = (problem.message, "" if problem.tool_code is None else problem.tool_code)
         if not all(map(_is_text, texts)) or type(problem.retryable) is not bool:
             return _broken(_UNTOLD)
-        orjson.dumps(spell(problem))
+        orjson.dumps(problem_json(problem))
         error.hints = _hints(error.hints)
     except (AttributeError, TypeError, ValueError):  # a field is missing or cannot be serialized
         return _broken(_UNTOLD)

@@ -12,7 +12,7 @@ import anyio
 from toolcrib.errors import ToolcribError
 from toolcrib.interfaces import Handler, Offer, Outcome, SourceLink
 from toolcrib.model import Call, Family, Result, Tool
-from toolcrib.names import snake
+from toolcrib.names import snake_case
 from toolcrib.sdk import AnyTool, FunctionTool, Registry, ToolContext
 from toolcrib.sdk.checks import unknown_replacements
 from toolcrib.sdk.handler_results import failure, result_of, unfit
@@ -113,7 +113,7 @@ def _runner(tool: AnyTool, threads: Threads) -> Run:
 
 def source_id(path: str) -> str:
     """Return the source id of a module: the last part of its dotted path in snake_case."""
-    return snake(path.rpartition(".")[2])
+    return snake_case(path.rpartition(".")[2])
 
 
 def load_module(path: str, *, folder: Path | None = None) -> tuple[AnyTool, ...]:

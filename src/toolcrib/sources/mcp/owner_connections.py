@@ -13,7 +13,7 @@ import orjson
 
 from toolcrib.errors import Refused, Unavailable
 from toolcrib.model import Caller, Channel, JsonObject
-from toolcrib.slots import DEFAULT_SHARE, part
+from toolcrib.slots import DEFAULT_SHARE, share_of
 from toolcrib.sources.mcp.connection import (
     Connection,
     ConnectionTasks,
@@ -52,7 +52,7 @@ class ConnectionQuota:
         busy = [lane.caller for lane in self._lanes if lane.users > 0]
         own = sum(each.id == caller.id for each in busy)
         of_key = sum(each.principal == caller.principal for each in busy)
-        return own >= max(1, self.total // 2) or of_key >= part(self.total, self.share)
+        return own >= max(1, self.total // 2) or of_key >= share_of(self.total, self.share)
 
     def add(self, lane: OwnerConnection) -> None:
         """Count a connection, from before it is opened."""

@@ -12,7 +12,7 @@ from toolcrib.formats.mirrored_headers import InvalidMirroredHeader, mirrors_of
 from toolcrib.interfaces import Offer, Withheld
 from toolcrib.model import Json, JsonObject, Speech, Tool
 from toolcrib.model.gateways import GATEWAYS, MAX_GATEWAYS, gateways_in
-from toolcrib.names import canonical, hidden
+from toolcrib.names import canonical, invisible_character
 from toolcrib.sources.mcp.connection import McpSettings, ToolSettings
 
 # --- Strips invisible Unicode characters from a server's text: only a model would read them ---
@@ -318,7 +318,7 @@ def _given(raw: Json, key: str) -> str:
 def _address(uri: str) -> None:
     if len(uri) > LONGEST_URI:
         raise _InvalidEntry(f"its address has {len(uri):,} characters, at most {LONGEST_URI:,} are allowed")
-    character = hidden(uri)
+    character = invisible_character(uri)
     if character is not None or uri != uri.strip():
         raise _InvalidEntry(
             f"its address holds a character that cannot be seen ({character or 'a space at its edge'})"
