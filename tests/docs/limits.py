@@ -11,7 +11,7 @@ from toolcrib.config.mcp import McpServer
 from toolcrib.descriptors import MAX_DESCRIPTORS
 from toolcrib.frontends.mcp import change_notifications, client_requests, sessions, streamable_http
 from toolcrib.frontends.rest import user_routes as said
-from toolcrib.gateway import ARGUMENT_BYTES, multi_round_calls, suspended_calls
+from toolcrib.gateway import MAX_ARGUMENT_BYTES, multi_round_calls, suspended_calls
 from toolcrib.http import connection_limits, framing, memory, protocol, request, request_cycle, router
 from toolcrib.quotas import REPLAY_RETENTION_SECONDS
 from toolcrib.schemas import subschemas, validator
@@ -70,7 +70,7 @@ def _requests() -> list[Row]:
         ("trailers and chunk extensions of a request", size(framing.MAX_FRAMING_BYTES), _FIXED),
         ("time for a request to arrive", f"{protocol.ARRIVAL_SECONDS:g} s", _FIXED),
         ("body on REST", size(limits.body_bytes), "`limits.body_bytes`"),
-        ("arguments of one call on REST", size(ARGUMENT_BYTES), _FIXED),
+        ("arguments of one call on REST", size(MAX_ARGUMENT_BYTES), _FIXED),
         ("nesting of a body", f"{subschemas.DEPTH} levels", _FIXED),
         ("values in a body", f"{subschemas.NODES:,}", _FIXED),
         ("how long a caller may say it waits", f"{request.LONGEST_WAIT:g} s", _FIXED),
@@ -156,10 +156,10 @@ def _questions() -> list[Row]:
         ("calls that wait for an answer", f"{limits.parked:,}", "`limits.parked`"),
         ("those of one user", str(limits.parked_per_user), "`limits.parked_per_user`"),
         ("how long they wait for it", f"{limits.parked_ms / 1000:g} s", "`limits.parked_ms`"),
-        ("questions of one call that wait", str(suspended_calls.MOST_QUESTIONS), _FIXED),
+        ("questions of one call that wait", str(suspended_calls.MAX_PENDING_QUESTIONS), _FIXED),
         (
             "what a source wants remembered with a question",
-            f"{size(multi_round_calls.MOST_BYTES)}, {days:g} day",
+            f"{size(multi_round_calls.MAX_STATE_BYTES)}, {days:g} day",
             _FIXED,
         ),
     ]

@@ -9,7 +9,7 @@ from toolcrib.config import default_document
 from toolcrib.frontends.mcp.client_requests import ANSWER_SECONDS
 from toolcrib.frontends.mcp.elicitation import MOST_ROUNDS
 from toolcrib.gateway.multi_round_calls import STATE_SECONDS
-from toolcrib.gateway.suspended_calls import MOST_QUESTIONS
+from toolcrib.gateway.suspended_calls import MAX_PENDING_QUESTIONS
 from toolcrib.sources.mcp.connection import McpSettings
 
 PAGE = "docs/eras.md"
@@ -41,7 +41,7 @@ def test_the_limits_are_those_of_the_code() -> None:
         "parked calls": (f"{limits.parked:,}", "`limits.parked`"),
         "parked calls of one caller": (f"{limits.parked_per_user}", "`limits.parked_per_user`"),
         "a parked call waits": (f"{limits.parked_ms / 60_000:g} min", "`limits.parked_ms`"),
-        "questions of one call that wait at once": (f"{MOST_QUESTIONS}", "fixed"),
+        "questions of one call that wait at once": (f"{MAX_PENDING_QUESTIONS}", "fixed"),
         "the state of a modern server is good for": (f"{STATE_SECONDS / 3600:g} h", "fixed"),
         "a legacy client may take to answer": (f"{ANSWER_SECONDS / 60:g} min", "fixed"),
         "rounds of questions the gateway drives for a legacy client": (f"{MOST_ROUNDS}", "fixed"),

@@ -114,8 +114,8 @@ async def test_audience_change_gives_no_mixed_list() -> None:
 
 
 def test_rendered_lists_are_cached_up_to_a_bound(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(gateway_module, "_MOST_BYTES", 250)
-    monkeypatch.setattr(gateway_module, "_SHARE", 50)
+    monkeypatch.setattr(gateway_module, "_MAX_CACHED_VIEW_BYTES", 250)
+    monkeypatch.setattr(gateway_module, "_UNCHECKED_VIEW_BYTES", 50)
     gateway, made = new_gateway(Moody()), list[str]()
 
     def ask(spelling: str) -> None:

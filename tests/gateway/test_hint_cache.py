@@ -141,7 +141,7 @@ def test_long_records_share_cached_hints() -> None:
 def test_hint_cache_is_bounded_and_per_definition(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("toolcrib.gateway.completion._MOST_KEPT", 2)
+    monkeypatch.setattr("toolcrib.gateway.completion._MAX_CACHED_HINTS", 2)
     completion = Completion(Record().of)
     tool = a_tool()
 

@@ -7,9 +7,9 @@ from toolcrib.gateway.related_tools import (
     RelatedTools,
     TagIndex,
     example_of,
-    kebab,
+    kebab_case,
     next_actions,
-    related,
+    related_resources,
 )
 from toolcrib.model import Category, Deprecation, Example, Tool
 from toolcrib.model.hints import NextAction, Resource
@@ -41,7 +41,10 @@ def test_most_shared_tags_come_first_with_example() -> None:
     action = next_actions(near)[0]
     assert (action.action, action.data) == ("show-card", {"tool": "cards:show-card", "arguments": {"id": 1}})
     assert action.description == "How cards:show-card is used"
-    assert [(each.type, each.id) for each in related(near)] == [("tool", TWIN.name), ("tool", DECK.name)]
+    assert [(each.type, each.id) for each in related_resources(near)] == [
+        ("tool", TWIN.name),
+        ("tool", DECK.name),
+    ]
 
 
 @pytest.mark.requirement("E9")
@@ -57,7 +60,7 @@ def test_visible_followers_come_first() -> None:
 @pytest.mark.requirement("E9")
 def test_mutations_are_not_suggested_by_tags_alone() -> None:
     near = seeing(CARD, DELETE).of(CARD, ())
-    assert [each.id for each in related(near)] == [DELETE.name]
+    assert [each.id for each in related_resources(near)] == [DELETE.name]
     assert next_actions(near) == ()
     followed = seeing(CARD, DELETE).of(CARD, ((DELETE.name, 1.0),))
     assert [each.action for each in next_actions(followed)] == ["delete-card"]
@@ -79,9 +82,9 @@ def test_too_long_example_is_left_out() -> None:
 
 
 def test_action_names_are_kebab_case() -> None:
-    assert kebab("get_Current.time/now") == "get-current-time-now"
-    assert kebab("  Say \u201chello\u201d! ") == "say-hello"
-    assert kebab("\u4f60\u597d") == "call-tool"
+    assert kebab_case("get_Current.time/now") == "get-current-time-now"
+    assert kebab_case("  Say \u201chello\u201d! ") == "say-hello"
+    assert kebab_case("\u4f60\u597d") == "call-tool"
 
 
 # --- limits and texts ---
@@ -115,7 +118,7 @@ def test_tool_with_unique_tags_has_no_related_tools() -> None:
 
 
 def test_candidates_per_tag_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("toolcrib.gateway.related_tools._LOOKED_AT", 2)
+    monkeypatch.setattr("toolcrib.gateway.related_tools._MAX_COMPARED_TOOLS", 2)
     first, second, third = (_tagged(f"cards:{number}", "cards") for number in range(3))
     assert [each.tool for each in _seeing_all(first, second, third).of(GET, ())] == [first, second]
 
@@ -134,7 +137,7 @@ def test_at_most_four_with_followers_first() -> None:
 def test_related_label_is_title_or_name() -> None:
     titled, plain = a_tool("cards:a", title="The first"), a_tool("cards:b")
     near = (RelatedTool(titled, 0.4, followed=True), RelatedTool(plain, 0.2, followed=False))
-    assert related(near) == (
+    assert related_resources(near) == (
         Resource(type="tool", id="cards:a", label="The first", relevance=0.4),
         Resource(type="tool", id="cards:b", label="b", relevance=0.2),
     )

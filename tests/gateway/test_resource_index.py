@@ -114,7 +114,7 @@ def test_fingerprint_differs_between_lists() -> None:
 def test_template_matching_per_answer_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     templates = [f"x://{n}/{{i}}" for n in range(9)]
     resources = view(([], templates), (["y://1"], []))
-    monkeypatch.setattr("toolcrib.gateway.resource_index.MOST_TRIED", 1_200)
+    monkeypatch.setattr("toolcrib.gateway.resource_index.MATCH_BUDGET_CHARACTERS", 1_200)
     spell = resources.spelling(resources.holdings["a"])
     said = [spell(f"x://1/{n}") for n in range(50)]
     assert said[:3] == ["x://1/0", "x://1/1", "x://1/2"]

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from toolcrib.errors import Broken, Refused
 from toolcrib.gateway import StateSigner, bound_to
-from toolcrib.gateway.multi_round_calls import MOST_BYTES
+from toolcrib.gateway.multi_round_calls import MAX_STATE_BYTES
 from toolcrib.testing import a_caller
 
 SEAL = StateSigner(lambda: b"k" * 32, now=lambda: 1000.0)
@@ -92,9 +92,11 @@ def test_signing_key_is_created_lazily_and_once() -> None:
 
 
 def test_signed_state_size_is_bounded() -> None:
-    assert SEAL.open("call", SEAL.close("call", "x" * MOST_BYTES, b"b", 60), b"b") == "x" * MOST_BYTES
+    assert (
+        SEAL.open("call", SEAL.close("call", "x" * MAX_STATE_BYTES, b"b", 60), b"b") == "x" * MAX_STATE_BYTES
+    )
     with pytest.raises(Broken) as broken:
-        SEAL.close("call", "x" * (MOST_BYTES + 1), b"b", 60)
+        SEAL.close("call", "x" * (MAX_STATE_BYTES + 1), b"b", 60)
     assert broken.value.problem.code == "RESULT_TOO_LARGE"
 
 

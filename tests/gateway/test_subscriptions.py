@@ -149,12 +149,12 @@ async def test_subscriptions_are_bounded(monkeypatch: pytest.MonkeyPatch) -> Non
             await follower.add(uri)
     with pytest.raises(Refused, match="cannot be followed"):
         await follower.add(f"toolcrib://docs/{'a' * 3_000}")
-    for number in range(module.MOST_EACH):
+    for number in range(module.MAX_CLIENT_SUBSCRIPTIONS):
         await follower.add(f"x://t/{number}")
     await follower.add("x://t/0")
     with pytest.raises(Refused, match="200 resources"):
         await follower.add("x://1")
-    monkeypatch.setattr(following.slots, "total", module.MOST_EACH)
+    monkeypatch.setattr(following.slots, "total", module.MAX_CLIENT_SUBSCRIPTIONS)
     other = following.follower(a_caller(id="key:other"), print)
     with pytest.raises(Refused) as full:
         await other.add("x://1")
@@ -165,7 +165,7 @@ async def test_subscriptions_are_bounded(monkeypatch: pytest.MonkeyPatch) -> Non
 
 @pytest.mark.requirement("I10")
 async def test_subscriptions_per_key_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "MOST", 4)
+    monkeypatch.setattr(module, "MAX_SUBSCRIPTIONS", 4)
     following = ResourceHost(docs=materials(["x://1"], ["x://t/{n}"], tells=True)).library.following
     mine = following.follower(a_caller(key="a"), print)
     for number in range(3):

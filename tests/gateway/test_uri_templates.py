@@ -6,7 +6,12 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from toolcrib.gateway.resource_index import LONGEST, MOST_BLANKS, UriTemplate, read_template
+from toolcrib.gateway.resource_index import (
+    MAX_MATCHED_CHARACTERS,
+    MAX_TEMPLATE_VARIABLES,
+    UriTemplate,
+    read_template,
+)
 
 
 def template(text: str) -> UriTemplate:
@@ -62,15 +67,16 @@ def test_frequent_templates(text: str, uri: str, *, fits: bool) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["a{", "a}b", "{a{b}}", "{a}}", "{x}" * (MOST_BLANKS + 1), "a" * (LONGEST + 1)]
+    "text",
+    ["a{", "a}b", "{a{b}}", "{a}}", "{x}" * (MAX_TEMPLATE_VARIABLES + 1), "a" * (MAX_MATCHED_CHARACTERS + 1)],
 )
 def test_invalid_template_is_rejected(text: str) -> None:
     assert read_template(text) is None
 
 
 def test_too_long_uri_matches_no_template() -> None:
-    assert template("{+x}").fits("a" * LONGEST)
-    assert not template("{+x}").fits("a" * (LONGEST + 1))
+    assert template("{+x}").fits("a" * MAX_MATCHED_CHARACTERS)
+    assert not template("{+x}").fits("a" * (MAX_MATCHED_CHARACTERS + 1))
 
 
 def test_template_with_more_literal_text_is_preferred() -> None:
@@ -80,7 +86,9 @@ def test_template_with_more_literal_text_is_preferred() -> None:
 @pytest.mark.requirement("I5")
 def test_template_matching_is_never_slow() -> None:
     """An expression would go through this for longer than there is time."""
-    uri, known = "a" * LONGEST, dict[str, int]()
+    uri, known = "a" * MAX_MATCHED_CHARACTERS, dict[str, int]()
     for number in range(500):
-        text = "".join(f"{{+x}}{'a' * ((number + blank) % 50 + 1)}" for blank in range(MOST_BLANKS))
+        text = "".join(
+            f"{{+x}}{'a' * ((number + blank) % 50 + 1)}" for blank in range(MAX_TEMPLATE_VARIABLES)
+        )
         assert not template(f"{text}b").fits(uri, known)

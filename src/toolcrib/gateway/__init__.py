@@ -2,7 +2,7 @@
 
 from toolcrib.cooperative import map_cooperatively
 from toolcrib.gateway.call_options import (
-    ARGUMENT_BYTES,
+    MAX_ARGUMENT_BYTES,
     CallOptions,
     ProcessSlots,
     Run,
@@ -13,14 +13,14 @@ from toolcrib.gateway.completion import Completion
 from toolcrib.gateway.declarations import ChosenTools, Declarations, DeclaredTools, ToolSelection
 from toolcrib.gateway.gateway import Gateway
 from toolcrib.gateway.multi_round_calls import MultiRoundCalls, StateSigner, bound_to
-from toolcrib.gateway.provider_turn import ProviderConnection, TurnResult, asked_of
+from toolcrib.gateway.provider_turn import ProviderConnection, TurnResult, calls_of
 from toolcrib.gateway.resource_index import PromptIndex, ResourceIndex
-from toolcrib.gateway.resources import LINK, AnnouncedLists, ResourceAccess, Subscriber
-from toolcrib.gateway.suspended_calls import SuspensionLimits, Tell
+from toolcrib.gateway.resources import RESOURCE_LINK, AnnouncedLists, ResourceAccess, Subscriber
+from toolcrib.gateway.suspended_calls import SendLog, SuspensionLimits
 
 __all__ = [
-    "ARGUMENT_BYTES",
-    "LINK",
+    "MAX_ARGUMENT_BYTES",
+    "RESOURCE_LINK",
     "AnnouncedLists",
     "CallOptions",
     "ChosenTools",
@@ -38,10 +38,10 @@ __all__ = [
     "StateSigner",
     "Subscriber",
     "SuspensionLimits",
-    "Tell",
+    "SendLog",
     "ToolSelection",
     "TurnResult",
-    "asked_of",
+    "calls_of",
     "bound_to",
     "idempotency_key",
     "map_cooperatively",

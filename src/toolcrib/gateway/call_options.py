@@ -13,9 +13,9 @@ from toolcrib.slots import Slots
 
 # --- Limits concurrent calls of the whole process; divided among principals, some reserved for operators ---
 
-RESERVED_PART = 16
+OPERATOR_RESERVE_DIVISOR = 16
 """One slot of this many is reserved for calls of the operator."""
-_RETRY_SECONDS = 1.0
+_OVERLOAD_RETRY_SECONDS = 1.0
 
 
 @dataclass(slots=True)
@@ -29,7 +29,7 @@ class ProcessSlots(Slots):
     def __post_init__(self) -> None:
         """Calculate the limits once, as every `take` compares with them."""
         Slots.__post_init__(self)
-        self.reserved = min(max(1, self.total // RESERVED_PART), self.total - 1)
+        self.reserved = min(max(1, self.total // OPERATOR_RESERVE_DIVISOR), self.total - 1)
 
     def take(self, principal: str) -> bool:
         """Take a slot; False where none is free for this principal, or it holds its share already."""
@@ -45,14 +45,14 @@ class ProcessSlots(Slots):
 def overloaded() -> Problem:
     """Return the problem of a call that got no process slot."""
     message = "too many calls are under way; nothing was done, try again shortly"
-    return problem("OVERLOADED", message, retry_after=_RETRY_SECONDS)
+    return problem("OVERLOADED", message, retry_after=_OVERLOAD_RETRY_SECONDS)
 
 
 # --- Options of one call, with the checks of idempotency keys and argument sizes ---
 
-ARGUMENT_BYTES = 1 << 20
+MAX_ARGUMENT_BYTES = 1 << 20
 """Largest arguments of one call, in bytes of JSON."""
-_KEY = re.compile(r"[!-~]{1,255}")
+_IDEMPOTENCY_KEY = re.compile(r"[!-~]{1,255}")
 
 
 class CallOptions(TypedDict, total=False):
@@ -76,7 +76,7 @@ def idempotency_key(given: Json, path: str) -> str:
     """Return the idempotency key of a request, empty where it has none; raises `Refused` naming `path`."""
     if given is None:
         return ""
-    if isinstance(given, str) and _KEY.fullmatch(given):
+    if isinstance(given, str) and _IDEMPOTENCY_KEY.fullmatch(given):
         return given
     said = f"{path} must be text of 1 to 255 visible ASCII characters, such as a UUID"
     raise Refused("INVALID_REQUEST", said, path=path)
@@ -85,9 +85,9 @@ def idempotency_key(given: Json, path: str) -> str:
 def oversized(arguments: JsonObject) -> str | None:
     """Return a message where arguments exceed their limit, else None. Raises TypeError for invalid JSON."""
     size = len(orjson.dumps(arguments))
-    if size <= ARGUMENT_BYTES:
+    if size <= MAX_ARGUMENT_BYTES:
         return None
-    return f"the arguments have {size} bytes, the limit is {ARGUMENT_BYTES}; send less"
+    return f"the arguments have {size} bytes, the limit is {MAX_ARGUMENT_BYTES}; send less"
 
 
 class AccessDenied(Refused):

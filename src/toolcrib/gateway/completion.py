@@ -8,7 +8,13 @@ from time import time
 from typing import Any, cast
 
 from toolcrib.errors import CODES
-from toolcrib.gateway.generated_hints import ENOUGH, CallOutcome, ToolRecord, for_outcome, with_record
+from toolcrib.gateway.generated_hints import (
+    MIN_JUDGED_CALLS,
+    CallOutcome,
+    ToolRecord,
+    for_outcome,
+    with_record,
+)
 from toolcrib.gateway.related_tools import NO_RELATED_TOOLS, RelatedTools
 from toolcrib.hints.rules import success
 from toolcrib.interfaces import Followers
@@ -17,17 +23,17 @@ from toolcrib.version import VERSION
 
 # --- Cache of generated hints for one tool ---
 
-_FAST, _MEDIUM = PROMISES["fast"], PROMISES["medium"]
-_MOST_KEPT = 256
+_FAST_SECONDS, _MEDIUM_SECONDS = PROMISES["fast"], PROMISES["medium"]
+_MAX_CACHED_HINTS = 256
 """Most hints in the cache of one tool; it is cleared when it is full."""
-_MOST_NAMES = 16
+_MAX_CHECKED_FIELDS = 16
 """Most fields of an output schema that are checked for completeness."""
-_A_DAY = 86_400.0
+_DEFAULT_STALE_SECONDS = 86_400.0
 """Time until a stored result counts as stale, in seconds, for tools without a cache TTL."""
-_HOLLOW = 0.5
+_EMPTY_RESULT_COMPLETENESS = 0.5
 """Completeness of a result that is empty: an empty list, an empty text."""
 
-_Key = tuple[Any, ...]
+_HintKey = tuple[Any, ...]
 
 
 class HintCache:
@@ -35,9 +41,9 @@ class HintCache:
 
     def __init__(self, tool: Tool | None) -> None:
         self.tool = tool
-        self._lasts = (tool.cache_ttl if tool is not None else None) or _A_DAY
-        self._fullness = _fullness(tool)
-        self._kept: dict[_Key, Hints] = {}
+        self._lasts = (tool.cache_ttl if tool is not None else None) or _DEFAULT_STALE_SECONDS
+        self._fullness = _completeness_of(tool)
+        self._kept: dict[_HintKey, Hints] = {}
 
     def hints(
         self,
@@ -56,11 +62,11 @@ class HintCache:
         rate, seconds, calls = past
         problem = result.problem
         full = int(10 * self._fullness(result.data)) if problem is None and not result.content else 10
-        key: _Key = (
+        key: _HintKey = (
             int(rate * 100 + 0.5),
             int(success(rate, calls) * 100 + 0.5),
-            calls if calls < ENOUGH else ENOUGH,  # noqa: FURB136 - `min` costs twice as much, on every call
-            0 if seconds <= _FAST else 1 if seconds <= _MEDIUM else 2,
+            calls if calls < MIN_JUDGED_CALLS else MIN_JUDGED_CALLS,  # noqa: FURB136 - `min` costs twice as much, on every call
+            0 if seconds <= _FAST_SECONDS else 1 if seconds <= _MEDIUM_SECONDS else 2,
             problem if problem is None else (problem.code, problem.path),
             result.ask is None,
             result.cached,
@@ -76,9 +82,9 @@ class HintCache:
         return ceil(20 * min(1.0, max(0.0, 1.0 - age / self._lasts)))
 
     def _made(
-        self, key: _Key, result: Result, past: ToolRecord, followers: Followers, near: RelatedTools
+        self, key: _HintKey, result: Result, past: ToolRecord, followers: Followers, near: RelatedTools
     ) -> Hints:
-        if len(self._kept) >= _MOST_KEPT:
+        if len(self._kept) >= _MAX_CACHED_HINTS:
             self._kept.clear()
         seen = CallOutcome(
             problem=result.problem,
@@ -96,10 +102,12 @@ class HintCache:
         return hints
 
 
-def _fullness(tool: Tool | None) -> Callable[[Any], float]:
+def _completeness_of(tool: Tool | None) -> Callable[[Any], float]:
     """Return a function for the completeness of a result: the part of its required fields that are set."""
     schema: JsonObject = (tool.output_schema if tool is not None else None) or {}
-    names: tuple[str, ...] = tuple(schema.get("required") or schema.get("properties") or ())[:_MOST_NAMES]
+    names: tuple[str, ...] = tuple(schema.get("required") or schema.get("properties") or ())[
+        :_MAX_CHECKED_FIELDS
+    ]
 
     def fullness(data: Any) -> float:
         if type(data) is dict and names:
@@ -109,7 +117,7 @@ def _fullness(tool: Tool | None) -> Callable[[Any], float]:
                 if given.get(name) is None:
                     missing += 1
             return 1.0 - missing / len(names)
-        return 1.0 if data or data == 0 else _HOLLOW
+        return 1.0 if data or data == 0 else _EMPTY_RESULT_COMPLETENESS
 
     return fullness
 
@@ -118,16 +126,16 @@ def _fullness(tool: Tool | None) -> Callable[[Any], float]:
 
 _UNSPEAKABLE = re.compile(r"https?://|[/\\{}\[\]<>_@`]|[A-Z]{3,}|\d{5,}|\b\w+\.\w+\.\w+")
 """Text that a voice cannot read out: URLs, paths, markup, acronyms, long numbers, dotted names."""
-_LONGEST = 500
+_MAX_SPOKEN_CHARACTERS = 500
 """Longest spoken message, in characters."""
-_UNTRIED = (1.0, 0.0, 0)
-_ASKING = "I need to know something first."
+_NO_RECORD = (1.0, 0.0, 0)
+_QUESTION_MESSAGE = "I need to know something first."
 
 Rate = Callable[[str], tuple[float, float, int]]
 """Returns the recent record of a tool: success rate, usual seconds, number of calls."""
 
 
-def _nothing(_tool: str) -> Followers:
+def _no_followers(_tool: str) -> Followers:
     return ()
 
 
@@ -137,7 +145,7 @@ class Completion:
     def __init__(
         self,
         past: Rate,
-        followers: Callable[[str], Followers] = _nothing,
+        followers: Callable[[str], Followers] = _no_followers,
         tried: Callable[[], Iterable[str]] = tuple,
     ) -> None:
         self._past, self._followers, self._tried = past, followers, tried
@@ -172,9 +180,9 @@ class Completion:
         # A call that began before the catalog changed still has the old definition of the tool.
         if known is None or known.tool is not tool:
             known = self._known[name] = HintCache(tool)
-        past, followers = (self._past(name), self._followers(name)) if name else (_UNTRIED, ())
+        past, followers = (self._past(name), self._followers(name)) if name else (_NO_RECORD, ())
         return result.replace(
-            message=result.message or _spoken(result),
+            message=result.message or _speech_message(result),
             hints=known.hints(result, past, clock, followers, near),
             metadata=metadata,
         )
@@ -196,21 +204,21 @@ class Completion:
         return self._moment[1]
 
 
-def _spoken(result: Result) -> str:
+def _speech_message(result: Result) -> str:
     """Return the message for speech: the tool's own where it can be spoken, else a fixed sentence."""
     problem = result.problem
     if problem is not None:
         own = problem.message if problem.tool_code is not None else ""
-        return own if _can_be_said(own) else CODES[problem.code].speak
-    return "Done." if result.ask is None else _asked(result.ask)
+        return own if _is_speakable(own) else CODES[problem.code].speak
+    return "Done." if result.ask is None else _question_message(result.ask)
 
 
-def _asked(ask: Ask) -> str:
+def _question_message(ask: Ask) -> str:
     """Return the message of a form where it is the only question and can be spoken."""
     params: Json = next(iter(ask.questions.values())).get("params") if len(ask.questions) == 1 else None
     said: Json = cast("JsonObject", params).get("message") if isinstance(params, dict) else None
-    return said if isinstance(said, str) and _can_be_said(said) else _ASKING
+    return said if isinstance(said, str) and _is_speakable(said) else _QUESTION_MESSAGE
 
 
-def _can_be_said(text: str) -> bool:
-    return 0 < len(text) <= _LONGEST and not _UNSPEAKABLE.search(text)
+def _is_speakable(text: str) -> bool:
+    return 0 < len(text) <= _MAX_SPOKEN_CHARACTERS and not _UNSPEAKABLE.search(text)

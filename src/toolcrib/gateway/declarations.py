@@ -101,12 +101,12 @@ class ToolSelection:
         choice = tools if isinstance(tools, ToolChoice) else self.choice(tools, caller)
         fitting = self._gateway.fit(caller, text, self._enough(choice, caller, most)) if text.strip() else {}
         used = {} if ranked else self._gateway.used()
-        pinned, others = choice.pinned, _likely(choice, fitting.keys() | used.keys())
+        pinned, others = choice.pinned, _unpinned_indexes(choice, fitting.keys() | used.keys())
         rank = partial(_rank, choice, fitting, used)
         # Usually all pinned tools stay, and none of them needs to be ranked.
         first = pinned if len(pinned) < most else nsmallest(most, pinned, rank)
         then = nsmallest(most, others, rank) if len(pinned) < most else ()
-        kept = _first(most, first, then, range(len(choice.tools)))
+        kept = _first_indexes(most, first, then, range(len(choice.tools)))
         return tuple([choice.tools[place] for place in kept])
 
     def _enough(self, choice: ToolChoice, caller: Caller, most: int) -> int:
@@ -125,7 +125,7 @@ class ToolSelection:
         return f"is over the {len(kept)} tools that a list of {caller.context} holds; it may be called anyway"
 
 
-def _likely(choice: ToolChoice, names: Iterable[str]) -> Iterator[int]:
+def _unpinned_indexes(choice: ToolChoice, names: Iterable[str]) -> Iterator[int]:
     """Yield the indexes of the tools with these names, without the pinned ones."""
     places, pinned = choice.places, frozenset(choice.pinned)
     found = (places.get(name) for name in names)
@@ -140,7 +140,7 @@ def _rank(
     return -fitting.get(name, 0.0), -used.get(name, 0), place
 
 
-def _first(most: int, *orders: Iterable[int]) -> Sequence[int]:
+def _first_indexes(most: int, *orders: Iterable[int]) -> Sequence[int]:
     """Take indexes in this order until there are enough; return them sorted."""
     kept: set[int] = set()
     for place in chain(*orders):
@@ -152,7 +152,7 @@ def _first(most: int, *orders: Iterable[int]) -> Sequence[int]:
 
 # --- Renders tool declarations for a provider format, and reports the tools that had to be left out ---
 
-_MOST_KNOWN = 20_000
+_MAX_CACHED_CHECKS = 20_000
 """Most cached checks of tool definitions; the cache is cleared when it is full."""
 
 
@@ -192,7 +192,7 @@ class ChosenTools(NamedTuple):
         return DeclaredTools(tools=tools, total=self.total, cut=self.cut, withheld=self.withheld)
 
 
-class _Fitting(NamedTuple):
+class _DeclarableTools(NamedTuple):
     choice: ToolChoice
     withheld: tuple[Withheld, ...]
 
@@ -217,10 +217,10 @@ class Declarations:
     async def ready(self, caller: Caller, format: str) -> None:
         """Prepare the caches that `choose` uses; thousands of tools take a while the first time."""
         await self.cutting.ready(caller, format)
-        allowed = _allowed(format)
+        allowed = _parameter_pattern(format)
         if allowed is not None:
 
-            async def fitting(tools: Sequence[Tool]) -> _Fitting:
+            async def fitting(tools: Sequence[Tool]) -> _DeclarableTools:
                 await map_cooperatively(tools, lambda tool: self._misfit(tool, allowed))
                 return self._fitting(tools, caller, format, allowed)
 
@@ -230,7 +230,7 @@ class Declarations:
         self, tools: Sequence[Tool], caller: Caller, format: str, *, text: str = "", ranked: bool = False
     ) -> ChosenTools:
         """Choose the tools to declare; see `ToolSelection.cut` for the choice where there are too many."""
-        allowed = _allowed(format)
+        allowed = _parameter_pattern(format)
         if allowed is None:
             kept = self.cutting.cut(tools, caller, format, text=text, ranked=ranked)
             return ChosenTools(kept, len(tools), len(tools) - len(kept), ())
@@ -259,25 +259,27 @@ class Declarations:
         if style != "flat":
             return tool.exposed if style == "safe" else tool.name
         name, spoken = self._gateway.named(tool, style, caller), PROVIDERS.get(format)
-        return name if spoken is None or _pattern(spoken.bounds.name).fullmatch(name) else tool.exposed
+        return (
+            name if spoken is None or _compiled_pattern(spoken.bounds.name).fullmatch(name) else tool.exposed
+        )
 
-    def _fit(self, tools: Sequence[Tool], caller: Caller, format: str, allowed: str) -> _Fitting:
+    def _fit(self, tools: Sequence[Tool], caller: Caller, format: str, allowed: str) -> _DeclarableTools:
         """Return the tools with parameters that the format accepts; cached for the caller's whole list."""
         find = partial(self._fitting, caller=caller, format=format, allowed=allowed)
         if tools is not self._gateway.tools(caller):
             return find(tools)
         return self._gateway.prepared(caller, f"fitting-{format}", find)
 
-    def _fitting(self, tools: Sequence[Tool], caller: Caller, format: str, allowed: str) -> _Fitting:
+    def _fitting(self, tools: Sequence[Tool], caller: Caller, format: str, allowed: str) -> _DeclarableTools:
         found = [(tool, self._misfit(tool, allowed)) for tool in tools]
         if all(name is None for _, name in found):
-            return _Fitting(self.cutting.choice(tools, caller), ())
+            return _DeclarableTools(self.cutting.choice(tools, caller), ())
         reason = f"needs a parameter with a name that {format} does not take: "
         withheld = [
             Withheld(tool.name, tool.source, f"{reason}{name!r}") for tool, name in found if name is not None
         ]
         fitting = tuple(tool for tool, name in found if name is None)
-        return _Fitting(self.cutting.choice(fitting, caller), tuple(withheld))
+        return _DeclarableTools(self.cutting.choice(fitting, caller), tuple(withheld))
 
     def _misfit(self, tool: Tool, allowed: str) -> str | None:
         """Return a required parameter with a name that is not allowed; cached per tool definition.
@@ -286,27 +288,27 @@ class Declarations:
         """
         key = (tool.fingerprint or tool.name, allowed)
         if key not in self._misfits:
-            if len(self._misfits) >= _MOST_KNOWN:
+            if len(self._misfits) >= _MAX_CACHED_CHECKS:
                 self._misfits.clear()
-            pattern = _pattern(allowed)
-            names = _needed(tool.input_schema)
+            pattern = _compiled_pattern(allowed)
+            names = _required_names(tool.input_schema)
             self._misfits[key] = next((name for name in names if not pattern.fullmatch(name)), None)
         return self._misfits[key]
 
 
-def _needed(schema: JsonObject) -> Sequence[str]:
+def _required_names(schema: JsonObject) -> Sequence[str]:
     """Return the names of all required parameters, at any depth."""
     places = [place.schema for place in survey(dict(schema)).values()]
     asked = [(place.get("properties", ()), frozenset(place.get("required", ()))) for place in places]
     return [name for named, required in asked for name in named if name in required]
 
 
-def _allowed(format: str) -> str | None:
+def _parameter_pattern(format: str) -> str | None:
     """Return the pattern for parameter names in a format; None where any name is accepted."""
     spoken = PROVIDERS.get(format)
     return None if spoken is None else spoken.bounds.parameter
 
 
 @lru_cache(maxsize=64)
-def _pattern(text: str) -> "re.Pattern[str]":
+def _compiled_pattern(text: str) -> "re.Pattern[str]":
     return re.compile(text)

@@ -9,11 +9,11 @@ import anyio
 from toolcrib.interfaces import EnergyAllowance, Shared
 from toolcrib.policy.energy import BANDS, Band, band_of
 
-_MOST_AWAITED = 10_000
+_MAX_TIMERS = 10_000
 """Most callers with a timer for their next band; others see the change on their next request."""
 
 
-_SLOWEST = 1e-6
+_MIN_REFILL_PER_SECOND = 1e-6
 """Refill rate, per second, below which no timer is set: a whole day would bring less than a tenth."""
 
 
@@ -51,7 +51,7 @@ class EnergyMeter:
         missing = min(level, self.purse.start) - self.level(caller)
         if missing <= 0:
             return 0.0
-        return missing / self.purse.recover if self.purse.recover >= _SLOWEST else None
+        return missing / self.purse.recover if self.purse.recover >= _MIN_REFILL_PER_SECOND else None
 
     def _await(self, caller: str, left: float) -> None:
         """Set the timer for the caller's next band; replaces an earlier one."""
@@ -59,7 +59,7 @@ class EnergyMeter:
         waiting = self._awaited.pop(caller, None)
         if waiting is not None:
             waiting.cancel()
-        if not above or self.purse.recover < _SLOWEST or len(self._awaited) >= _MOST_AWAITED:
+        if not above or self.purse.recover < _MIN_REFILL_PER_SECOND or len(self._awaited) >= _MAX_TIMERS:
             return
         seconds = (min(above) - left) / self.purse.recover + 0.01
         now = band_of(left)

@@ -22,17 +22,17 @@ from toolcrib.search import Corpus, Index
 from toolcrib.slots import Hold
 
 T = TypeVar("T")
-_MOST_VIEWS = 512
+_MAX_CACHED_VIEWS = 512
 """Most views in the cache of one snapshot."""
-_MOST_BYTES = 256 << 20
+_MAX_CACHED_VIEW_BYTES = 256 << 20
 """Most bytes of rendered lists in the cache; one list of ten thousand tools has ten million bytes."""
-_SHARE = _MOST_BYTES // _MOST_VIEWS
+_UNCHECKED_VIEW_BYTES = _MAX_CACHED_VIEW_BYTES // _MAX_CACHED_VIEWS
 """Size in bytes up to which a view is cached without a check of the total."""
-_NEAR_SECONDS = 60.0
+_AUDIENCE_TTL_SECONDS = 60.0
 """Cache TTL of what a caller sees, in seconds; a tool may reach its removal date within it."""
-_Near = tuple[Caller, float, RelatedTools]
-UNKNOWN = Origin()
-_PLAIN: dict[str, Any] = {
+_CachedRelatedTools = tuple[Caller, float, RelatedTools]
+UNKNOWN_ORIGIN = Origin()
+_CALL_DEFAULTS: dict[str, Any] = {
     "deadline": None,
     "answers": {},
     "state": "",
@@ -46,7 +46,7 @@ _PLAIN: dict[str, Any] = {
 
 
 @dataclass(frozen=True)
-class _Book:
+class _CatalogState:
     """One snapshot with everything derived from it; replaced atomically."""
 
     snapshot: Snapshot = field(default_factory=Snapshot)
@@ -54,7 +54,7 @@ class _Book:
     """The composed chain of each tool that was called, with the definition it was composed for."""
     views: dict[tuple[object, str], Any] = field(default_factory=dict[tuple[object, str], Any])
     audiences: dict[object, RelatedTools] = field(default_factory=dict[object, RelatedTools])
-    near: dict[int, _Near] = field(default_factory=dict[int, _Near])
+    near: dict[int, _CachedRelatedTools] = field(default_factory=dict[int, _CachedRelatedTools])
     """What each caller sees, by `id()` of the caller: evaluating the policy would cost every call."""
 
     @cached_property
@@ -66,8 +66,12 @@ class _Book:
         """Put a view into the cache, and return it."""
         views, size = self.views, _size(view)
         # Only a view above `_SHARE` triggers the sum: the number of views bounds the smaller ones.
-        left = _MOST_BYTES - size - sum(map(_size, views.values())) if size > _SHARE else 0
-        while views and (len(views) >= _MOST_VIEWS or left < 0):
+        left = (
+            _MAX_CACHED_VIEW_BYTES - size - sum(map(_size, views.values()))
+            if size > _UNCHECKED_VIEW_BYTES
+            else 0
+        )
+        while views and (len(views) >= _MAX_CACHED_VIEWS or left < 0):
             # Evicts the oldest; with thousands of users, each may have a list of their own.
             left += _size(views.pop(next(iter(views))))
         views[key] = view
@@ -96,7 +100,7 @@ class Gateway:
         """Identifies this gateway, with all its replicas, among others; empty where none is configured."""
         self._policy, self._compose, self._completion, self._recorder = policy, compose, completion, recorder
         self._new_id, self._contexts = new_id, contexts
-        self._book, self._corpus = _Book(), Corpus()
+        self._book, self._corpus = _CatalogState(), Corpus()
         self._slots = slots or ProcessSlots()
         self.share = self._slots.share
         """The largest share of any common limit that one principal may hold."""
@@ -116,7 +120,7 @@ class Gateway:
             now = snapshot.tools.get(name) or snapshot.doors.get(name)
             if now is not None and kept[0] == _definition(now):
                 chains[name] = kept
-        self._book, self._corpus = _Book(snapshot, chains), self._corpus.renewed(snapshot.tools)
+        self._book, self._corpus = _CatalogState(snapshot, chains), self._corpus.renewed(snapshot.tools)
         self.library.adopt(snapshot)
         self._completion.forget()
         for hear in self._listeners:
@@ -244,7 +248,7 @@ class Gateway:
             found = book.keep((audience, spelling), await render(self._listed(book, audience, caller)))
         return cast("T", found)
 
-    def _listed(self, book: _Book, audience: object, caller: Caller) -> tuple[Tool, ...]:
+    def _listed(self, book: _CatalogState, audience: object, caller: Caller) -> tuple[Tool, ...]:
         found: tuple[Tool, ...] | None = book.views.get((audience, ""))
         if found is None:
             offered = book.snapshot.offered(caller.apps)
@@ -274,7 +278,7 @@ class Gateway:
     ) -> Result:
         """Run one call. Never raises except on cancellation; every outcome is a completed result."""
         started = perf_counter()
-        origin = way.get("origin", UNKNOWN)
+        origin = way.get("origin", UNKNOWN_ORIGIN)
         if not (origin.trace_id and origin.correlation_id):
             origin = self.identified(origin)
         try:
@@ -284,7 +288,7 @@ class Gateway:
         except Refused as error:
             return self.refusal(error.problem, origin)
         fields: dict[str, Any] = {
-            **_PLAIN,
+            **_CALL_DEFAULTS,
             **way,
             "id": self._new_id(),
             "tool": tool,
@@ -312,7 +316,7 @@ class Gateway:
     ) -> Result:
         """Run a request for a resource or prompt through the steps of its pseudo-tool."""
         started = perf_counter()
-        origin = self.identified(way.get("origin", UNKNOWN))
+        origin = self.identified(way.get("origin", UNKNOWN_ORIGIN))
         carried: CallOptions = {**way, "origin": origin}
         call = Call(id=self._new_id(), tool=door, arguments=params, caller=caller, **carried)
         result = await self._denied(call, denied) if denied is not None else await self._run(call)
@@ -330,7 +334,7 @@ class Gateway:
         finally:
             slots.release(principal)
 
-    def refusal(self, problem: Problem, origin: Origin = UNKNOWN) -> Result:
+    def refusal(self, problem: Problem, origin: Origin = UNKNOWN_ORIGIN) -> Result:
         """Return a completed result for a request that never reached a tool."""
         self._recorder.refused(problem.code)
         return self._completion.complete(Result(problem=problem), None, self.identified(origin), 0.0)
@@ -349,16 +353,16 @@ class Gateway:
         seen = book.near.get(id(caller))
         if seen is not None and seen[0] is caller and now < seen[1]:
             return seen[2]
-        if len(book.near) >= _MOST_VIEWS:
+        if len(book.near) >= _MAX_CACHED_VIEWS:
             book.near.clear()
         audience = self._policy.audience(caller)
         near = book.audiences.get(audience)
         if near is None:
-            if len(book.audiences) >= _MOST_VIEWS:
+            if len(book.audiences) >= _MAX_CACHED_VIEWS:
                 book.audiences.clear()
             near = RelatedTools(book.tagged, lambda tool: self._policy.visible(tool, caller))
             book.audiences[audience] = near
-        book.near[id(caller)] = (caller, now + _NEAR_SECONDS, near)
+        book.near[id(caller)] = (caller, now + _AUDIENCE_TTL_SECONDS, near)
         return near
 
     def identified(self, origin: Origin) -> Origin:

@@ -6,14 +6,20 @@ from typing import NamedTuple
 import orjson
 
 from toolcrib.errors import CODES
-from toolcrib.gateway.related_tools import RelatedTool, example_of, kebab, next_actions, related
+from toolcrib.gateway.related_tools import (
+    RelatedTool,
+    example_of,
+    kebab_case,
+    next_actions,
+    related_resources,
+)
 from toolcrib.hints.rules import QUALITY, SURE, UNSURE, confidence, success, validity
 from toolcrib.model import PROMISES, Evidence, Hints, JsonObject, Kind, Problem, Tool
 from toolcrib.model.hints import ActionCategory, Caution, Dependency, Impact, Level, NextAction, Quality, Risk
 
 # --- The next action for an agent after a problem, a pending question, or a call of a deprecated tool ---
 
-_AFTER: dict[Kind, tuple[str, Level, str]] = {
+_ACTION_BY_KIND: dict[Kind, tuple[str, Level, str]] = {
     Kind.INVALID: ("correct-arguments", "high", "Mend what the error names and call again."),
     Kind.NOT_FOUND: ("list-tools", "high", "Look at the tools there are and choose one of them."),
     Kind.DENIED: (
@@ -30,24 +36,26 @@ _AFTER: dict[Kind, tuple[str, Level, str]] = {
     Kind.CANCELLED: ("start-over", "low", "Call again if it is still wanted."),
     Kind.INTERNAL: ("report-to-operator", "medium", "Tell the operator; calling again may not help."),
 }
-_ASTRAY = ("check-address", "high", "Look at the name or the address again; this one leads nowhere.")
+_CHECK_ADDRESS = ("check-address", "high", "Look at the name or the address again; this one leads nowhere.")
 _CORRECTION: ActionCategory = "correction"
 
-ANSWER = NextAction(
+ANSWER_QUESTIONS = NextAction(
     action="answer-questions",
     priority="high",
     description="Have the questions answered, then make the same call again with answers and state.",
 )
-_CHECKED_FIRST = Dependency(
+_CHECK_OUTCOME_FIRST = Dependency(
     action="call-again",
     depends_on=("check-outcome",),
     reason="It may have taken effect already; a second time may do harm.",
 )
 
 
-def after(problem: Problem, tool: Tool | None) -> NextAction:
+def action_after(problem: Problem, tool: Tool | None) -> NextAction:
     """Return the next action after a problem; invalid arguments get an example of valid ones."""
-    action, priority, description = _ASTRAY if problem.code == "NOT_FOUND" else _AFTER[problem.kind]
+    action, priority, description = (
+        _CHECK_ADDRESS if problem.code == "NOT_FOUND" else _ACTION_BY_KIND[problem.kind]
+    )
     data: JsonObject | None = None
     if problem.code == "INVALID_ARGUMENTS" and tool is not None:
         example = example_of(tool)
@@ -57,12 +65,12 @@ def after(problem: Problem, tool: Tool | None) -> NextAction:
     )
 
 
-def before(problem: Problem | None) -> tuple[Dependency, ...]:
+def dependencies_before_retry(problem: Problem | None) -> tuple[Dependency, ...]:
     """Return what must be done before a retry."""
-    return (_CHECKED_FIRST,) if problem is not None and problem.kind == Kind.UNKNOWN else ()
+    return (_CHECK_OUTCOME_FIRST,) if problem is not None and problem.kind == Kind.UNKNOWN else ()
 
 
-def instead(tool: Tool) -> NextAction | None:
+def replacement_action(tool: Tool) -> NextAction | None:
     """Return the call of the replacement, where the tool is deprecated and has one."""
     gone = tool.deprecated
     if gone is None or not gone.replacement:
@@ -70,7 +78,7 @@ def instead(tool: Tool) -> NextAction | None:
     return NextAction(
         action="use-replacement",
         priority="medium",
-        data={"tool": gone.replacement, "action": kebab(gone.replacement.rpartition(":")[2])},
+        data={"tool": gone.replacement, "action": kebab_case(gone.replacement.rpartition(":")[2])},
         description=f"{tool.name} is deprecated; call {gone.replacement} from now on.",
     )
 
@@ -79,11 +87,11 @@ def instead(tool: Tool) -> NextAction | None:
 
 _EFFORT = {"fast": 0.1, "medium": 0.3, "slow": 0.6}
 """Estimated effort by speed class."""
-_LONGEST = 500
+_MAX_PATH_CHARACTERS = 500
 """Longest part of a problem's path that is repeated, in characters: a caller chooses the names in it."""
-_SHAKY = 0.9
+_UNRELIABLE_SUCCESS_RATE = 0.9
 """Success rate below which a tool counts as unreliable."""
-ENOUGH = 5
+MIN_JUDGED_CALLS = 5
 """Fewest calls from which a success rate or a duration is derived."""
 
 
@@ -142,15 +150,15 @@ def for_outcome(
     ttl = tool.cache_ttl if tool is not None else None
     return encoded(
         Hints(
-            suggested_next_actions=_actions(tool, seen, near if settled else ()),
-            related_resources=related(near),
+            suggested_next_actions=_suggested_actions(tool, seen, near if settled else ()),
+            related_resources=related_resources(near),
             confidence=trust,
             source_quality=quality_of(tool),
             validity_period=validity(ttl) if settled and ttl else "immediate",
-            context_needed=_missing(seen),
-            assumptions=_assumed(tool, seen),
+            context_needed=_needed_context(seen),
+            assumptions=_assumptions(tool, seen),
             risk_factors=risks(tool, past),
-            dependencies=before(problem),
+            dependencies=dependencies_before_retry(problem),
             estimated_impact=_impact(tool, past, trust if problem is None else 0.0),
             reasoning=_reasoning(past, seen),
             warnings=cautions(tool, past),
@@ -186,7 +194,7 @@ def encoded(hints: Hints) -> Hints:
 def risks(tool: Tool | None, past: ToolRecord) -> tuple[Risk, ...]:
     """Return the risks that the record of a tool shows."""
     found: list[Risk] = []
-    if past.calls >= ENOUGH and past.success < _SHAKY:
+    if past.calls >= MIN_JUDGED_CALLS and past.success < _UNRELIABLE_SUCCESS_RATE:
         failing = round(1 - past.success, 2)
         found.append(
             Risk(
@@ -226,7 +234,7 @@ def cautions(tool: Tool | None, past: ToolRecord) -> tuple[Caution, ...]:
 def broken_promise(tool: Tool | None, past: ToolRecord) -> float | None:
     """Return the promised seconds that a tool exceeds, once there are enough calls to judge."""
     promised = tool.promised if tool is not None else None
-    return promised if promised and past.calls >= ENOUGH and past.seconds > promised else None
+    return promised if promised and past.calls >= MIN_JUDGED_CALLS and past.seconds > promised else None
 
 
 def _validation(tool: Tool | None) -> float:
@@ -238,25 +246,27 @@ def _validation(tool: Tool | None) -> float:
     return 0.9 if tool.output_schema is not None else 0.85
 
 
-def _actions(tool: Tool | None, seen: CallOutcome, near: tuple[RelatedTool, ...]) -> tuple[NextAction, ...]:
-    actions = [ANSWER] if seen.asks else []
+def _suggested_actions(
+    tool: Tool | None, seen: CallOutcome, near: tuple[RelatedTool, ...]
+) -> tuple[NextAction, ...]:
+    actions = [ANSWER_QUESTIONS] if seen.asks else []
     if seen.problem is not None:
-        actions.append(after(seen.problem, tool))
-    other = instead(tool) if tool is not None else None
+        actions.append(action_after(seen.problem, tool))
+    other = replacement_action(tool) if tool is not None else None
     if other is not None:
         actions.append(other)
     return (*actions, *next_actions(near))
 
 
-def _missing(seen: CallOutcome) -> tuple[str, ...]:
+def _needed_context(seen: CallOutcome) -> tuple[str, ...]:
     """Return what the next try needs: the part of the request that was wrong, or the pending answers."""
     if seen.asks:
         return ("the answers to the questions",)
     path = seen.problem.path if seen.problem is not None else None
-    return (path[:_LONGEST],) if path else ()
+    return (path[:_MAX_PATH_CHARACTERS],) if path else ()
 
 
-def _assumed(tool: Tool | None, seen: CallOutcome) -> tuple[str, ...]:
+def _assumptions(tool: Tool | None, seen: CallOutcome) -> tuple[str, ...]:
     assumed: list[str] = []
     if seen.cached:
         assumed.append("The answer was kept from an earlier, equal call.")
@@ -266,13 +276,13 @@ def _assumed(tool: Tool | None, seen: CallOutcome) -> tuple[str, ...]:
 
 
 def _impact(tool: Tool | None, past: ToolRecord, benefit: float) -> Impact:
-    effort = _EFFORT[_pace(tool, past)]
+    effort = _EFFORT[_speed_class(tool, past)]
     return Impact(benefit=benefit, effort=effort, roi=round(benefit / effort, 2))
 
 
-def _pace(tool: Tool | None, past: ToolRecord) -> str:
+def _speed_class(tool: Tool | None, past: ToolRecord) -> str:
     """Return the speed class: measured, or the declared one while there are too few calls."""
-    if past.calls < ENOUGH:
+    if past.calls < MIN_JUDGED_CALLS:
         return tool.response_time if tool is not None else "fast"
     return next((word for word, bound in PROMISES.items() if past.seconds <= bound), "slow")
 

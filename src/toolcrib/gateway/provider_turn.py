@@ -13,7 +13,7 @@ import anyio
 from toolcrib.errors import Refused, problem
 from toolcrib.formats import provider
 from toolcrib.gateway.call_options import oversized
-from toolcrib.gateway.gateway import UNKNOWN, Gateway
+from toolcrib.gateway.gateway import UNKNOWN_ORIGIN, Gateway
 from toolcrib.gateway.multi_round_calls import MultiRoundCalls
 from toolcrib.interfaces import ProviderCall, ProviderResult
 from toolcrib.model import Caller, JsonObject, Origin, Problem, Progress, Report, Result
@@ -21,11 +21,11 @@ from toolcrib.schemas import too_deep
 
 log = logging.getLogger(__name__)
 
-MOST_CALLS = 128
+MAX_RUNNING_CALLS = 128
 """Most concurrent calls of one connection; calls beyond it are refused with OVERLOADED."""
-_MOST_ASKED = 2_048
+_MAX_CALLS_PER_MESSAGE = 2_048
 """Most calls in one message; a message with more is refused as a whole."""
-_MOST_KNOWN = 1024
+_MAX_REMEMBERED_IDS = 1024
 """Most call ids that a connection remembers for deduplication; the oldest is evicted."""
 _CLOSING_SECONDS = 5.0
 """How long cancelled calls are waited for, in seconds."""
@@ -42,7 +42,7 @@ class TurnResult:
     follow_ups: tuple[str, ...] = ()
 
 
-class _Way(NamedTuple):
+class _TurnOptions(NamedTuple):
     """The options that all calls of a message share."""
 
     caller: Caller
@@ -60,7 +60,7 @@ class _Way(NamedTuple):
 
 
 @dataclass(eq=False, slots=True)
-class _Errand:
+class _TurnCall:
     """One call of a message that is in progress."""
 
     asked: ProviderCall
@@ -79,10 +79,10 @@ class ProviderConnection:
     """
 
     def __init__(
-        self, gateway: Gateway, conversations: MultiRoundCalls, *, most_calls: int = MOST_CALLS
+        self, gateway: Gateway, conversations: MultiRoundCalls, *, most_calls: int = MAX_RUNNING_CALLS
     ) -> None:
         self._gateway, self._conversations, self._most = gateway, conversations, most_calls
-        self._errands: set[_Errand] = set()
+        self._errands: set[_TurnCall] = set()
         self._tasks: set[asyncio.Task[None]] = set()
         self._known: dict[str, None] = {}
         self._lanes: dict[str, anyio.Lock] = {}
@@ -98,7 +98,7 @@ class ProviderConnection:
         format: str,
         caller: Caller,
         *,
-        origin: Origin = UNKNOWN,
+        origin: Origin = UNKNOWN_ORIGIN,
         deadline: float | None = None,
         report: Report | None = None,
         idempotency_key: str = "",
@@ -111,10 +111,12 @@ class ProviderConnection:
         effect.
         """
         spoken = provider(format)
-        calls, gone = asked_of(message, format)
+        calls, gone = calls_of(message, format)
         self.cancel(gone)
         shared = self._gateway.identified(origin.replace(provider=format))
-        way = _Way(caller, shared, deadline, None if report is None else _once(report), idempotency_key)
+        way = _TurnOptions(
+            caller, shared, deadline, None if report is None else _one_waiting_report(report), idempotency_key
+        )
         errands = [self._begin(asked, way.of(asked, place)) for place, asked in enumerate(self._fresh(calls))]
         self._errands.update(errands)
         try:
@@ -123,7 +125,7 @@ class ProviderConnection:
             self._errands.difference_update(errands)
         answers = [self._answered(each, shared) for each in errands if not each.unwanted]
         silent = any(each.result.voice.suppress for each in answers)
-        said = [_silenced(each) for each in answers] if silent else answers
+        said = [_without_speech(each) for each in answers] if silent else answers
         follow_ups = dict.fromkeys(text for each in answers for text in each.result.voice.follow_ups)
         messages = spoken.results(said) if said else []
         return TurnResult(messages=messages, silent=silent, follow_ups=tuple(follow_ups))
@@ -140,7 +142,7 @@ class ProviderConnection:
 
     async def close(self) -> None:
         """Cancel every call, and wait a bounded time until they have ended."""
-        await _cut_short(self._tasks)
+        await _cancel_and_wait(self._tasks)
 
     def _fresh(self, calls: Sequence[ProviderCall]) -> list[ProviderCall]:
         fresh = [each for each in calls if each.id not in self._known]
@@ -149,14 +151,14 @@ class ProviderConnection:
 
     def _remember(self, ids: Iterable[str]) -> None:
         self._known.update(dict.fromkeys(ids))
-        while len(self._known) > _MOST_KNOWN:
+        while len(self._known) > _MAX_REMEMBERED_IDS:
             del self._known[next(iter(self._known))]
 
-    def _begin(self, asked: ProviderCall, way: _Way) -> _Errand:
-        fault = asked.problem or self._too_many() or _unfit(asked.arguments)
+    def _begin(self, asked: ProviderCall, way: _TurnOptions) -> _TurnCall:
+        fault = asked.problem or self._too_many() or _argument_problem(asked.arguments)
         if fault is not None:
-            return _Errand(asked, self._gateway.refusal(fault, way.origin))
-        errand = _Errand(asked)
+            return _TurnCall(asked, self._gateway.refusal(fault, way.origin))
+        errand = _TurnCall(asked)
         errand.task = asyncio.get_running_loop().create_task(self._run(errand, way))
         self._tasks.add(errand.task)
         errand.task.add_done_callback(self._tasks.discard)
@@ -168,7 +170,7 @@ class ProviderConnection:
         said = f"{self._most} calls run already, which is as many as one connection may; ask again later"
         return problem("OVERLOADED", said, retry_after=1.0)
 
-    async def _run(self, errand: _Errand, way: _Way) -> None:
+    async def _run(self, errand: _TurnCall, way: _TurnOptions) -> None:
         try:
             errand.result = await self._made(errand.asked, way)
         except Exception:  # boundary: a bug in one call must not cost the others their replies
@@ -176,13 +178,13 @@ class ProviderConnection:
             said = "the gateway failed; the operator has the details"
             errand.result = self._gateway.refusal(problem("EXECUTION_ERROR", said), way.origin)
 
-    async def _made(self, asked: ProviderCall, way: _Way) -> Result:
+    async def _made(self, asked: ProviderCall, way: _TurnOptions) -> Result:
         source = self._changes(asked.name, way.caller)
         if source is None:
             return await self._call(asked, way)
         lane = self._lanes.setdefault(source, anyio.Lock())
         try:
-            if not await _in_turn(lane, way.deadline):
+            if not await _acquire_before(lane, way.deadline):
                 said = f"earlier calls to {source} took until the deadline; nothing was done"
                 return self._gateway.refusal(problem("TIMEOUT", said), way.origin)
             try:
@@ -201,7 +203,7 @@ class ProviderConnection:
             return None
         return None if tool.read_only else tool.source
 
-    async def _call(self, asked: ProviderCall, way: _Way) -> Result:
+    async def _call(self, asked: ProviderCall, way: _TurnOptions) -> Result:
         return await self._conversations.converse(
             asked.name,
             asked.arguments,
@@ -212,7 +214,7 @@ class ProviderConnection:
             idempotency_key=way.key,
         )
 
-    async def _ended(self, errands: Sequence[_Errand]) -> None:
+    async def _ended(self, errands: Sequence[_TurnCall]) -> None:
         """Wait for all of the calls; cancels them when this task is cancelled (the client disconnected)."""
         tasks = {each.task for each in errands if each.task is not None}
         if not tasks:
@@ -220,17 +222,17 @@ class ProviderConnection:
         try:
             await asyncio.wait(tasks)
         except BaseException:
-            await _cut_short(tasks)
+            await _cancel_and_wait(tasks)
             raise
 
-    def _answered(self, errand: _Errand, origin: Origin) -> ProviderResult:
+    def _answered(self, errand: _TurnCall, origin: Origin) -> ProviderResult:
         if errand.result is not None:
             return ProviderResult(asked=errand.asked, result=errand.result)
         fault = problem("CANCELLED", "the call was cancelled before it answered")
         return ProviderResult(asked=errand.asked, result=self._gateway.refusal(fault, origin))
 
 
-async def _in_turn(lane: anyio.Lock, deadline: float | None) -> bool:
+async def _acquire_before(lane: anyio.Lock, deadline: float | None) -> bool:
     """Acquire the lock of a source before the deadline; True on success. A free lock is acquired at once."""
     if not lane.locked():
         lane.acquire_nowait()
@@ -240,7 +242,7 @@ async def _in_turn(lane: anyio.Lock, deadline: float | None) -> bool:
     return not waiting.cancelled_caught
 
 
-async def _cut_short(tasks: Iterable["asyncio.Task[None]"]) -> None:
+async def _cancel_and_wait(tasks: Iterable["asyncio.Task[None]"]) -> None:
     running = [task for task in tasks if not task.done()]
     for task in running:
         task.cancel()
@@ -249,18 +251,20 @@ async def _cut_short(tasks: Iterable["asyncio.Task[None]"]) -> None:
             await asyncio.wait(running, timeout=_CLOSING_SECONDS)
 
 
-def asked_of(message: JsonObject, format: str) -> tuple[tuple[ProviderCall, ...], tuple[str, ...]]:
+def calls_of(message: JsonObject, format: str) -> tuple[tuple[ProviderCall, ...], tuple[str, ...]]:
     """Return the calls of a message and the ids that it cancels; raises `Refused` for an invalid message."""
     spoken = provider(format)
     calls, gone = spoken.calls(message), spoken.cancelled(message)
-    if len(calls) > _MOST_ASKED:
+    if len(calls) > _MAX_CALLS_PER_MESSAGE:
         # Thousands of replies would block the event loop for all other clients.
-        said = f"the message asks for {len(calls):,} calls; {_MOST_ASKED:,} can be answered at once"
+        said = (
+            f"the message asks for {len(calls):,} calls; {_MAX_CALLS_PER_MESSAGE:,} can be answered at once"
+        )
         raise Refused("INVALID_REQUEST", said, path="message")
     return calls, gone
 
 
-def _unfit(arguments: JsonObject) -> Problem | None:
+def _argument_problem(arguments: JsonObject) -> Problem | None:
     """Return the problem of arguments that exceed a limit.
 
     The checks of the message do not cover them: many providers send arguments as a JSON string.
@@ -275,7 +279,7 @@ def _unfit(arguments: JsonObject) -> Problem | None:
     return None if said is None else problem("PAYLOAD_TOO_LARGE", said, path="arguments")
 
 
-def _once(report: Report) -> Report:
+def _one_waiting_report(report: Report) -> Report:
     """Return a callback that drops "waiting" progress after the first, and passes on the rest."""
     said: list[Progress] = []
 
@@ -288,6 +292,6 @@ def _once(report: Report) -> Report:
     return told
 
 
-def _silenced(answered: ProviderResult) -> ProviderResult:
+def _without_speech(answered: ProviderResult) -> ProviderResult:
     voice = replace(answered.result.voice, suppress=True)
     return replace(answered, result=answered.result.replace(voice=voice))

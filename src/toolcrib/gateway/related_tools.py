@@ -11,13 +11,13 @@ from toolcrib.interfaces import Followers
 from toolcrib.model import JsonObject, Tool
 from toolcrib.model.hints import NextAction, Resource
 
-_MOST = 4
+_MAX_RELATED_TOOLS = 4
 """Most related tools of one tool."""
-_LOOKED_AT = 200
+_MAX_COMPARED_TOOLS = 200
 """Most tools of one tag that are compared: a tag that half the catalog has carries little information."""
-_LARGEST_EXAMPLE = 512
+_MAX_EXAMPLE_BYTES = 512
 """Largest example that is part of hints, in bytes of JSON."""
-_LONGEST = 160
+_MAX_LABEL_CHARACTERS = 160
 """Longest label, description or action name, in characters."""
 _NOT_KEBAB = re.compile(r"[^a-z0-9]+")
 
@@ -39,7 +39,7 @@ class TagIndex:
         for tool in tools.values():
             for tag in tool.tags:
                 some = self._tagged.setdefault(tag, [])
-                if len(some) < _LOOKED_AT:
+                if len(some) < _MAX_COMPARED_TOOLS:
                     some.append(tool)
 
     def alike(self, tool: Tool) -> Iterator[tuple[Tool, float]]:
@@ -49,7 +49,7 @@ class TagIndex:
         shares = [
             (other, round(len(mine & {*other.tags}) / len(mine | {*other.tags}), 2))
             for other in seen.values()
-            if other.name != tool.name and _is_sound(other)
+            if other.name != tool.name and _is_recommendable(other)
         ]
         yield from sorted(shares, key=lambda each: -each[1])
 
@@ -65,14 +65,14 @@ class RelatedTools:
         found: dict[str, RelatedTool] = {}
         for name, share in followers:
             other = self._tagged.tools.get(name)
-            if other is not None and _is_sound(other) and self._visible(other):
+            if other is not None and _is_recommendable(other) and self._visible(other):
                 found[name] = RelatedTool(other, share, followed=True)
         for other, relevance in self._tagged.alike(tool):
-            if len(found) >= _MOST:
+            if len(found) >= _MAX_RELATED_TOOLS:
                 break
             if other.name not in found and self._visible(other):
                 found[other.name] = RelatedTool(other, relevance, followed=False)
-        return tuple(found.values())[:_MOST]
+        return tuple(found.values())[:_MAX_RELATED_TOOLS]
 
     def told(self, tool: Tool) -> Tool:
         """Return the tool without its replacement where this audience may not see the replacement."""
@@ -97,10 +97,10 @@ NO_RELATED_TOOLS = RelatedTools(TagIndex({}), bool)
 
 def next_actions(near: Sequence[RelatedTool]) -> tuple[NextAction, ...]:
     """Suggest tools that were called next, and other read-only ones that have an example."""
-    return tuple(_action(each) for each in near if each.followed or _is_offered(each.tool))
+    return tuple(_suggested_call(each) for each in near if each.followed or _is_safe_to_explore(each.tool))
 
 
-def related(near: Sequence[RelatedTool]) -> tuple[Resource, ...]:
+def related_resources(near: Sequence[RelatedTool]) -> tuple[Resource, ...]:
     """Return the related tools as resources."""
     return tuple(
         Resource(type="tool", id=each.tool.name, label=_label(each.tool), relevance=each.relevance)
@@ -111,25 +111,25 @@ def related(near: Sequence[RelatedTool]) -> tuple[Resource, ...]:
 def example_of(tool: Tool) -> JsonObject | None:
     """Return the arguments of the first example, where they are short enough to be part of every result."""
     params = tool.examples[0].params if tool.examples else None
-    return params if params is not None and len(orjson.dumps(params)) <= _LARGEST_EXAMPLE else None
+    return params if params is not None and len(orjson.dumps(params)) <= _MAX_EXAMPLE_BYTES else None
 
 
-def kebab(name: str) -> str:
+def kebab_case(name: str) -> str:
     """Return a tool's name in kebab case, the form of action names."""
-    return _NOT_KEBAB.sub("-", name.lower()).strip("-")[:_LONGEST] or "call-tool"
+    return _NOT_KEBAB.sub("-", name.lower()).strip("-")[:_MAX_LABEL_CHARACTERS] or "call-tool"
 
 
-def _action(near: RelatedTool) -> NextAction:
+def _suggested_call(near: RelatedTool) -> NextAction:
     tool, example = near.tool, example_of(near.tool)
     said = tool.examples[0].description if example is not None else tool.description.partition("\n")[0]
     data: dict[str, object] = {"tool": tool.name}
     if example is not None:
         data["arguments"] = example
     return NextAction(
-        action=kebab(tool.local),
+        action=kebab_case(tool.local),
         priority="medium" if near.followed and near.relevance >= 0.5 else "low",
         data=data,
-        description=said[:_LONGEST] or None,
+        description=said[:_MAX_LABEL_CHARACTERS] or None,
         category="exploration" if tool.read_only else None,
         reversible=True if tool.read_only else None,
         confidence=near.relevance,
@@ -137,12 +137,12 @@ def _action(near: RelatedTool) -> NextAction:
 
 
 def _label(tool: Tool) -> str:
-    return (tool.title or tool.local)[:_LONGEST]
+    return (tool.title or tool.local)[:_MAX_LABEL_CHARACTERS]
 
 
-def _is_sound(tool: Tool) -> bool:
+def _is_recommendable(tool: Tool) -> bool:
     return tool.deprecated is None and not tool.degraded and not tool.changed
 
 
-def _is_offered(tool: Tool) -> bool:
+def _is_safe_to_explore(tool: Tool) -> bool:
     return tool.read_only and example_of(tool) is not None

@@ -16,20 +16,20 @@ from toolcrib.slots import DEFAULT_SHARE, Slots
 
 # --- Resource subscriptions, counted over all clients, so that each source gets one `subscribe` per URI ---
 
-MOST = 10_000
+MAX_SUBSCRIPTIONS = 10_000
 """Most subscriptions of all clients."""
-MOST_EACH = 200
+MAX_CLIENT_SUBSCRIPTIONS = 200
 """Most subscriptions of one client."""
-LONGEST = 2_048
+MAX_SUBSCRIBED_URI_CHARACTERS = 2_048
 """Longest URI that can be subscribed to, in characters."""
 
-_RETRY_SECONDS = 60.0
+_SUBSCRIPTION_RETRY_SECONDS = 60.0
 
-_ENDS = re.compile("[/?#]")
-_MOST_ENDS = 64
+_URI_DELIMITER = re.compile("[/?#]")
+_MAX_PARENT_URIS = 64
 """Most parents of a URI that are looked up, so that a URI of nothing but slashes stays cheap."""
 
-Hear = Callable[[str], None]
+OnResourceUpdate = Callable[[str], None]
 """Callback for a changed resource; gets the URI the client subscribed with. Must not block."""
 
 
@@ -55,9 +55,9 @@ class ResourceSubscriptions:
         """Subscribers by source, then by the source's own URI."""
         self._agreed: set[tuple[str, str]] = set()
         """Confirmed subscriptions (source, URI); after a restart the supervisor subscribes again."""
-        self.slots = Slots(MOST, share)
+        self.slots = Slots(MAX_SUBSCRIPTIONS, share)
 
-    def follower(self, caller: Caller, hear: Hear) -> "Subscriber":
+    def follower(self, caller: Caller, hear: OnResourceUpdate) -> "Subscriber":
         """Return a new subscriber without subscriptions."""
         return Subscriber(self, caller, hear)
 
@@ -68,9 +68,9 @@ class ResourceSubscriptions:
     def updated(self, source: str, uri: str) -> None:
         """Notify the subscribers of a changed resource, and those of every resource that it is a part of."""
         followed = self._followers.get(source)
-        if not followed or len(uri) > 2 * LONGEST:
+        if not followed or len(uri) > 2 * MAX_SUBSCRIBED_URI_CHARACTERS:
             return
-        for own in dict.fromkeys(_wholes(uri)):
+        for own in dict.fromkeys(_parent_uris(uri)):
             for follower in tuple(followed.get(own, ())):
                 if self._is_open(source, follower.caller):
                     follower.tell(source, own)
@@ -93,8 +93,8 @@ class ResourceSubscriptions:
         if follower in followers:
             return
         if not self.slots.take(follower.caller.principal):
-            message = f"too many of {MOST:,} resources are followed already; leave some first, or try later"
-            raise Refused("OVERLOADED", message, retry_after=_RETRY_SECONDS)
+            message = f"too many of {MAX_SUBSCRIPTIONS:,} resources are followed already; leave some first, or try later"
+            raise Refused("OVERLOADED", message, retry_after=_SUBSCRIPTION_RETRY_SECONDS)
         self._followers.setdefault(found.holding.source, {}).setdefault(found.name, set()).add(follower)
 
     def leave(self, follower: "Subscriber", source: str, uri: str) -> None:
@@ -113,7 +113,7 @@ class ResourceSubscriptions:
 class Subscriber:
     """The subscriptions of one client, by the URIs it used."""
 
-    def __init__(self, following: ResourceSubscriptions, caller: Caller, hear: Hear) -> None:
+    def __init__(self, following: ResourceSubscriptions, caller: Caller, hear: OnResourceUpdate) -> None:
         self.caller = caller
         self._following, self._hear = following, hear
         self._followed: dict[str, tuple[str, str]] = {}
@@ -153,17 +153,20 @@ class Subscriber:
         if not found.holding.materials.tells:
             message = f"{found.holding.source} does not tell when its resources change"
             raise Refused("INVALID_REQUEST", message, path="uri")
-        if len(uri) > LONGEST:
-            raise Refused("INVALID_REQUEST", f"a URI of more than {LONGEST:,} characters cannot be followed")
-        if uri not in self._followed and len(self._followed) >= MOST_EACH:
-            message = f"{MOST_EACH} resources are followed already, which is the most; leave one first"
+        if len(uri) > MAX_SUBSCRIBED_URI_CHARACTERS:
+            raise Refused(
+                "INVALID_REQUEST",
+                f"a URI of more than {MAX_SUBSCRIBED_URI_CHARACTERS:,} characters cannot be followed",
+            )
+        if uri not in self._followed and len(self._followed) >= MAX_CLIENT_SUBSCRIPTIONS:
+            message = f"{MAX_CLIENT_SUBSCRIPTIONS} resources are followed already, which is the most; leave one first"
             raise Refused("INVALID_REQUEST", message, path="uri")
 
 
-def _wholes(uri: str) -> Iterator[str]:
+def _parent_uris(uri: str) -> Iterator[str]:
     """Yield the URI, and every prefix of it that ends at or before a `/`, `?` or `#`."""
     yield uri
-    for end in islice(_ENDS.finditer(uri), _MOST_ENDS):
+    for end in islice(_URI_DELIMITER.finditer(uri), _MAX_PARENT_URIS):
         yield uri[: end.start()]
         yield uri[: end.end()]
 
@@ -176,16 +179,16 @@ def _nobody(_source: str) -> None:
 
 T = TypeVar("T", ResourceIndex, PromptIndex)
 
-LINK = "resource_link"
+RESOURCE_LINK = "resource_link"
 """The type of a content block that links to a resource."""
 
-_MOST_VIEWS = 512
+_MAX_CACHED_AUDIENCES = 512
 """Most audiences in the cache; it is cleared when it is full."""
-_MOST_MADE = 64
+_MAX_CACHED_INDEXES = 64
 """Most indexes in the cache; it is cleared when it is full."""
-_LONGEST = 200
+_MAX_QUOTED_CHARACTERS = 200
 """Longest part of a URI or name in an error message, in characters."""
-_LONGEST_URI = 8_192
+_MAX_URI_CHARACTERS = 8_192
 """Longest accepted URI, in characters; a longer one is not found."""
 
 
@@ -265,7 +268,7 @@ class ResourceAccess:
 
     def resource(self, uri: str, caller: Caller) -> FoundResource:
         """Resolve a URI for this caller; raises `Refused`."""
-        if len(uri) > _LONGEST_URI:
+        if len(uri) > _MAX_URI_CHARACTERS:
             raise _no_resource(uri)
         view = self._view(caller)
         found = view.resources.find(uri, alone=False)
@@ -293,7 +296,9 @@ class ResourceAccess:
             self._refuse(view.closed_prompts.find(name), GET, caller)
             close = view.prompts.near(name)
             meant = f"; did you mean {', '.join(close)}?" if close else ""
-            raise Refused("NOT_FOUND", f"there is no prompt named {name[:_LONGEST]}{meant}", path="name")
+            raise Refused(
+                "NOT_FOUND", f"there is no prompt named {name[:_MAX_QUOTED_CHARACTERS]}{meant}", path="name"
+            )
         return found
 
     # --- requests ---
@@ -355,7 +360,7 @@ class ResourceAccess:
         link = self.links(found.holding.source, caller)
         for place, each in enumerate(messages):
             block = _object(_object(each).get("content"))
-            if block.get("type") == LINK:
+            if block.get("type") == RESOURCE_LINK:
                 messages[place] = {**each, "content": link(block)}
         same = not messages or messages == held
         return result if same else result.replace(data={**data, "messages": messages}, encoded=b"")
@@ -393,7 +398,7 @@ class ResourceAccess:
         audience = self._policy.audience(caller)
         view = self._views.get(audience)
         if view is None:
-            if len(self._views) >= _MOST_VIEWS:
+            if len(self._views) >= _MAX_CACHED_AUDIENCES:
                 self._views.clear()
             view = self._views[audience] = self._looked(caller)
         return view
@@ -417,7 +422,7 @@ class ResourceAccess:
         key = (kind, *(each.source for each in holdings))
         made: T | None = self._made.get(key)
         if made is None:
-            if len(self._made) >= _MOST_MADE:
+            if len(self._made) >= _MAX_CACHED_INDEXES:
                 self._made.clear()
             made = self._made[key] = kind(holdings)
         return made
@@ -428,4 +433,4 @@ def _object(value: Any) -> JsonObject:
 
 
 def _no_resource(uri: str) -> Refused:
-    return Refused("NOT_FOUND", f"there is no resource {uri[:_LONGEST]}", path="uri")
+    return Refused("NOT_FOUND", f"there is no resource {uri[:_MAX_QUOTED_CHARACTERS]}", path="uri")

@@ -14,14 +14,14 @@ from toolcrib.slots import DEFAULT_SHARE, Slots
 
 log = logging.getLogger(__name__)
 
-NOTHING: JsonObject = {}
+EMPTY_OBJECT: JsonObject = {}
 
-Tell = Callable[[JsonObject], Awaitable[None]]
+SendLog = Callable[[JsonObject], Awaitable[None]]
 """Sends a log message; takes the parameters of `notifications/message`."""
 
-MOST_QUESTIONS = 16
+MAX_PENDING_QUESTIONS = 16
 """Most pending questions of one call."""
-_ASKED_BY = {
+_CAPABILITY_OF_METHOD = {
     "elicitation/create": "elicitation",
     "sampling/createMessage": "sampling",
     "roots/list": "roots",
@@ -30,9 +30,9 @@ _ASKED_BY = {
 _METHOD_NOT_FOUND, _INVALID_PARAMS, _NO_ANSWER = -32601, -32602, -32000
 
 
-def can_be_asked(capabilities: Collection[str]) -> bool:
+def accepts_questions(capabilities: Collection[str]) -> bool:
     """Whether a client declared a capability for a server-initiated request."""
-    return any(each in capabilities for each in _ASKED_BY.values())
+    return any(each in capabilities for each in _CAPABILITY_OF_METHOD.values())
 
 
 class NotifyOnlyChannel:
@@ -44,9 +44,9 @@ class NotifyOnlyChannel:
         self,
         caller: Caller,
         level: str | None = None,
-        tell: Tell | None = None,
+        tell: SendLog | None = None,
         *,
-        capabilities: JsonObject = NOTHING,
+        capabilities: JsonObject = EMPTY_OBJECT,
     ) -> None:
         self.owner = f"{caller.id}\n{caller.context}"
         self.level, self.capabilities = level, capabilities
@@ -184,7 +184,7 @@ class SuspendedCall(NotifyOnlyChannel):
             await self._report(progress)
 
     def _check(self, method: str, params: JsonObject) -> None:
-        declared: Json = self.capabilities.get(_ASKED_BY.get(method, ""))
+        declared: Json = self.capabilities.get(_CAPABILITY_OF_METHOD.get(method, ""))
         if not isinstance(declared, dict):
             raise _not_declared(method)
         mode: Json = params.get("mode", "form") if method == "elicitation/create" else None
@@ -192,8 +192,8 @@ class SuspendedCall(NotifyOnlyChannel):
             raise Unanswered(_INVALID_PARAMS, f"this caller cannot be asked by {str(mode)[:100]}")
         if self.over:
             raise Unanswered(_NO_ANSWER, "the call has ended, and nobody is there to be asked")
-        if len(self._waiting) >= MOST_QUESTIONS:
-            raise Unanswered(_NO_ANSWER, f"{MOST_QUESTIONS} questions of this call wait already")
+        if len(self._waiting) >= MAX_PENDING_QUESTIONS:
+            raise Unanswered(_NO_ANSWER, f"{MAX_PENDING_QUESTIONS} questions of this call wait already")
 
     # --- its task ---
 
@@ -253,7 +253,7 @@ class SuspendedCall(NotifyOnlyChannel):
 
     # --- the request that attends it ---
 
-    def attend(self, report: Report | None, level: str | None, tell: Tell | None) -> None:
+    def attend(self, report: Report | None, level: str | None, tell: SendLog | None) -> None:
         """Route progress and log messages to this request from now on."""
         self._report, self.level, self._tell = report, level, tell
 

@@ -11,7 +11,7 @@ from tests.frontends.rest.tools import WaitingTool
 from tests.gateways import ADMIN, HOST, AsgiConnection, InProcessGateway, open_gateway, scope
 from tests.hint_fields import HINT_FIELD_SET
 from toolcrib.frontends.rest import tool_routes
-from toolcrib.gateway import ARGUMENT_BYTES
+from toolcrib.gateway import MAX_ARGUMENT_BYTES
 
 pytestmark = pytest.mark.anyio
 
@@ -147,7 +147,7 @@ async def test_the_context_decides_again_when_a_tool_is_called(gateway: InProces
 
 
 async def test_arguments_have_a_limit_of_their_own(gateway: InProcessGateway) -> None:
-    reply = await gateway.call("echo", {"value": {"text": "x" * (ARGUMENT_BYTES + 1)}})
+    reply = await gateway.call("echo", {"value": {"text": "x" * (MAX_ARGUMENT_BYTES + 1)}})
     assert (reply.status, reply.code) == (413, "PAYLOAD_TOO_LARGE")
     assert reply.json["error"]["path"] == "arguments"
     assert (await gateway.call("echo", {"value": {"text": "x" * 1000}})).status == 200

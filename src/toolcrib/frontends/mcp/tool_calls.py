@@ -12,7 +12,7 @@ from toolcrib.frontends.mcp.elicitation import ElicitationBridge
 from toolcrib.frontends.mcp.request import SERVER, McpRequest, ProtocolError, check_mirrors, finished
 from toolcrib.frontends.mcp.revisions import INTERNAL_ERROR, INVALID_PARAMS, INVALID_REQUEST, METHOD_NOT_FOUND
 from toolcrib.frontends.mcp.tool_list import SearchResults
-from toolcrib.gateway import LINK, Gateway
+from toolcrib.gateway import RESOURCE_LINK, Gateway
 from toolcrib.model import Caller, JsonObject, Problem, Result
 
 # --- Validates content blocks of tool results, and converts them for older revisions ---
@@ -170,7 +170,7 @@ class ToolCalls:
         outcome = await self._bridge.call(asked, name, arguments)
         if self._finds.on(peer.caller) and self._finds.note(peer, name, outcome):
             await self._found(asked)
-        if outcome.content and any(block.get("type") == LINK for block in outcome.content):
+        if outcome.content and any(block.get("type") == RESOURCE_LINK for block in outcome.content):
             outcome = self._linked(outcome, name, peer.caller)
         return self._spelled(asked, outcome)
 
@@ -181,7 +181,7 @@ class ToolCalls:
         except Refused:  # removed while the call ran, along with the resources of its server
             return outcome
         link = self._gateway.library.links(source, caller)
-        content = (link(block) if block.get("type") == LINK else block for block in outcome.content)
+        content = (link(block) if block.get("type") == RESOURCE_LINK else block for block in outcome.content)
         return outcome.replace(content=tuple(content))
 
     def _spelled(self, asked: McpRequest, outcome: Result) -> bytes:

@@ -17,7 +17,7 @@ from toolcrib.gateway import (
     Gateway,
     MultiRoundCalls,
     ProviderConnection,
-    asked_of,
+    calls_of,
     map_cooperatively,
     oversized,
 )
@@ -104,7 +104,7 @@ class AnswerRoute:
             request, only(await request.json(self._body_bytes, free=TURN_DUPLICATES_ALLOWED), *TURN_FIELDS)
         )
         if wants_events(request):
-            asked_of(asked.message, asked.format)
+            calls_of(asked.message, asked.format)
             run = partial(self._made, request, asked)
             return HttpResponse(200, b"", EVENTS, partial(stream, request, run, self._keep_alive))
         return HttpResponse(200, await self._made(request, asked))
