@@ -8,7 +8,7 @@ from contextlib import closing
 import pytest
 
 from tests.waiting import until
-from toolcrib.observe.loop_lag import KEPT_SECONDS, STALL_SECONDS, LoopLag, ThreadCpuWait
+from toolcrib.observe.loop_lag import LAG_WINDOW_SECONDS, STALL_SECONDS, LoopLag, ThreadCpuWait
 
 pytestmark = pytest.mark.anyio
 
@@ -28,11 +28,11 @@ def test_the_largest_lag_of_a_minute_is_shown() -> None:
         clock.now = at
         lag.note(late)
     assert lag.seconds == 0.2
-    clock.now = KEPT_SECONDS + 1
+    clock.now = LAG_WINDOW_SECONDS + 1
     assert lag.seconds == 0.1
-    clock.now = KEPT_SECONDS + 31
+    clock.now = LAG_WINDOW_SECONDS + 31
     assert lag.seconds == 0.05
-    clock.now = 3 * KEPT_SECONDS
+    clock.now = 3 * LAG_WINDOW_SECONDS
     assert lag.seconds == 0.0
 
 

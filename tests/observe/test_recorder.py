@@ -160,7 +160,7 @@ async def test_shutdown_waits_for_a_running_write() -> None:
 
 
 async def test_stuck_sink_delays_shutdown_by_grace_only(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(journal_module, "GRACE", 0.05)
+    monkeypatch.setattr(journal_module, "SINK_SHUTDOWN_SECONDS", 0.05)
     stuck = Basket()
     stuck.gate = anyio.Event()
     journal = CallRecorder(Metrics(), [stuck])

@@ -51,8 +51,8 @@ def test_excluded_successors() -> None:
 
 
 def test_stored_sequences_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("toolcrib.observe.sequences.MOST_TOOLS", 3)
-    monkeypatch.setattr("toolcrib.observe.sequences.MOST_CALLERS", 3)
+    monkeypatch.setattr("toolcrib.observe.sequences.MAX_SEQUENCE_TOOLS", 3)
+    monkeypatch.setattr("toolcrib.observe.sequences.MAX_SEQUENCE_CALLERS", 3)
     seen = Sequences()
     for number in range(5):
         seen.take([_entry(f"a:{number}", f"key:{number}"), _entry("a:next", f"key:{number}")])
@@ -92,7 +92,7 @@ def test_followers_are_cached_until_a_new_call() -> None:
 
 
 def test_evicted_tool_has_no_followers(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("toolcrib.observe.sequences.MOST_TOOLS", 2)
+    monkeypatch.setattr("toolcrib.observe.sequences.MAX_SEQUENCE_TOOLS", 2)
     seen = Sequences()
     _take_all(seen, "key:a", "a:one", "a:two")
     assert seen.followers("a:one") == (("a:two", 1.0),)
@@ -129,8 +129,8 @@ def test_rare_followers_are_not_reported() -> None:
 
 
 def test_callers_up_to_the_limit_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("toolcrib.observe.sequences.MOST_CALLERS", 2)
-    monkeypatch.setattr("toolcrib.observe.sequences._VOICES", 2)
+    monkeypatch.setattr("toolcrib.observe.sequences.MAX_SEQUENCE_CALLERS", 2)
+    monkeypatch.setattr("toolcrib.observe.sequences._VOTERS_PER_TOOL", 2)
     seen = Sequences()
     for who in ("key:a", "key:b"):
         _take_all(seen, who, "a:one")
@@ -140,7 +140,7 @@ def test_callers_up_to_the_limit_are_counted(monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_follower_cache_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("toolcrib.observe.sequences.MOST_TOOLS", 2)
+    monkeypatch.setattr("toolcrib.observe.sequences.MAX_SEQUENCE_TOOLS", 2)
     seen, kept = Sequences(), list[int]()
     for number in range(5):
         assert seen.followers(f"a:{number}") == ()

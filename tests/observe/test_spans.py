@@ -10,7 +10,7 @@ from tests.observe.samples import an_entry
 from tests.waiting import until
 from toolcrib.model import Origin
 from toolcrib.observe import CallEntry, Sampling, Sink, Spans, new_id
-from toolcrib.observe.spans import SPANS_AT_ONCE
+from toolcrib.observe.spans import SPANS_PER_EXPORT
 
 pytestmark = pytest.mark.anyio
 
@@ -83,7 +83,7 @@ def test_sampling_is_reported_only_if_configured() -> None:
 async def test_sampled_spans_arrive_in_ordered_batches() -> None:
     post = Post()
     spans: Sink = Spans(post, ALL)
-    many = entries(2 * SPANS_AT_ONCE + 1)
+    many = entries(2 * SPANS_PER_EXPORT + 1)
     unwanted = an_entry(origin=Origin(trace_id=new_id(), parent=PARENT, sampled=False))
     post.gate.clear()
     spans.take([unwanted])
@@ -93,7 +93,7 @@ async def test_sampled_spans_arrive_in_ordered_batches() -> None:
     assert isinstance(spans, Spans)
     await spans.aclose()
     assert [entry for batch in post.batches for entry in batch] == many
-    assert max(map(len, post.batches)) <= SPANS_AT_ONCE
+    assert max(map(len, post.batches)) <= SPANS_PER_EXPORT
     assert (spans.dropped, post.closed) == (0, True)
 
 

@@ -20,7 +20,7 @@ from toolcrib.interfaces import Handler
 from toolcrib.model import Call, Origin, Result, Tool
 from toolcrib.observe import MASK, CallRecorder, Metrics, Redactor
 from toolcrib.observe.call_entry import CallStart
-from toolcrib.observe.lines import LONGEST, LoggedArguments
+from toolcrib.observe.lines import MAX_ARGUMENT_CHARACTERS, LoggedArguments
 from toolcrib.observe.log import Level, Style
 from toolcrib.pipeline import compose
 from toolcrib.steps.record import Record
@@ -223,7 +223,7 @@ def test_start_lines_contain_no_known_secrets(more: dict[str, str], before: str,
 )
 def test_large_arguments_are_truncated_with_a_mark(asked: Any) -> None:
     spelled = LoggedArguments(Redactor()).spell(begun(asked))
-    assert len(spelled) < 4 * LONGEST
+    assert len(spelled) < 4 * MAX_ARGUMENT_CHARACTERS
     assert CUT in json.dumps(json.loads(spelled))
 
 

@@ -8,12 +8,12 @@ from toolcrib.observe.recent_calls import MutationRows, RecentCalls
 from toolcrib.observe.recorder import CallRecorder, ToolHistory
 from toolcrib.observe.redact import MASK, Redactor
 from toolcrib.observe.sequences import Sequences
-from toolcrib.observe.spans import INSTALL, Sampling, Spans, installed
+from toolcrib.observe.spans import INSTALL_COMMAND, Sampling, Spans, installed
 from toolcrib.observe.usage_counts import ToolUsage, UsageTally, quantile, summary
 
 __all__ = [
     "CONTENT_TYPE",
-    "INSTALL",
+    "INSTALL_COMMAND",
     "MASK",
     "Action",
     "Audit",

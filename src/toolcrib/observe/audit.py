@@ -223,7 +223,7 @@ class Audit:
         try:
             yield action
         except BaseException as error:
-            code = _code_of(error)
+            code = _outcome_code(error)
             if action.is_applied:
                 await self._try(actor, name, action, SUCCESS)
             else:
@@ -309,7 +309,7 @@ class Audit:
             return repr(cleaned)[:MAX_TEXT_CHARACTERS].encode("ascii", "backslashreplace").decode()
 
 
-def _code_of(error: BaseException) -> str:
+def _outcome_code(error: BaseException) -> str:
     """Return the error code of an exception and mark it as recorded, so that it is recorded once."""
     if isinstance(error, ToolcribError):
         error.recorded = True

@@ -28,11 +28,11 @@ def new_id() -> str:
 
 Outcome = Literal["success", "error", "timeout"]
 
-BLAMELESS = frozenset({Kind.INVALID, Kind.NOT_FOUND, Kind.DENIED, Kind.LIMITED, Kind.CANCELLED})
+NOT_TOOL_FAULTS = frozenset({Kind.INVALID, Kind.NOT_FOUND, Kind.DENIED, Kind.LIMITED, Kind.CANCELLED})
 """Problem kinds that are not the tool's fault: it was not called, or the client cancelled."""
 
-_TOO_LATE = (Kind.TIMEOUT, Kind.UNKNOWN)
-_SORTS: dict[type[Any], str] = {
+_TIMEOUT_KINDS = (Kind.TIMEOUT, Kind.UNKNOWN)
+_RESULT_TYPES: dict[type[Any], str] = {
     dict: "object",
     list: "list",
     str: "text",
@@ -42,8 +42,8 @@ _SORTS: dict[type[Any], str] = {
     Ask: "question",
     NoneType: "content",
 }
-_WITHOUT_DATA: frozenset[type[Any]] = frozenset({NoneType, Ask})
-_COUNTED: frozenset[type[Any]] = frozenset({dict, list, NoneType})
+_TYPES_WITHOUT_DATA: frozenset[type[Any]] = frozenset({NoneType, Ask})
+_TYPES_WITH_ITEMS: frozenset[type[Any]] = frozenset({dict, list, NoneType})
 
 
 class CallEntry(NamedTuple):
@@ -124,9 +124,9 @@ def summary_of(entry: CallEntry) -> tuple[str | None, int | None, int | None]:
         return None, None, None
     sort, items, size = entry.gave
     return (
-        _SORTS.get(sort, "other"),
-        items if sort in _COUNTED else None,
-        None if sort in _WITHOUT_DATA else size,
+        _RESULT_TYPES.get(sort, "other"),
+        items if sort in _TYPES_WITH_ITEMS else None,
+        None if sort in _TYPES_WITHOUT_DATA else size,
     )
 
 
@@ -134,14 +134,14 @@ def outcome(problem: Problem | None) -> Outcome:
     """Return the outcome of a call. An unknown outcome counts as a timeout, like its HTTP status 504."""
     if problem is None:
         return "success"
-    return "timeout" if problem.kind in _TOO_LATE else "error"
+    return "timeout" if problem.kind in _TIMEOUT_KINDS else "error"
 
 
 def outcome_of_code(code: str) -> Outcome:
     """Return the outcome for an error code; the code of success is empty."""
     if not code:
         return "success"
-    return "timeout" if code in CODES and CODES[code].kind in _TOO_LATE else "error"
+    return "timeout" if code in CODES and CODES[code].kind in _TIMEOUT_KINDS else "error"
 
 
 def error_class(code: str) -> str:

@@ -12,25 +12,30 @@ import orjson
 from toolcrib.model import Caller, JsonObject, Origin, Tool
 from toolcrib.model.secret_names import SECRETS_FIELD, SecretArguments
 from toolcrib.observe.call_entry import CallEntry, CallStart, error_class, outcome, summary_of
-from toolcrib.observe.redact import MASK, SHORTEST, Redactor
+from toolcrib.observe.redact import MASK, MIN_SECRET_CHARACTERS, Redactor
 
 # --- Formats calls and log records as lines: JSON for machines, coloured text for a terminal ---
 
 Line = Callable[[Mapping[str, Any]], bytes]
 """Formats one event, which is already redacted, as a line."""
 
-_LONGEST_TEXT = 16_384
-_LONGEST_STACK = 65_536
-_ORDINARY = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName", SECRETS_FIELD}
+_MAX_MESSAGE_CHARACTERS = 16_384
+_MAX_STACK_CHARACTERS = 65_536
+_STANDARD_FIELDS = frozenset(vars(logging.makeLogRecord({}))) | {
+    "message",
+    "asctime",
+    "taskName",
+    SECRETS_FIELD,
+}
 
-_IDS = ("call_id", "trace_id", "correlation_id")
-_NAMES = ("caller", "user_id", "context_name", "tool", "exposed_name", "agent_id", "provider_name")
-_LEVELS = {logging.INFO: "info", logging.WARNING: "warning", logging.ERROR: "error"}
-_COLOURS = {"debug": "2", "info": "32", "warning": "33", "error": "31", "critical": "1;31"}
-_TOLD_FIRST = frozenset(
+_ID_FIELDS = ("call_id", "trace_id", "correlation_id")
+_NAME_FIELDS = ("caller", "user_id", "context_name", "tool", "exposed_name", "agent_id", "provider_name")
+_LEVEL_NAMES = {logging.INFO: "info", logging.WARNING: "warning", logging.ERROR: "error"}
+_LEVEL_COLOURS = {"debug": "2", "info": "32", "warning": "33", "error": "31", "critical": "1;31"}
+_HEADLINE_FIELDS = frozenset(
     {"ts", "level", "event", "message", "tool", "outcome", "duration_ms", "exception", "logger"}
 )
-_CONTROLS = {code: f"\\x{code:02x}" for code in (*range(32), *range(127, 160))}
+_CONTROL_ESCAPES = {code: f"\\x{code:02x}" for code in (*range(32), *range(127, 160))}
 
 
 def level_of(entry: CallEntry) -> int:
@@ -46,9 +51,9 @@ def start_event(start: CallStart, redactor: Redactor) -> dict[str, Any]:
         "ts": datetime.fromtimestamp(start.at, UTC),
         "level": "info",
         "event": "call_started",
-        **_who(start.id, start.tool, start.caller, start.origin),
+        **_call_fields(start.id, start.tool, start.caller, start.origin),
     }
-    return _cleaned(event, redactor)
+    return _redacted(event, redactor)
 
 
 def call_event(entry: CallEntry, redactor: Redactor) -> dict[str, Any]:
@@ -57,9 +62,9 @@ def call_event(entry: CallEntry, redactor: Redactor) -> dict[str, Any]:
     sort, items, size = summary_of(entry)
     event = {
         "ts": datetime.fromtimestamp(at, UTC),
-        "level": _LEVELS[level_of(entry)],
+        "level": _LEVEL_NAMES[level_of(entry)],
         "event": "call",
-        **_who(call_id, tool, caller, origin),
+        **_call_fields(call_id, tool, caller, origin),
         "duration_ms": round(seconds * 1000.0, 3),
         "outcome": outcome(problem),
         "code": problem.code if problem else None,
@@ -69,10 +74,10 @@ def call_event(entry: CallEntry, redactor: Redactor) -> dict[str, Any]:
         "items": items,
         "bytes": size,
     }
-    return _cleaned(event, redactor)
+    return _redacted(event, redactor)
 
 
-def _who(call_id: str, tool: Tool, caller: Caller, origin: Origin) -> dict[str, str | None]:
+def _call_fields(call_id: str, tool: Tool, caller: Caller, origin: Origin) -> dict[str, str | None]:
     return {
         "call_id": call_id,
         "context_name": caller.context,
@@ -89,9 +94,9 @@ def _who(call_id: str, tool: Tool, caller: Caller, origin: Origin) -> dict[str, 
     }
 
 
-def _cleaned(event: dict[str, Any], redactor: Redactor) -> dict[str, Any]:
-    ids = "\n".join(event[name] for name in _IDS)
-    if redactor.passes(tuple(event[name] for name in _NAMES)) and redactor.text(ids) == ids:
+def _redacted(event: dict[str, Any], redactor: Redactor) -> dict[str, Any]:
+    ids = "\n".join(event[name] for name in _ID_FIELDS)
+    if redactor.passes(tuple(event[name] for name in _NAME_FIELDS)) and redactor.text(ids) == ids:
         return event
     return {name: redactor.text(value) if isinstance(value, str) else value for name, value in event.items()}
 
@@ -104,15 +109,15 @@ def record_event(record: logging.LogRecord, redactor: Redactor) -> dict[str, Any
         "level": record.levelname.lower(),
         "event": "log",
         "logger": record.name,
-        "message": redactor.text(_without(secrets, _message(record)))[:_LONGEST_TEXT],
+        "message": redactor.text(_mask_arguments(secrets, _record_message(record)))[:_MAX_MESSAGE_CHARACTERS],
     }
-    more = {name: value for name, value in vars(record).items() if name not in _ORDINARY}
+    more = {name: value for name, value in vars(record).items() if name not in _STANDARD_FIELDS}
     if more:
         event |= {name: value for name, value in redactor.clean(more).items() if name not in event}
     if record.exc_info and record.exc_info[1]:
-        event["exception"] = _exception(record.exc_info[1], redactor, secrets)
+        event["exception"] = _exception_fields(record.exc_info[1], redactor, secrets)
     if record.stack_info:
-        event["stack"] = redactor.text(record.stack_info)[:_LONGEST_STACK]
+        event["stack"] = redactor.text(record.stack_info)[:_MAX_STACK_CHARACTERS]
     return event
 
 
@@ -121,25 +126,25 @@ def json_line(event: Mapping[str, Any]) -> bytes:
     try:
         return orjson.dumps(event, option=orjson.OPT_APPEND_NEWLINE | orjson.OPT_UTC_Z)
     except TypeError:  # half a surrogate pair, or a number past 64 bits
-        return dump_anything(event, default=_plain).encode() + b"\n"
+        return dump_anything(event, default=_json_default).encode() + b"\n"
 
 
 def text_line(event: Mapping[str, Any], *, colour: bool) -> bytes:
     """Return an event as one human-readable line, details last; a stack trace follows on further lines."""
     when = event["ts"].astimezone().strftime("%H:%M:%S.%f")[:-3]
     level = str(event["level"])
-    words = [when, _paint(f"{level:<8}", _COLOURS.get(level, "0") if colour else ""), _headline(event)]
+    words = [when, _paint(f"{level:<8}", _LEVEL_COLOURS.get(level, "0") if colour else ""), _headline(event)]
     words += [
-        _paint(f"{name}={_shown(_brief(name, value))}", "2" if colour else "")
+        _paint(f"{name}={_escaped(_abbreviated(name, value))}", "2" if colour else "")
         for name, value in event.items()
-        if name not in _TOLD_FIRST and value is not None and value is not False and value != ""
+        if name not in _HEADLINE_FIELDS and value is not None and value is not False and value != ""
     ]
     exception = event.get("exception")
-    stack = "\n".join(map(_shown, exception["stack"].splitlines())) + "\n" if exception else ""
+    stack = "\n".join(map(_escaped, exception["stack"].splitlines())) + "\n" if exception else ""
     return f"{' '.join(words)}\n{stack}".encode(errors="backslashreplace")
 
 
-def _brief(name: str, value: Any) -> Any:
+def _abbreviated(name: str, value: Any) -> Any:
     """Reduce an audit record to its hash: the record is long, and the message already names the action."""
     if name != "audit" or not isinstance(value, dict):
         return value
@@ -148,64 +153,64 @@ def _brief(name: str, value: Any) -> Any:
 
 def _headline(event: Mapping[str, Any]) -> str:
     if event["event"] == "log":
-        return _shown(event["message"])
+        return _escaped(event["message"])
     if event["event"] == "call_started":
-        return f"{_shown(event['tool'])} started"
-    return f"{_shown(event['tool'])} {event['outcome']} {event['duration_ms']:g} ms"
+        return f"{_escaped(event['tool'])} started"
+    return f"{_escaped(event['tool'])} {event['outcome']} {event['duration_ms']:g} ms"
 
 
 def _paint(text: str, colour: str) -> str:
     return f"\x1b[{colour}m{text}\x1b[0m" if colour else text
 
 
-def _shown(value: object) -> str:
+def _escaped(value: object) -> str:
     """Escape control characters, which could forge log lines or send terminal escape sequences."""
-    return str(value).translate(_CONTROLS)
+    return str(value).translate(_CONTROL_ESCAPES)
 
 
-def _message(record: logging.LogRecord) -> str:
+def _record_message(record: logging.LogRecord) -> str:
     try:
         return record.getMessage()
     except (TypeError, ValueError, KeyError):  # the arguments do not fit the text
         return f"{record.msg} {record.args!r}"
 
 
-def _exception(error: BaseException, redactor: Redactor, secrets: object) -> dict[str, str]:
-    stack = _without(secrets, "".join(format_exception(error)))
+def _exception_fields(error: BaseException, redactor: Redactor, secrets: object) -> dict[str, str]:
+    stack = _mask_arguments(secrets, "".join(format_exception(error)))
     return {
         "type": type(error).__qualname__,
-        "message": redactor.text(_without(secrets, _said(error)))[:_LONGEST_TEXT],
-        "stack": redactor.text(stack)[-_LONGEST_STACK:],
+        "message": redactor.text(_mask_arguments(secrets, _error_message(error)))[:_MAX_MESSAGE_CHARACTERS],
+        "stack": redactor.text(stack)[-_MAX_STACK_CHARACTERS:],
     }
 
 
-def _without(secrets: object, text: str) -> str:
+def _mask_arguments(secrets: object, text: str) -> str:
     """Mask the secret arguments of a failed call in a text; a tool's error may contain any of them."""
     if isinstance(secrets, SecretArguments):
         for each in sorted(secrets.values, key=len, reverse=True):
-            if len(each) >= SHORTEST:
+            if len(each) >= MIN_SECRET_CHARACTERS:
                 text = text.replace(each, MASK)
     return text
 
 
-def _said(error: BaseException) -> str:
+def _error_message(error: BaseException) -> str:
     try:
         return str(error)
     except Exception:  # noqa: BLE001 - boundary: an error without a working `str` still has its stack
         return ""
 
 
-def _plain(value: object) -> str:
+def _json_default(value: object) -> str:
     return value.isoformat() if isinstance(value, datetime) else str(value)
 
 
 # --- Call arguments for the log: redacted and truncated ---
 
-LONGEST = 2_048
+MAX_ARGUMENT_CHARACTERS = 2_048
 """Approximate maximum of logged characters; longer arguments are truncated, with a marker."""
 
 _MAX_CACHED_ARGUMENTS = 10_000
-_DEEPEST = 32
+_MAX_SCHEMA_DEPTH = 32
 
 
 class LoggedArguments:
@@ -221,13 +226,15 @@ class LoggedArguments:
         assert arguments is not None  # noqa: S101 - for the type checker: callers look first
         if not self._secret_names(start.tool) and _may_be_small(arguments):
             encoded = json_line(arguments)[:-1]
-            if len(encoded) <= LONGEST and self._redactor.is_plain(encoded.decode()):
+            if len(encoded) <= MAX_ARGUMENT_CHARACTERS and self._redactor.is_plain(encoded.decode()):
                 return encoded
         return json_line(self.clean(start))[:-1]
 
     def clean(self, start: CallStart | CallEntry) -> Any:
         """Return redacted arguments as a JSON value."""
-        return self._redactor.clean(start.arguments, room=LONGEST, hidden=self._secret_names(start.tool))
+        return self._redactor.clean(
+            start.arguments, room=MAX_ARGUMENT_CHARACTERS, hidden=self._secret_names(start.tool)
+        )
 
     def _secret_names(self, tool: Tool) -> frozenset[str]:
         key = (tool.name, tool.fingerprint)
@@ -235,13 +242,13 @@ class LoggedArguments:
         if names is None:
             if len(self._hidden) >= _MAX_CACHED_ARGUMENTS:
                 self._hidden.clear()
-            names = self._hidden[key] = frozenset(_hidden_in(tool.input_schema, _DEEPEST))
+            names = self._hidden[key] = frozenset(_secret_fields(tool.input_schema, _MAX_SCHEMA_DEPTH))
         return names
 
 
 def _may_be_small(arguments: JsonObject) -> bool:
     """Whether the arguments may fit the limit as they are; stops counting as soon as they do not."""
-    room = LONGEST
+    room = MAX_ARGUMENT_CHARACTERS
     for value in arguments.values():
         if type(value) is not str:
             return _may_be_small_inside(arguments)
@@ -250,7 +257,7 @@ def _may_be_small(arguments: JsonObject) -> bool:
 
 
 def _may_be_small_inside(arguments: JsonObject) -> bool:
-    room, nested = LONGEST, list[JsonObject | list[Any]]((arguments,))
+    room, nested = MAX_ARGUMENT_CHARACTERS, list[JsonObject | list[Any]]((arguments,))
     for value in nested:  # grows as it is walked
         parts = value if isinstance(value, list) else value.values()
         room -= len(parts)
@@ -264,26 +271,26 @@ def _may_be_small_inside(arguments: JsonObject) -> bool:
     return room >= 0
 
 
-def _hidden_in(schema: object, depth: int) -> set[str]:
+def _secret_fields(schema: object, depth: int) -> set[str]:
     """Return the field names a schema declares secret: `writeOnly`, or `format: password`."""
     found: set[str] = set()
     if depth == 0:
         return found
     if isinstance(schema, list):
-        return found.union(*(_hidden_in(each, depth - 1) for each in cast("list[object]", schema)))
+        return found.union(*(_secret_fields(each, depth - 1) for each in cast("list[object]", schema)))
     if not isinstance(schema, Mapping):
         return found
     for word, part in cast("Mapping[str, object]", schema).items():
         if word == "properties" and isinstance(part, Mapping):
             fields = cast("Mapping[str, object]", part)
-            found |= {name for name, field in fields.items() if _is_secret(field)}
-            found = found.union(*(_hidden_in(field, depth - 1) for field in fields.values()))
+            found |= {name for name, field in fields.items() if _is_secret_field(field)}
+            found = found.union(*(_secret_fields(field, depth - 1) for field in fields.values()))
         else:
-            found |= _hidden_in(part, depth - 1)
+            found |= _secret_fields(part, depth - 1)
     return found
 
 
-def _is_secret(field: object) -> bool:
+def _is_secret_field(field: object) -> bool:
     if not isinstance(field, Mapping):
         return False
     said = cast("Mapping[str, object]", field)
@@ -293,9 +300,9 @@ def _is_secret(field: object) -> bool:
 # --- Fast JSON log lines: the fields that calls share are redacted and serialized once, then cached ---
 
 _MAX_CACHED_LINES = 10_000
-UNREADABLE = b'"[unreadable]"'
+UNSERIALIZABLE_ARGUMENTS = b'"[unreadable]"'
 """Placeholder for arguments that cannot be serialized."""
-_CHANGING = ("ts", "call_id", "trace_id", "correlation_id", "duration_ms", "items", "bytes")
+_PER_CALL_FIELDS = ("ts", "call_id", "trace_id", "correlation_id", "duration_ms", "items", "bytes")
 
 
 class FastLines:
@@ -318,7 +325,7 @@ class FastLines:
             return json_line(event | asked)
         code = problem.code if problem is not None else None
         sort, items, size = summary_of(entry)
-        key = (_whose(tool, caller, origin), code, cached, tool.deprecated is None, sort)
+        key = (_caller_key(tool, caller, origin), code, cached, tool.deprecated is None, sort)
         rest = self._kept.get(key)
         if rest is None:
             rest = self._keep(key, call_event(entry, self._redactor))
@@ -336,7 +343,7 @@ class FastLines:
         if ids is None:
             event = start_event(start, self._redactor)
             return json_line(event | {"arguments": orjson.Fragment(asked)})
-        key = _whose(start.tool, start.caller, start.origin)
+        key = _caller_key(start.tool, start.caller, start.origin)
         rest = self._kept.get(key)
         if rest is None:
             rest = self._keep(key, start_event(start, self._redactor))
@@ -349,7 +356,7 @@ class FastLines:
         try:
             return self._arguments.spell(call)
         except Exception:  # noqa: BLE001 - boundary: arguments may be anything, and the line is worth more
-            return UNREADABLE
+            return UNSERIALIZABLE_ARGUMENTS
 
     def _ids(self, call_id: str, origin: Origin) -> str | None:
         """Return the ids of a call as JSON fields; None if they are not plain hexadecimal ids."""
@@ -362,7 +369,7 @@ class FastLines:
         return f'"call_id":"{call_id}","trace_id":"{trace}","correlation_id":"{correlation}"'
 
     def _keep(self, key: tuple[object, ...], event: dict[str, Any]) -> str:
-        fields = {name: value for name, value in event.items() if name not in _CHANGING}
+        fields = {name: value for name, value in event.items() if name not in _PER_CALL_FIELDS}
         rest = self._kept[key] = orjson.dumps(fields).decode()[1:]
         return rest
 
@@ -374,6 +381,6 @@ class FastLines:
         return f"{self._second[1]}.{int((at - second) * 1_000_000):06d}Z"
 
 
-def _whose(tool: Tool, caller: Caller, origin: Origin) -> tuple[object, ...]:
+def _caller_key(tool: Tool, caller: Caller, origin: Origin) -> tuple[object, ...]:
     about = (origin.face, origin.agent_id, origin.provider)
     return (tool.name, tool.exposed, caller.id, caller.user, caller.context, *about)

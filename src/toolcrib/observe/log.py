@@ -19,7 +19,7 @@ from anyio.lowlevel import checkpoint
 
 from toolcrib.observe.call_entry import CallEntry, CallStart
 from toolcrib.observe.lines import (
-    UNREADABLE,
+    UNSERIALIZABLE_ARGUMENTS,
     FastLines,
     Line,
     LoggedArguments,
@@ -35,20 +35,20 @@ from toolcrib.private_files import close_log, open_to_append
 
 # --- Writes log lines to a pipe, terminal or file from a dedicated thread; producers never block ---
 
-MOST_BYTES = 8 * 1024 * 1024
+MAX_QUEUED_BYTES = 8 * 1024 * 1024
 
 
 class LineWriterThread:
     """A bounded queue of lines and the thread that drains it. Overflowing lines are dropped and counted."""
 
     def __init__(
-        self, stream: IO[Any], *, limit: int = MOST_BYTES, notice: Callable[[int], bytes] | None = None
+        self, stream: IO[Any], *, limit: int = MAX_QUEUED_BYTES, notice: Callable[[int], bytes] | None = None
     ) -> None:
         self.dropped = 0
         self._noticed = 0
         self._notice = notice
         """Formats the line that reports dropped lines; written before the next successful line."""
-        self._way = _way_to(stream)
+        self._way = _output_to(stream)
         self._limit = limit
         self._change = Condition()
         self._chunks: list[bytes] = []
@@ -145,7 +145,7 @@ class LineWriterThread:
             return taken
 
 
-class _Descriptor:
+class _DescriptorOutput:
     """Bypasses the stream's buffer, as a blocked write holds its lock; owns a duplicated descriptor."""
 
     def __init__(self, descriptor: int) -> None:
@@ -166,7 +166,7 @@ class _Descriptor:
             self._descriptor = -1
 
 
-class _Text:
+class _TextOutput:
     """A text stream without a file descriptor: in memory, or a replacement of standard error."""
 
     is_file = False
@@ -182,11 +182,11 @@ class _Text:
         """Do nothing: the stream belongs to the caller."""
 
 
-def _way_to(stream: IO[Any]) -> _Descriptor | _Text:
+def _output_to(stream: IO[Any]) -> _DescriptorOutput | _TextOutput:
     try:
-        return _Descriptor(stream.fileno())
+        return _DescriptorOutput(stream.fileno())
     except (OSError, AttributeError):
-        return _Text(stream)
+        return _TextOutput(stream)
 
 
 # --- The log: one line per call and per log record, written off the call path to standard error or a file
@@ -195,11 +195,11 @@ def _way_to(stream: IO[Any]) -> _Descriptor | _Text:
 Style = Literal["auto", "json", "text"]
 Level = Literal["debug", "info", "warning", "error"]
 
-MOST_WAITING = 20_000
+MAX_QUEUED_LINES = 20_000
 
-_SLICE = 50
+_LINES_PER_SLICE = 50
 """Lines formatted before yielding to the event loop; takes a few tenths of a millisecond."""
-_HANDED_OVER = 500
+_LINES_PER_BATCH = 500
 """Lines passed to the writer thread in one batch."""
 
 
@@ -254,7 +254,7 @@ class Log:
         self._keep([entry for entry in batch if level_of(entry) >= self._level] if quiet else batch)
 
     def _keep(self, wanted: Sequence[CallEntry | CallStart]) -> None:
-        room = MOST_WAITING - len(self._waiting)
+        room = MAX_QUEUED_LINES - len(self._waiting)
         self._waiting.extend(wanted[:room])
         if len(wanted) > room:
             self._writer.skip(len(wanted) - room)
@@ -267,12 +267,12 @@ class Log:
         waiting, made = self._waiting, list[bytes]()
         try:
             while waiting:
-                entries = [waiting.popleft() for _ in range(min(_SLICE, len(waiting)))]
+                entries = [waiting.popleft() for _ in range(min(_LINES_PER_SLICE, len(waiting)))]
                 if self._writer.full:
                     self._writer.skip(len(entries))
                 else:
                     made += [self._spell(each) for each in entries]
-                if len(made) >= _HANDED_OVER:
+                if len(made) >= _LINES_PER_BATCH:
                     self._hand_over(made)
                 await checkpoint()
         finally:
@@ -299,7 +299,7 @@ class Log:
         try:
             return self._arguments.clean(call)
         except Exception:  # noqa: BLE001 - boundary: arguments may be anything, and the line is worth more
-            return json.loads(UNREADABLE)
+            return json.loads(UNSERIALIZABLE_ARGUMENTS)
 
     def tell(self, record: logging.LogRecord) -> None:
         """Write a `logging` record."""
@@ -349,7 +349,7 @@ class _Handler(logging.Handler):
             self._log.miss()
 
 
-def _notice(line: Line, missing: int) -> bytes:
+def _dropped_lines_notice(line: Line, missing: int) -> bytes:
     """Return the line that reports how many lines before it were dropped."""
     event: dict[str, Any] = {
         "ts": datetime.now(UTC),
@@ -383,7 +383,7 @@ def setup(
     text = style == "text" or (style == "auto" and terminal)
     line = partial(text_line, colour=colour) if text else json_line
     number = logging.getLevelNamesMapping()[level.upper()]
-    writer = LineWriterThread(out, notice=partial(_notice, line))
+    writer = LineWriterThread(out, notice=partial(_dropped_lines_notice, line))
     log = Log(writer, redactor, line=line, level=number, arguments=arguments)
     log.install()
     return log

@@ -15,10 +15,10 @@ from toolcrib.descriptors import ProcFile
 INTERVAL_SECONDS = 0.1
 STALL_SECONDS = 0.25
 """Lag above which the loop counts as stalled, without the time it waited for a CPU."""
-KEPT_SECONDS = 60.0
+LAG_WINDOW_SECONDS = 60.0
 """Window of the largest lag: the usual scrape interval of Prometheus."""
 NANOSECONDS = 1_000_000_000
-_WAITED_FIELD = 1
+_CPU_WAIT_FIELD = 1
 
 
 class LoopLag:
@@ -78,7 +78,7 @@ class LoopLag:
             own.close()
 
     def _forget(self) -> None:
-        oldest = self._clock() - KEPT_SECONDS
+        oldest = self._clock() - LAG_WINDOW_SECONDS
         while self._recent and self._recent[0][0] < oldest:
             self._recent.popleft()
 
@@ -92,7 +92,7 @@ class ThreadCpuWait:
     def __call__(self) -> float:
         """Return the wait in seconds; always 0 if the system does not report it."""
         fields = self._file.read().split()
-        return int(fields[_WAITED_FIELD]) / NANOSECONDS if fields else 0.0
+        return int(fields[_CPU_WAIT_FIELD]) / NANOSECONDS if fields else 0.0
 
     def close(self) -> None:
         """Close the file."""

@@ -7,29 +7,24 @@ from collections import Counter, OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from itertools import accumulate
-from typing import cast
-
-from prometheus_client import (
-    CollectorRegistry,
-    GCCollector,
-    PlatformCollector,
-    ProcessCollector,
-    generate_latest,
-)
+from typing import TYPE_CHECKING, cast
 
 from toolcrib.errors import CODES
 from toolcrib.interfaces import LATENCY_BOUNDS, SourceState
 from toolcrib.model import PROMISES, Deprecation, Problem, Tool
-from toolcrib.observe.call_entry import BLAMELESS, CallEntry, error_class, outcome_of_code
+from toolcrib.observe.call_entry import NOT_TOOL_FAULTS, CallEntry, error_class, outcome_of_code
 from toolcrib.version import VERSION
+
+if TYPE_CHECKING:
+    from prometheus_client import CollectorRegistry
 
 # --- Log warnings about tools in use: deprecated ones, and ones slower than their declared response time ---
 
-PAUSE = 60.0
+WARNING_PAUSE_SECONDS = 60.0
 """Minimum seconds between two warnings about the same tool and reason, against log spam."""
 MAX_WARNED_TOOLS = 2_000
 
-SOON = min(PROMISES.values())
+SHORTEST_PROMISE_SECONDS = min(PROMISES.values())
 """Shortest promised time of all, in seconds: a call that took no longer is never late."""
 
 _logger = logging.getLogger(__name__)
@@ -40,7 +35,7 @@ def is_late(tool: Tool, problem: Problem | None, cached: bool, seconds: float) -
     promised = tool.promised
     if promised is None or seconds <= promised or cached:
         return False
-    return problem is None or problem.kind not in BLAMELESS
+    return problem is None or problem.kind not in NOT_TOOL_FAULTS
 
 
 def is_deprecated(tool: Tool, problem: Problem | None) -> bool:
@@ -60,17 +55,17 @@ class CallWarnings:
         """Log a warning for each deprecated or late call, debounced per tool."""
         for entry in batch:
             _, tool, _, _, problem, cached, seconds, _, _, _, _ = entry
-            if seconds <= SOON and tool.deprecated is None:
+            if seconds <= SHORTEST_PROMISE_SECONDS and tool.deprecated is None:
                 continue
             if is_deprecated(tool, problem):
-                self._warn(entry, "deprecated", _on_its_way_out(tool))
+                self._warn(entry, "deprecated", _deprecation_text(tool))
             if is_late(tool, problem, cached, seconds):
-                self._warn(entry, "late", _broken_promise(tool, seconds))
+                self._warn(entry, "late", _lateness_text(tool, seconds))
 
     def _warn(self, entry: CallEntry, reason: str, said: str) -> None:
         key = (entry.tool.name, reason)
         last, unsaid = self._told.get(key, (float("-inf"), 0))
-        if entry.at - last < PAUSE:
+        if entry.at - last < WARNING_PAUSE_SECONDS:
             self._told[key] = (last, unsaid + 1)
             return
         self._told[key] = (entry.at, 0)
@@ -78,23 +73,23 @@ class CallWarnings:
         if len(self._told) > self._limit:
             self._told.popitem(last=False)
         more = f" There were {unsaid} more such calls since this was last said." if unsaid else ""
-        _logger.warning("%s%s", said, more, extra=_about(entry))
+        _logger.warning("%s%s", said, more, extra=_log_fields(entry))
 
 
-def _on_its_way_out(tool: Tool) -> str:
+def _deprecation_text(tool: Tool) -> str:
     leaving = cast("Deprecation", tool.deprecated)
     until = f" and will be removed on {leaving.removal_date}" if leaving.removal_date else ""
     instead = f"; call {leaving.replacement} instead" if leaving.replacement else ""
     return f"A call used {tool.name}, which is deprecated since {leaving.since}{until}{instead}."
 
 
-def _broken_promise(tool: Tool, seconds: float) -> str:
+def _lateness_text(tool: Tool, seconds: float) -> str:
     promised = PROMISES[tool.response_time] * 1000
     took = f"A call to {tool.name} took {seconds * 1000:.0f} ms"
     return f"{took}; its response time is {tool.response_time!r}, which promises {promised:.0f} ms at most."
 
 
-def _about(entry: CallEntry) -> dict[str, str | None]:
+def _log_fields(entry: CallEntry) -> dict[str, str | None]:
     return {
         "call_id": entry.id,
         "tool": entry.tool.name,
@@ -109,8 +104,8 @@ def _about(entry: CallEntry) -> dict[str, str | None]:
 #
 # Rendered by hand: the library takes 6 µs per line; a thousand used tools would block the event loop 120 ms.
 
-BOUNDS = tuple(bound / 1000.0 for bound in LATENCY_BOUNDS)
-_EDGES = (*map(str, BOUNDS), "+Inf")
+BUCKET_BOUNDS_SECONDS = tuple(bound / 1000.0 for bound in LATENCY_BOUNDS)
+_BUCKET_LABELS = (*map(str, BUCKET_BOUNDS_SECONDS), "+Inf")
 
 PER_TOOL = (
     ("tool_calls_total", "counter", "Calls by how they ended."),
@@ -152,7 +147,7 @@ class ToolMetrics:
         self.mcp = mcp
         self.ends: Counter[tuple[str, str]] = Counter()
         """Calls by category, which an operator may change, and error code; the code of success is empty."""
-        self.buckets = [0] * len(_EDGES)
+        self.buckets = [0] * len(_BUCKET_LABELS)
         self.seconds = 0.0
         self.hits = 0
         self.misses = 0
@@ -211,11 +206,11 @@ class ToolMetrics:
         return self._histogram(name, {"server": self.source, "tool": self.local}) if self.mcp else ""
 
     def _histogram(self, name: str, labels: Labels) -> str:
-        inner = _inner(labels)
+        inner = _label_pairs(labels)
         below = list(accumulate(self.buckets))
         lines = [
             f'{name}_bucket{{{inner},le="{edge}"}} {count}\n'
-            for edge, count in zip(_EDGES, below, strict=True)
+            for edge, count in zip(_BUCKET_LABELS, below, strict=True)
         ]
         lines.append(f"{name}_sum{{{inner}}} {self.seconds!r}\n{name}_count{{{inner}}} {below[-1]}\n")
         return "".join(lines)
@@ -226,23 +221,23 @@ def family(name: str, kind: str, what: str, lines: Iterable[str]) -> str:
     return f"# HELP {name} {what}\n# TYPE {name} {kind}\n{''.join(lines)}"
 
 
-def counts(name: str, kind: str, what: str, label: str, numbers: Mapping[str, float]) -> str:
+def labelled_family(name: str, kind: str, what: str, label: str, numbers: Mapping[str, float]) -> str:
     """Return a metric family with one label."""
     return family(
         name, kind, what, (_lines(name, (({label: value}, number) for value, number in numbers.items())),)
     )
 
 
-def number(name: str, kind: str, what: str, value: float) -> str:
+def plain_family(name: str, kind: str, what: str, value: float) -> str:
     """Return a metric family without labels."""
     return family(name, kind, what, (f"{name} {value}\n",))
 
 
 def _lines(name: str, numbers: Iterable[tuple[Labels, float]]) -> str:
-    return "".join(f"{name}{{{_inner(labels)}}} {number}\n" for labels, number in numbers)
+    return "".join(f"{name}{{{_label_pairs(labels)}}} {number}\n" for labels, number in numbers)
 
 
-def _inner(labels: Labels) -> str:
+def _label_pairs(labels: Labels) -> str:
     return ",".join(f'{name}="{_escape(value)}"' for name, value in labels.items())
 
 
@@ -252,16 +247,20 @@ def _escape(value: str) -> str:
 
 # --- Prometheus metrics of this process: memory, file descriptors, garbage collection, Python version ---
 #
-# Imported on the first scrape: many gateways are never scraped, and the library imports a web server.
+# Lazy imports: many gateways are never scraped, and the library imports a web server.
 
 
 def process_metrics() -> bytes:
     """Return the process metrics in Prometheus' text format."""
-    return generate_latest(_registry())
+    from prometheus_client import generate_latest
+
+    return generate_latest(_process_registry())
 
 
 @lru_cache(maxsize=1)
-def _registry() -> CollectorRegistry:
+def _process_registry() -> "CollectorRegistry":
+    from prometheus_client import CollectorRegistry, GCCollector, PlatformCollector, ProcessCollector
+
     registry = CollectorRegistry()
     for collector in (ProcessCollector, PlatformCollector, GCCollector):
         collector(registry=registry)
@@ -273,7 +272,7 @@ def _registry() -> CollectorRegistry:
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
 MAX_LABELLED_TOOLS = 20_000
-OTHER = "other"
+OVERFLOW_LABEL = "other"
 """Label of all tools past `MOST_TOOLS`: a catalog that changes constantly must not exhaust memory."""
 
 
@@ -310,14 +309,14 @@ class Metrics:
             series.spelled = ()
             series.ends[tool.category, problem.code if problem else ""] += 1
             series.seconds += seconds
-            series.buckets[bisect_left(BOUNDS, seconds)] += 1
+            series.buckets[bisect_left(BUCKET_BOUNDS_SECONDS, seconds)] += 1
             if tool.deprecated is not None:
                 series.deprecated += is_deprecated(tool, problem)
-            if seconds > SOON and is_late(tool, problem, cached, seconds):
+            if seconds > SHORTEST_PROMISE_SECONDS and is_late(tool, problem, cached, seconds):
                 series.late += 1
             if cached:
                 series.hits += 1
-            elif tool.cache_ttl is not None and (problem is None or problem.kind not in BLAMELESS):
+            elif tool.cache_ttl is not None and (problem is None or problem.kind not in NOT_TOOL_FAULTS):
                 series.misses += tool.category != "mutation"
 
     def refused(self, code: str) -> None:
@@ -328,17 +327,22 @@ class Metrics:
         """Return all metrics, and the number of entries each sink dropped, in Prometheus' text format."""
         self._drop_removed()
         name = self._prefix
-        parts = [counts(f"{name}_info", "gauge", "Which Toolcrib this is.", "version", {VERSION: 1})]
+        parts = [labelled_family(f"{name}_info", "gauge", "Which Toolcrib this is.", "version", {VERSION: 1})]
         tools = [series.spell(name) for series in self._tools.values()]
         for place, (suffix, kind, what) in enumerate(PER_TOOL):
             parts.append(family(f"{name}_{suffix}", kind, what, [spelled[place] for spelled in tools]))
         parts += (
-            counts(
+            labelled_family(
                 f"{name}_refused_total", "counter", "Requests that never had a tool.", "code", self._refused
             ),
-            counts(f"{name}_dropped_total", "counter", "What a sink could not keep.", "sink", dropped),
-            number(f"{name}_parked_calls", "gauge", "Calls that wait for an answer.", self._parked()),
-            *(number(f"{name}_{suffix}", kind, what, read()) for suffix, kind, what, read in self._watched),
+            labelled_family(
+                f"{name}_dropped_total", "counter", "What a sink could not keep.", "sink", dropped
+            ),
+            plain_family(f"{name}_parked_calls", "gauge", "Calls that wait for an answer.", self._parked()),
+            *(
+                plain_family(f"{name}_{suffix}", kind, what, read())
+                for suffix, kind, what, read in self._watched
+            ),
             *self._source_states(list(self._sources() if self._sources else ())),
         )
 
@@ -350,23 +354,23 @@ class Metrics:
         up = {state.id: int(state.state == "up") for state in states}
         restarts = {state.id: state.restarts for state in states}
         servers = {state.id for state in states if state.family == "mcp"}
-        yield counts(f"{name}_tools", "gauge", "Tools a source offers.", "source", tools)
-        yield counts(f"{name}_source_up", "gauge", "Whether a source is live.", "source", up)
-        yield counts(
+        yield labelled_family(f"{name}_tools", "gauge", "Tools a source offers.", "source", tools)
+        yield labelled_family(f"{name}_source_up", "gauge", "Whether a source is live.", "source", up)
+        yield labelled_family(
             f"{name}_source_restarts_total",
             "counter",
             "How often a source was run again.",
             "source",
             restarts,
         )
-        yield counts(
+        yield labelled_family(
             f"{name}_mcp_server_up",
             "gauge",
             "Whether an MCP server is live.",
             "server",
             {server: value for server, value in up.items() if server in servers},
         )
-        yield counts(
+        yield labelled_family(
             f"{name}_mcp_server_restarts_total",
             "counter",
             "How often an MCP server was started again.",
@@ -374,7 +378,7 @@ class Metrics:
             {server: value for server, value in restarts.items() if server in servers},
         )
 
-        yield counts(
+        yield labelled_family(
             f"{name}_mcp_server_dropped_messages_total",
             "counter",
             "Messages of an MCP server that were dropped, as it sent too many.",
@@ -395,4 +399,6 @@ class Metrics:
         if len(self._tools) < self._limit:
             series = ToolMetrics(tool.name, tool.source, tool.local, mcp=tool.family == "mcp")
             return self._tools.setdefault(tool.name, series)
-        return self._tools.setdefault(OTHER, ToolMetrics(OTHER, OTHER, OTHER, mcp=False))
+        return self._tools.setdefault(
+            OVERFLOW_LABEL, ToolMetrics(OVERFLOW_LABEL, OVERFLOW_LABEL, OVERFLOW_LABEL, mcp=False)
+        )

@@ -14,7 +14,7 @@ from opentelemetry.sdk.util.instrumentation import InstrumentationScope
 from opentelemetry.trace import SpanContext, SpanKind, TraceFlags
 from opentelemetry.trace.status import Status, StatusCode
 
-from toolcrib.catalog import DOORS, GET_COMPLETE, READ_COMPLETE
+from toolcrib.catalog import PSEUDO_TOOL_NAMES, PROMPTS_COMPLETE, RESOURCES_COMPLETE
 from toolcrib.model import Tool
 from toolcrib.observe.call_entry import CallEntry
 from toolcrib.observe.redact import Redactor
@@ -23,11 +23,11 @@ from toolcrib.version import VERSION
 SERVICE = "toolcrib"
 
 _NANOSECONDS: Final = 1_000_000_000
-_EXECUTES = {"gen_ai.operation.name": "execute_tool"}
-_COMPLETES = (GET_COMPLETE, READ_COMPLETE)
+_TOOL_ATTRIBUTES = {"gen_ai.operation.name": "execute_tool"}
+_COMPLETION_TOOLS = (PROMPTS_COMPLETE, RESOURCES_COMPLETE)
 _SCOPE = InstrumentationScope(SERVICE, VERSION)
 _SAMPLED = TraceFlags(TraceFlags.SAMPLED)
-_FINE, _FAILED = Status(StatusCode.UNSET), Status(StatusCode.ERROR)
+_UNSET, _ERROR = Status(StatusCode.UNSET), Status(StatusCode.ERROR)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,12 +45,12 @@ class OtlpExporter:
     def __init__(self, target: OtlpTarget, redactor: Redactor) -> None:
         self._exporter = trace_exporter.OTLPSpanExporter(target.endpoint, headers=target.headers)
         self._spelling = SpanBuilder(_resource(target.service_name), redactor)
-        logging.getLogger(trace_exporter.__name__).addFilter(_REMARKS)
+        logging.getLogger(trace_exporter.__name__).addFilter(_MESSAGES)
 
     def send(self, batch: Sequence[CallEntry]) -> str | None:
         """Deliver a batch; on failure return the first message that the exporter would have logged."""
         spans = [span for entry in batch if (span := self._spelling.span(entry)) is not None]
-        remarks = _REMARKS.listen()
+        remarks = _MESSAGES.listen()
         if not spans or self._exporter.export(spans) is SpanExportResult.SUCCESS:
             return None
         return next(iter(remarks), "the collector did not take them")
@@ -69,20 +69,20 @@ class SpanBuilder:
 
     def span(self, entry: CallEntry) -> ReadableSpan | None:
         """Return a call as a span; None if its trace id or span id is not hexadecimal."""
-        trace, own = _number(entry.origin.trace_id), _number(entry.id[-17:])
+        trace, own = _hex_number(entry.origin.trace_id), _hex_number(entry.id[-17:])
         if not (trace and own):
             return None
-        origin, parent = entry.origin, _number(entry.origin.parent)
+        origin, parent = entry.origin, _hex_number(entry.origin.parent)
         above = SpanContext(trace, parent, is_remote=True, trace_flags=_SAMPLED) if parent else None
         # Built directly, as a tracer would generate other ids than those already propagated to servers.
         return ReadableSpan(
-            _name(entry.tool),
+            _span_name(entry.tool),
             SpanContext(trace, own, is_remote=False, trace_flags=_SAMPLED),
             above,
             self._resource,
             self._attributes(entry),
             kind=SpanKind.INTERNAL if origin.face == "library" else SpanKind.SERVER,
-            status=_FINE if entry.problem is None else _FAILED,
+            status=_UNSET if entry.problem is None else _ERROR,
             start_time=int((entry.at - entry.seconds - entry.waited) * _NANOSECONDS),
             end_time=int(entry.at * _NANOSECONDS),
             instrumentation_scope=_SCOPE,
@@ -91,7 +91,7 @@ class SpanBuilder:
     def _attributes(self, entry: CallEntry) -> dict[str, str | bool]:
         tool, caller, origin, problem = entry.tool, entry.caller, entry.origin, entry.problem
         said = {
-            **({} if _is_door(tool) else {**_EXECUTES, "gen_ai.tool.name": tool.name}),
+            **({} if _is_pseudo_tool(tool) else {**_TOOL_ATTRIBUTES, "gen_ai.tool.name": tool.name}),
             "toolcrib.source": tool.source,
             "toolcrib.context": caller.context,
             "toolcrib.caller": caller.id,
@@ -101,7 +101,7 @@ class SpanBuilder:
         if caller.user is not None:
             said["user.id"] = caller.user
         if origin.face == "mcp":
-            said["mcp.method.name"] = _method(tool)
+            said["mcp.method.name"] = _method_name(tool)
         if problem is not None:
             said["error.type"] = problem.code
         if not self._redactor.passes(tuple(said.values())):
@@ -113,7 +113,7 @@ class SpanBuilder:
         }
 
 
-class _Remarks(logging.Filter):
+class _MessageCapture(logging.Filter):
     """Captures the exporter's log records in our threads; in the log they would repeat for every batch."""
 
     def __init__(self) -> None:
@@ -133,7 +133,7 @@ class _Remarks(logging.Filter):
         return False
 
 
-_REMARKS = _Remarks()
+_MESSAGES = _MessageCapture()
 
 
 def _resource(service_name: str | None) -> Resource:
@@ -143,22 +143,22 @@ def _resource(service_name: str | None) -> Resource:
     return found.merge(Resource({SERVICE_NAME: SERVICE, SERVICE_VERSION: VERSION}))
 
 
-def _is_door(tool: Tool) -> bool:
+def _is_pseudo_tool(tool: Tool) -> bool:
     """Whether this is no tool but a pseudo-tool for a server's resources or prompts."""
-    return tool.family == "mcp" and tool.local in DOORS
+    return tool.family == "mcp" and tool.local in PSEUDO_TOOL_NAMES
 
 
-def _method(tool: Tool) -> str:
-    if not _is_door(tool):
+def _method_name(tool: Tool) -> str:
+    if not _is_pseudo_tool(tool):
         return "tools/call"
-    return "completion/complete" if tool.local in _COMPLETES else tool.local
+    return "completion/complete" if tool.local in _COMPLETION_TOOLS else tool.local
 
 
-def _name(tool: Tool) -> str:
-    return f"{_method(tool)} {tool.source if _is_door(tool) else tool.name}"
+def _span_name(tool: Tool) -> str:
+    return f"{_method_name(tool)} {tool.source if _is_pseudo_tool(tool) else tool.name}"
 
 
-def _number(digits: str) -> int:
+def _hex_number(digits: str) -> int:
     """Parse a hexadecimal id, with or without dashes; 0, which is no valid id, if it is none."""
     try:
         return int(digits.replace("-", ""), 16)

@@ -9,12 +9,12 @@ from toolcrib.observe.call_entry import CallEntry, outcome
 
 # --- Recent calls for operators: a ring buffer of the newest in memory, and a sample in the store ---
 
-SHOWN = 1_000
-ROWS_AT_ONCE = 200
-KEPT = 50_000
-KEPT_MUTATIONS = 200_000
+MAX_SHOWN_CALLS = 1_000
+ROWS_PER_FLUSH = 200
+MAX_STORED_CALLS = 50_000
+MAX_STORED_MUTATIONS = 200_000
 """Maximum rows of declared mutations in the store, in addition to `KEPT`."""
-MOST_WAITING = 5_000
+MAX_WAITING_CALLS = 5_000
 
 _logger = logging.getLogger(__name__)
 
@@ -24,7 +24,9 @@ class RecentCalls:
 
     name = "calls"
 
-    def __init__(self, store: StoredCalls | None = None, *, shown: int = SHOWN, kept: int = KEPT) -> None:
+    def __init__(
+        self, store: StoredCalls | None = None, *, shown: int = MAX_SHOWN_CALLS, kept: int = MAX_STORED_CALLS
+    ) -> None:
         self.dropped = 0
         self._store = store
         self._kept = kept
@@ -39,14 +41,14 @@ class RecentCalls:
             return
         # `MutationRows` stores declared mutations, so the sample leaves them out.
         self._waiting.extend([entry for entry in batch if not entry.tool.declared_mutation])
-        while len(self._waiting) > MOST_WAITING:
+        while len(self._waiting) > MAX_WAITING_CALLS:
             self._waiting.popleft()
             self.dropped += 1
 
     async def flush(self) -> None:
         if self._store is None or not self._waiting:
             return
-        chosen = _sample(self._waiting, ROWS_AT_ONCE)
+        chosen = _sample(self._waiting, ROWS_PER_FLUSH)
         self.dropped += len(self._waiting) - len(chosen)
         self._waiting.clear()
         try:
@@ -60,7 +62,7 @@ class RecentCalls:
             return
         self._failing = False
 
-    def recent(self, limit: int = SHOWN) -> list[CallRow]:
+    def recent(self, limit: int = MAX_SHOWN_CALLS) -> list[CallRow]:
         """Return the newest calls of this process, newest first."""
         newest = reversed(self._ring)
         return [row(entry) for entry, _ in zip(newest, range(limit), strict=False)]
@@ -69,7 +71,7 @@ class RecentCalls:
         self._unpruned += added
         if self._unpruned >= max(self._kept // 10, 1):
             self._unpruned = 0
-            await store.prune(self._kept, KEPT_MUTATIONS)
+            await store.prune(self._kept, MAX_STORED_MUTATIONS)
 
     def _complain(self, error: Exception) -> None:
         if not self._failing:
@@ -111,7 +113,7 @@ def _sample(entries: Sequence[CallEntry], size: int) -> list[CallEntry]:
 
 MAX_PENDING = 50_000
 ROWS_PER_WRITE = 500
-_ROWS_PER_PRUNE = KEPT_MUTATIONS // 10
+_ROWS_PER_PRUNE = MAX_STORED_MUTATIONS // 10
 
 
 class MutationRows:
@@ -148,7 +150,7 @@ class MutationRows:
                 await self._write()
             if self._unpruned >= _ROWS_PER_PRUNE:
                 self._unpruned = 0
-                await self._store.prune(KEPT, KEPT_MUTATIONS)
+                await self._store.prune(MAX_STORED_CALLS, MAX_STORED_MUTATIONS)
         except Exception as error:  # noqa: BLE001 - boundary: whatever a store raises, the rows stay queued
             if not self._failing:
                 _logger.warning("Rows of declared mutations cannot be stored now; they are kept: %s", error)

@@ -11,7 +11,7 @@ import anyio
 from anyio.abc import TaskStatus
 
 from toolcrib.model import Call, Result
-from toolcrib.observe.call_entry import BLAMELESS, CallEntry, CallStart, Sink, StartListener
+from toolcrib.observe.call_entry import NOT_TOOL_FAULTS, CallEntry, CallStart, Sink, StartListener
 from toolcrib.observe.metrics import CallWarnings, Metrics
 
 # --- Recent success rate and latency per tool, as exponentially weighted moving averages ---
@@ -20,7 +20,7 @@ MAX_REMEMBERED_TOOLS = 20_000
 
 _WEIGHT = 0.05
 """Weight of the newest call: the last 45 calls make up nine tenths of the average."""
-_FEW = 1.0 / _WEIGHT - 1.0
+_WARM_UP_CALLS = 1.0 / _WEIGHT - 1.0
 
 
 class ToolHistory:
@@ -39,7 +39,7 @@ class ToolHistory:
             return
         rate, mean, calls = seen
         # A plain mean until there are enough calls for the fixed weight.
-        weight = _WEIGHT if calls > _FEW else 1.0 / (calls + 1)
+        weight = _WEIGHT if calls > _WARM_UP_CALLS else 1.0 / (calls + 1)
         self._tools[tool] = rate + (ok - rate) * weight, mean + (seconds - mean) * weight, calls + 1
 
     def rate(self, tool: str) -> tuple[float, float, int]:
@@ -61,11 +61,11 @@ class ToolHistory:
 T = TypeVar("T")
 log = logging.getLogger(__name__)
 
-PERIOD = 0.25
-MOST_ENTRIES = 20_000
+FLUSH_INTERVAL_SECONDS = 0.25
+MAX_QUEUED_ENTRIES = 20_000
 SLOW_SECONDS = 1.0
 """A call that runs longer than this gets a start line in the log while it still runs."""
-GRACE = 3.0
+SINK_SHUTDOWN_SECONDS = 3.0
 """Maximum seconds a slow sink may delay the shutdown."""
 
 # Equals `CallEntry(...)` in a third of the time.
@@ -81,7 +81,7 @@ class CallRecorder:
         sinks: Sequence[Sink] = (),
         *,
         history: ToolHistory | None = None,
-        limit: int = MOST_ENTRIES,
+        limit: int = MAX_QUEUED_ENTRIES,
     ) -> None:
         self.history = history or ToolHistory()
         self._note = self.history.note
@@ -91,7 +91,7 @@ class CallRecorder:
         self._running: dict[str, tuple[Call, float]] = {}
         self._entries: deque[CallEntry] = deque()
         self._lost = self._lost_logged = 0
-        self._lanes = tuple(_Lane(sink) for sink in sinks)
+        self._lanes = tuple(_SinkTask(sink) for sink in sinks)
         self._listeners = tuple(
             sink for sink in sinks if isinstance(sink, StartListener) and sink.hears_starts
         )
@@ -128,7 +128,7 @@ class CallRecorder:
         if problem is None:
             if not (result.cached or result.made):
                 self._note(tool.name, True, seconds)
-        elif problem.kind not in BLAMELESS and problem.tool_code is None:
+        elif problem.kind not in NOT_TOOL_FAULTS and problem.tool_code is None:
             self._note(tool.name, False, seconds)  # a refusal by the tool's own business rules is no failure
 
     def refused(self, code: str) -> None:
@@ -138,7 +138,7 @@ class CallRecorder:
     def drain(self) -> None:
         """Pass the entries recorded so far to the sinks, without blocking."""
         # The queue of ends is emptied first, so that no end reaches a sink before its start.
-        batch = _emptied(self._entries)
+        batch = _drained(self._entries)
         if self._running and (starts := self._slow()):
             for listener in self._listeners:
                 listener.begin(starts)
@@ -205,17 +205,17 @@ class CallRecorder:
 
     async def _tick(self) -> None:
         while True:
-            await anyio.sleep(PERIOD)
+            await anyio.sleep(FLUSH_INTERVAL_SECONDS)
             self.drain()
             for lane in self._lanes:
                 lane.wake()
 
 
-def _emptied(waiting: "deque[T]") -> list[T]:
+def _drained(waiting: "deque[T]") -> list[T]:
     return [waiting.popleft() for _ in range(len(waiting))]
 
 
-class _Lane:
+class _SinkTask:
     """One sink and its own task, so that a slow sink does not delay the others."""
 
     def __init__(self, sink: Sink) -> None:
@@ -232,7 +232,7 @@ class _Lane:
     def finish(self) -> None:
         """Request a last flush, within `GRACE` seconds."""
         self._ending = True
-        self._deadline = anyio.current_time() + GRACE
+        self._deadline = anyio.current_time() + SINK_SHUTDOWN_SECONDS
         if self._scope:
             self._scope.deadline = self._deadline
         self.wake()

@@ -10,7 +10,7 @@ from toolcrib.model.secret_names import NAMES_OF_SECRETS, is_secret_name
 
 MASK = "[redacted]"
 
-SHORTEST = 6
+MIN_SECRET_CHARACTERS = 6
 """Shorter values are ordinary words and numbers: replacing them everywhere would garble the log.
 
 They are redacted only by field name and by pattern.
@@ -31,12 +31,12 @@ _OWN_KEY = r"(?<![a-zA-Z0-9])tc(?:app)?_[\w-]{8,}"
 _JWT = r"\beyJ[\w-]{8,4096}\.[\w-]{8,}\.[\w-]*"
 _USERINFO = r"(?<=://)[^/\s:@]*:[^/\s@]+(?=@)"
 
-_SHAPES = re.compile(f"{_HEADER}|{_NAMED}|{_BEARER}|{_OWN_KEY}|{_JWT}|{_USERINFO}")
+_SECRET_PATTERN = re.compile(f"{_HEADER}|{_NAMED}|{_BEARER}|{_OWN_KEY}|{_JWT}|{_USERINFO}")
 _SELF_EVIDENT = re.compile(rf"{_OWN_KEY}|{_JWT}")
 
 # Without a common first letter the patterns cost 100 ns per character. Every match of one contains one of
 # these plain words; searching for those costs 8 ns per character, and almost no text has any.
-_NO_SIGN = re.compile(r"[0-9a-f\n-]*")  # ids, mostly
+_ID_CHARACTERS = re.compile(r"[0-9a-f\n-]*")  # ids, mostly
 _SIGN_WORDS = (
     "bearer",
     "basic",
@@ -52,19 +52,19 @@ _SIGN_WORDS = (
     "key",
     "token",
 )
-_SIGNS = re.compile("|".join(_SIGN_WORDS))
+_SIGN_PATTERN = re.compile("|".join(_SIGN_WORDS))
 
-_DEEPEST = 8
-_MOST_PARTS = 1_000
-_LONGEST_PART = 4_096
-_MOST_CHARACTERS = 65_536
-_NUMBER = 8
+_MAX_DEPTH = 8
+_MAX_PARTS = 1_000
+_MAX_PART_CHARACTERS = 4_096
+_MAX_CHARACTERS = 65_536
+_SCALAR_CHARACTERS = 8
 """Characters that a number, a boolean or null counts for."""
-_MARGIN = 16_384
+_MARGIN_CHARACTERS = 16_384
 """Characters searched past the point of truncation: a secret cut in two would not be recognized."""
-_CUT = "[cut off]"
-_MOST_KNOWN = 1_000
-_MOST_PASSED = 10_000
+_TRUNCATED = "[cut off]"
+_MAX_KNOWN_SECRETS = 1_000
+_MAX_CACHED_WORDS = 10_000
 
 
 class Redactor:
@@ -99,13 +99,13 @@ class Redactor:
             if secret in text:
                 text = self._values.sub(MASK, text)
                 break
-        if _NO_SIGN.fullmatch(text) or not _SIGNS.search(text.lower()):
+        if _ID_CHARACTERS.fullmatch(text) or not _SIGN_PATTERN.search(text.lower()):
             return text
-        return _SHAPES.sub(_mask_shape, text)
+        return _SECRET_PATTERN.sub(_mask_match, text)
 
     def is_id(self, text: str) -> bool:
         """Whether a text has only the characters of hexadecimal ids and contains no known secret."""
-        if not _NO_SIGN.fullmatch(text):
+        if not _ID_CHARACTERS.fullmatch(text):
             return False
         return not (self._like_ids and any(secret in text for secret in self._like_ids))
 
@@ -115,17 +115,17 @@ class Redactor:
             return True
         if any(word and self.text(word) != word for word in words):
             return False
-        if len(self._passed) >= _MOST_PASSED:
+        if len(self._passed) >= _MAX_CACHED_WORDS:
             self._passed.clear()
         self._passed.add(words)
         return True
 
-    def clean(self, value: Any, *, room: int = _MOST_CHARACTERS, hidden: frozenset[str] = frozenset()) -> Any:
+    def clean(self, value: Any, *, room: int = _MAX_CHARACTERS, hidden: frozenset[str] = frozenset()) -> Any:
         """Return a copy of the value with secrets masked recursively, truncated at `room` characters.
 
         Fields named in `hidden` are masked too, at any depth.
         """
-        return self._clean(value, _DEEPEST, _Room(room, hidden))
+        return self._clean(value, _MAX_DEPTH, _Budget(room, hidden))
 
     def is_plain(self, text: str) -> bool:
         """Whether a text contains no known secret, nor any word that could precede one."""
@@ -137,27 +137,27 @@ class Redactor:
 
     def _add(self, secret: str) -> None:
         secret = secret.strip()
-        if len(secret) >= SHORTEST:
-            self._known.update(dict.fromkeys(_spellings(secret)))
+        if len(secret) >= MIN_SECRET_CHARACTERS:
+            self._known.update(dict.fromkeys(_encodings(secret)))
 
     def _compile(self) -> None:
-        while len(self._known) > _MOST_KNOWN:
+        while len(self._known) > _MAX_KNOWN_SECRETS:
             del self._known[next(iter(self._known))]
         self._longest_first = tuple(sorted(self._known, key=len, reverse=True))
-        self._like_ids = tuple(filter(_NO_SIGN.fullmatch, self._longest_first))
+        self._like_ids = tuple(filter(_ID_CHARACTERS.fullmatch, self._longest_first))
         self._values = re.compile("|".join(map(re.escape, self._longest_first)))
         self._passed.clear()
         self.learned += 1
 
-    def _clean(self, value: Any, depth: int, left: "_Room") -> Any:
+    def _clean(self, value: Any, depth: int, left: "_Budget") -> Any:
         left.parts -= 1
         if value is None or isinstance(value, bool | int | float):
-            left.characters -= _NUMBER
+            left.characters -= _SCALAR_CHARACTERS
             return value
         if isinstance(value, str):
             return self._short(value, left)
         if depth == 0 or left.is_used:
-            return _CUT
+            return _TRUNCATED
         if isinstance(value, Mapping):
             return self._clean_fields(cast("Mapping[Any, Any]", value), depth - 1, left)
         if isinstance(value, Sequence | set | frozenset) and not isinstance(
@@ -166,59 +166,59 @@ class Redactor:
             return self._clean_items(cast("Iterable[Any]", value), depth - 1, left)
         return self._short(str(cast("object", value)), left)
 
-    def _clean_fields(self, fields: Mapping[Any, Any], depth: int, left: "_Room") -> dict[str, Any]:
+    def _clean_fields(self, fields: Mapping[Any, Any], depth: int, left: "_Budget") -> dict[str, Any]:
         cleaned: dict[str, Any] = {}
         for name, value in fields.items():
             if left.is_used:
-                cleaned[_CUT] = True
+                cleaned[_TRUNCATED] = True
                 break
             told = str(name)
-            is_secret = told in left.hidden or _telling(told, value)
+            is_secret = told in left.hidden or _is_secret_field(told, value)
             cleaned[self._short(told, left)] = MASK if is_secret else self._clean(value, depth, left)
         return cleaned
 
-    def _clean_items(self, items: Iterable[Any], depth: int, left: "_Room") -> list[Any]:
+    def _clean_items(self, items: Iterable[Any], depth: int, left: "_Budget") -> list[Any]:
         cleaned: list[Any] = []
         for item in items:
             if left.is_used:
-                cleaned.append(_CUT)
+                cleaned.append(_TRUNCATED)
                 break
             cleaned.append(self._clean(item, depth, left))
         return cleaned
 
-    def _short(self, text: str, left: "_Room") -> str:
+    def _short(self, text: str, left: "_Budget") -> str:
         """Return a text redacted and truncated to the budget; the search extends past the truncation."""
-        most = max(min(_LONGEST_PART, left.characters), 0)
-        cleaned = self.text(text[: most + _MARGIN])
+        most = max(min(_MAX_PART_CHARACTERS, left.characters), 0)
+        cleaned = self.text(text[: most + _MARGIN_CHARACTERS])
         left.characters -= min(len(cleaned), most)
-        return cleaned if len(cleaned) <= most else f"{cleaned[:most]}{_CUT}"
+        return cleaned if len(cleaned) <= most else f"{cleaned[:most]}{_TRUNCATED}"
 
 
-class _Room:
+class _Budget:
     """Remaining budget while a value is cleaned, and the additional names of secret fields."""
 
     __slots__ = ("characters", "hidden", "parts")
 
     def __init__(self, characters: int, hidden: frozenset[str]) -> None:
-        self.parts, self.characters, self.hidden = _MOST_PARTS, characters, hidden
+        self.parts, self.characters, self.hidden = _MAX_PARTS, characters, hidden
 
     @property
     def is_used(self) -> bool:
         return self.parts <= 0 or self.characters <= 0
 
 
-def _telling(name: str, value: object) -> bool:
+def _is_secret_field(name: str, value: object) -> bool:
     """Whether a field's name marks its value as secret. A count of tokens is not secret."""
     if value is None or not is_secret_name(name):
         return False
     return not (isinstance(value, int | float) and "tokens" in name.lower())
 
 
-def _mask_shape(match: re.Match[str]) -> str:
+def _mask_match(match: re.Match[str]) -> str:
     return (match["header"] or match["named"] or match["bearer"] or "") + MASK
 
 
-def _spellings(secret: str) -> set[str]:
+def _encodings(secret: str) -> set[str]:
     """Return a secret verbatim, and as escaped by JSON, by `repr` and in URLs."""
     return {
         secret,

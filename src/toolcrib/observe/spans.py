@@ -13,13 +13,13 @@ from anyio import CancelScope, to_thread
 from toolcrib.model import Origin
 from toolcrib.observe.call_entry import CallEntry
 
-INSTALL = "pip install 'toolcrib[otel]'"
-MOST_WAITING = 10_000
-SPANS_AT_ONCE = 512
-GRACE = 3.0
+INSTALL_COMMAND = "pip install 'toolcrib[otel]'"
+MAX_QUEUED_SPANS = 10_000
+SPANS_PER_EXPORT = 512
+EXPORT_SHUTDOWN_SECONDS = 3.0
 """Maximum seconds a slow collector may delay the shutdown."""
 
-_CHANCES = 1 << 56
+_RANDOM_RANGE = 1 << 56
 """W3C Trace Context level 2: the last 56 bits of a trace id are random; those of our ids are too."""
 
 _logger = logging.getLogger(__name__)
@@ -45,7 +45,7 @@ class Sampling:
         """Whether to export a call; consistent among services that sample by the trace id's random bits."""
         if self.follow and origin.parent:
             return origin.sampled
-        return self.ratio >= 1.0 or _chance(origin.trace_id) >= (1.0 - self.ratio) * _CHANCES
+        return self.ratio >= 1.0 or _random_part(origin.trace_id) >= (1.0 - self.ratio) * _RANDOM_RANGE
 
 
 class SpanExporter(Protocol):
@@ -65,7 +65,7 @@ class Spans:
 
     name = "traces"
 
-    def __init__(self, exporter: SpanExporter, sampling: Sampling, *, limit: int = MOST_WAITING) -> None:
+    def __init__(self, exporter: SpanExporter, sampling: Sampling, *, limit: int = MAX_QUEUED_SPANS) -> None:
         self.dropped = 0
         self.sampling = sampling
         self._exporter = exporter
@@ -98,12 +98,12 @@ class Spans:
     async def flush(self) -> None:
         """Do nothing: the thread exports the queue."""
 
-    async def aclose(self, timeout: float = GRACE) -> None:
+    async def aclose(self, timeout: float = EXPORT_SHUTDOWN_SECONDS) -> None:
         """Export the queued spans, for at most `timeout` seconds, and accept no more."""
         with CancelScope(shield=True):
             await to_thread.run_sync(self.close, timeout)
 
-    def close(self, timeout: float = GRACE) -> None:
+    def close(self, timeout: float = EXPORT_SHUTDOWN_SECONDS) -> None:
         """Do the same without an event loop, blocking."""
         with self._change:
             self._ending = True
@@ -138,7 +138,7 @@ class Spans:
     def _next(self) -> list[CallEntry]:
         with self._change:
             self._change.wait_for(lambda: self._waiting or self._ending)
-            batch = [self._waiting.popleft() for _ in range(min(SPANS_AT_ONCE, len(self._waiting)))]
+            batch = [self._waiting.popleft() for _ in range(min(SPANS_PER_EXPORT, len(self._waiting)))]
             self._busy = bool(batch)
             return batch
 
@@ -151,7 +151,7 @@ class Spans:
         self._failing = failure is not None
 
 
-def _chance(trace_id: str) -> int:
+def _random_part(trace_id: str) -> int:
     try:
         return int(trace_id.replace("-", "")[-14:], 16)
     except ValueError:  # not a hexadecimal id, so no trace of another service

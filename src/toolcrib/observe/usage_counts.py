@@ -10,9 +10,9 @@ from typing import TypedDict
 from toolcrib.interfaces import LATENCY_BOUNDS, StoredUsage, UsageRow
 from toolcrib.observe.call_entry import CallEntry
 
-MOST_ROWS = 10_000
-ROWS_AT_ONCE = 500
-_DAY = 86_400
+MAX_WAITING_ROWS = 10_000
+ROWS_PER_ADD = 500
+_DAY_SECONDS = 86_400
 
 _logger = logging.getLogger(__name__)
 
@@ -36,7 +36,7 @@ class UsageTally:
 
     name = "usage"
 
-    def __init__(self, store: StoredUsage, *, limit: int = MOST_ROWS) -> None:
+    def __init__(self, store: StoredUsage, *, limit: int = MAX_WAITING_ROWS) -> None:
         self.dropped = 0
         self._store = store
         self._limit = limit
@@ -45,7 +45,7 @@ class UsageTally:
 
     def take(self, batch: Sequence[CallEntry]) -> None:
         for _, tool, caller, _, problem, cached, seconds, at, _, _, _ in batch:
-            count = self._count((int(at) // _DAY, tool.name, caller.id))
+            count = self._count((int(at) // _DAY_SECONDS, tool.name, caller.id))
             if count is None:
                 self.dropped += 1
                 continue
@@ -59,7 +59,7 @@ class UsageTally:
 
     async def flush(self) -> None:
         while self._counts:
-            some = dict(islice(self._counts.items(), ROWS_AT_ONCE))
+            some = dict(islice(self._counts.items(), ROWS_PER_ADD))
             for key in some:
                 del self._counts[key]
             try:
@@ -156,7 +156,7 @@ def _sum(rows: Sequence[UsageRow]) -> ToolUsage:
 def _row(key: _Key, count: _Count) -> UsageRow:
     day, tool, caller = key
     return UsageRow(
-        day=datetime.fromtimestamp(day * _DAY, UTC).date().isoformat(),
+        day=datetime.fromtimestamp(day * _DAY_SECONDS, UTC).date().isoformat(),
         tool=tool,
         caller=caller,
         calls=count.calls,

@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 from urllib.parse import urlsplit
 
 from toolcrib.config import Document
-from toolcrib.observe import INSTALL, Redactor, Sampling, Spans, installed
+from toolcrib.observe import INSTALL_COMMAND, Redactor, Sampling, Spans, installed
 
 log = logging.getLogger(__name__)
 
@@ -36,7 +36,7 @@ def spans_of(document: Document, env: Mapping[str, str], redactor: Redactor) -> 
     if endpoint is None:
         return None
     if not installed():
-        log.warning("traces are asked for, but nothing that exports them is installed: %s", INSTALL)
+        log.warning("traces are asked for, but nothing that exports them is installed: %s", INSTALL_COMMAND)
         return None
     from toolcrib.observe.otlp import OtlpExporter, OtlpTarget
 

@@ -179,8 +179,8 @@ async def test_background_tasks_survive_a_fault_at_every_await(
 ) -> None:
     monkeypatch.setattr(store_sync, "_POLL", PERIOD_SECONDS)
     monkeypatch.setattr(store_sync, "_LAST_WRITE", LAST_WRITE_SECONDS)
-    monkeypatch.setattr(recorder, "PERIOD", PERIOD_SECONDS)
-    monkeypatch.setattr(recorder, "GRACE", LAST_WRITE_SECONDS)
+    monkeypatch.setattr(recorder, "FLUSH_INTERVAL_SECONDS", PERIOD_SECONDS)
+    monkeypatch.setattr(recorder, "SINK_SHUTDOWN_SECONDS", LAST_WRITE_SECONDS)
     monkeypatch.setattr(background_tasks, "RESTART_SECONDS", PERIOD_SECONDS)
     faults, tried, opened = Faults(), set[str](), await open_store("sqlite://")
     store = cast("Store", Wrapped(opened, "store", faults))
