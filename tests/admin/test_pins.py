@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from toolcrib.catalog import seal
-from toolcrib.catalog.pins import LARGEST
+from toolcrib.catalog.pins import MAX_PINNED_BYTES
 from toolcrib.config import parse
 from toolcrib.errors import Refused
 from toolcrib.interfaces import Offer
@@ -68,7 +68,7 @@ async def test_approval_of_file_pin_is_refused(runtime: Runtime) -> None:
 
 
 async def test_tool_without_hash_cannot_be_approved(runtime: Runtime) -> None:
-    offer(runtime, "a", description="x" * (LARGEST + 1))
+    offer(runtime, "a", description="x" * (MAX_PINNED_BYTES + 1))
     assert "too large" in str(await refusal(runtime, "a:read"))
 
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from tests.catalog.test_pins import NAME, PinnedCatalog
 from toolcrib.catalog import seal
-from toolcrib.catalog.pins import Pins, seal_as_written
+from toolcrib.catalog.pins import Pins, legacy_seal
 from toolcrib.interfaces import StoredDefinition
 from toolcrib.model import JsonObject
 
@@ -162,7 +162,7 @@ def test_order_of_other_lists_is_a_change() -> None:
 
 def stored(definition: JsonObject, trusted: JsonObject) -> StoredDefinition:
     """A row as earlier versions wrote it."""
-    marks = seal_as_written(definition), seal_as_written(trusted)
+    marks = legacy_seal(definition), legacy_seal(trusted)
     return StoredDefinition(name=NAME, definition=definition, seal=marks[0], trusted=marks[1], seen=1.0)
 
 
@@ -172,7 +172,7 @@ def reordered() -> JsonObject:
 
 
 def test_hashes_of_earlier_versions_stay_valid() -> None:
-    assert seal(OLD) != seal_as_written(OLD) != seal_as_written(reordered())
+    assert seal(OLD) != legacy_seal(OLD) != legacy_seal(reordered())
     pinned = PinnedCatalog("strict", {NAME: stored(OLD, OLD)})
     pinned.offer(deepcopy(OLD))
     assert (pinned.visible(), pinned.changes) == (True, [])
@@ -199,7 +199,7 @@ def test_approvals_of_earlier_versions_stay_valid(offered: JsonObject) -> None:
     rows = {NAME: stored(OLD, {"name": "read"})}
     for _ in range(2):
         pinned = PinnedCatalog("strict", rows)
-        pinned.catalog.pin({NAME: seal_as_written(OLD)}, {"files": "strict"})
+        pinned.catalog.pin({NAME: legacy_seal(OLD)}, {"files": "strict"})
         pinned.offer(deepcopy(offered))
         assert (pinned.visible(), pinned.changes) == (True, [])
         rows = dict(pinned.stored)
@@ -207,7 +207,7 @@ def test_approvals_of_earlier_versions_stay_valid(offered: JsonObject) -> None:
 
 def test_removed_tool_matches_old_hash_only_as_written() -> None:
     row = StoredDefinition(
-        name=NAME, definition={}, seal=seal_as_written(OLD), trusted=seal_as_written(OLD), seen=1.0
+        name=NAME, definition={}, seal=legacy_seal(OLD), trusted=legacy_seal(OLD), seen=1.0
     )
     pins = Pins([row], ["files"], lambda _fresh, _gone: None)
     pins.approve({}, {"files": "strict"})

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from toolcrib.catalog import Catalog, name_claims
-from toolcrib.catalog.name_claims import FIRST_OFFER_SECONDS, FlatNameClaims, ordered
+from toolcrib.catalog.name_claims import FIRST_OFFER_SECONDS, FlatNameClaims, owner_first
 from toolcrib.interfaces import Offer
 from toolcrib.model import Family, Tool
 from toolcrib.testing import a_tool
@@ -203,8 +203,8 @@ def test_config_file_precedes_apps_and_later_sources() -> None:
 @pytest.fixture
 def most(monkeypatch: pytest.MonkeyPatch) -> int:
     """How many absent names a source may keep: few."""
-    monkeypatch.setattr(name_claims, "MOST_ABSENT", 4)
-    return name_claims.MOST_ABSENT
+    monkeypatch.setattr(name_claims, "MAX_ABSENT_NAMES", 4)
+    return name_claims.MAX_ABSENT_NAMES
 
 
 def test_names_of_renamed_tools_are_bounded(most: int) -> None:
@@ -283,7 +283,7 @@ def test_exact_name_wins_within_a_source() -> None:
     kept.offer("files", "readFile", "readfile")
     assert (kept.owner("readFile"), kept.owner("readfile")) == ("files:readFile", "files:readfile")
     tools: Sequence[Tool] = [a_tool("a:X", family="mcp"), a_tool("b:x", family="mcp"), a_tool("a:x")]
-    assert [tool.name for tool in ordered("x", tools)] == ["a:x", "a:X", "b:x"]
+    assert [tool.name for tool in owner_first("x", tools)] == ["a:x", "a:X", "b:x"]
 
 
 def test_collisions_are_reported_once(caplog: pytest.LogCaptureFixture) -> None:

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from toolcrib.catalog import Catalog, Mode, Overrides, PinChange, Snapshot, ToolOverride, seal
-from toolcrib.catalog.pins import LARGEST, Pins
+from toolcrib.catalog import Catalog, Overrides, PinChange, PinMode, Snapshot, ToolOverride, seal
+from toolcrib.catalog.pins import MAX_PINNED_BYTES, Pins
 from toolcrib.interfaces import Offer, StoredDefinition
 from toolcrib.model import JsonObject
 from toolcrib.policy import PinnedRule, Policy
@@ -26,12 +26,14 @@ POLICY = Policy([PinnedRule()])
 class PinnedCatalog:
     """A catalog that is pinned, and what would be in its store."""
 
-    def __init__(self, mode: Mode = "strict", stored: Mapping[str, StoredDefinition] | None = None) -> None:
+    def __init__(
+        self, mode: PinMode = "strict", stored: Mapping[str, StoredDefinition] | None = None
+    ) -> None:
         self.stored = dict(stored or {})
         self.heard: list[Snapshot] = []
         self.catalog = self._made(mode)
 
-    def _made(self, mode: Mode) -> Catalog:
+    def _made(self, mode: PinMode) -> Catalog:
         made = Catalog(["files", "other"], known=tuple(self.stored.values()), seen=self._seen)
         made.pin({}, {"files": mode})
         made.listen(self.heard.append)
@@ -203,7 +205,9 @@ def test_withheld_tool_is_not_trusted() -> None:
     assert not pinned.visible()
 
 
-@pytest.mark.parametrize("definition", [{"text": "x" * LARGEST}, {"set": {1}}], ids=["too large", "no JSON"])
+@pytest.mark.parametrize(
+    "definition", [{"text": "x" * MAX_PINNED_BYTES}, {"set": {1}}], ids=["too large", "no JSON"]
+)
 def test_unhashable_definition_is_never_trusted(
     definition: JsonObject, caplog: pytest.LogCaptureFixture
 ) -> None:

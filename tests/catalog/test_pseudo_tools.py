@@ -1,7 +1,7 @@
 """What a source has besides tools enters the catalog behind doors, and every change of it is a change."""
 
 from tests.gateway.resource_host import materials
-from toolcrib.catalog import DOORS, Catalog, Overrides, Snapshot, ToolOverride
+from toolcrib.catalog import PSEUDO_TOOL_NAMES, Catalog, Overrides, Snapshot, ToolOverride
 from toolcrib.interfaces import Offer, SourceResources
 from toolcrib.model import RateLimit
 from toolcrib.testing import a_tool
@@ -16,7 +16,7 @@ def offered(besides: SourceResources | None) -> Offer:
 def test_each_kind_has_pseudo_tools() -> None:
     catalog = Catalog(["a"])
     catalog.replace("a", offered(FULL))
-    assert catalog.snapshot.doors.keys() == {f"a:{local}" for local in DOORS}
+    assert catalog.snapshot.doors.keys() == {f"a:{local}" for local in PSEUDO_TOOL_NAMES}
     assert list(catalog.snapshot.tools) == ["a:t"]
     assert not catalog.snapshot.find("a:resources/read")
     catalog.replace("a", offered(materials(["x://1"])))

@@ -208,13 +208,13 @@ def _activation() -> float:
 
 def _definitions() -> list[Row]:
     return [
-        ("tools in the catalog", f"{catalog.MOST_TOOLS:,}", _FIXED),
+        ("tools in the catalog", f"{catalog.MAX_CATALOG_TOOLS:,}", _FIXED),
         ("schema of a tool", f"{size(schemas.MOST_BYTES)}, {schemas.DEEPEST} levels", _FIXED),
         ("ways through a schema", f"{validator.MOST_PATHS:,}", _FIXED),
         ("patterns in a schema", str(validator.MOST_PATTERNS), _FIXED),
         (
             "config file",
-            f"{size(yaml.LARGEST)}, {yaml.DEEPEST} levels, {yaml.MOST_VALUES:,} values",
+            f"{size(yaml.MAX_CONFIG_BYTES)}, {yaml.MAX_CONFIG_DEPTH} levels, {yaml.MAX_CONFIG_VALUES:,} values",
             _FIXED,
         ),
     ]

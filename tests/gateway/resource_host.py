@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from toolcrib.catalog import Catalog, Overrides, ToolOverride
-from toolcrib.catalog.entries import SourceExtras, hold
+from toolcrib.catalog.entries import SourceExtras, source_extras
 from toolcrib.gateway import Completion, Gateway
 from toolcrib.interfaces import Handler, Offer, SourceResources
 from toolcrib.model import Tool
@@ -34,7 +34,7 @@ def materials(
 
 def holding(source: str, *lists: Sequence[str], **flags: Any) -> SourceExtras:
     """The same, behind doors."""
-    return hold(source, materials(*lists, **flags), Overrides({}), degraded=False)
+    return source_extras(source, materials(*lists, **flags), Overrides({}), degraded=False)
 
 
 class ResourceHost:

@@ -17,13 +17,13 @@ TOOLS = tuple(replace(tool, fingerprint=fingerprint(tool)) for tool in EXAMPLE_T
 
 def test_definition_is_indexed_once(monkeypatch: pytest.MonkeyPatch) -> None:
     read: list[str] = []
-    weighed = module.weighed
+    weighed = module.term_weights
 
     def counted(tool: Tool) -> dict[str, float]:
         read.append(tool.name)
         return weighed(tool)
 
-    monkeypatch.setattr(module, "weighed", counted)
+    monkeypatch.setattr(module, "term_weights", counted)
     corpus = Corpus()
     for _ in range(3):
         Index(TOOLS, corpus)
@@ -73,7 +73,7 @@ async def test_catalog_is_indexed_ahead_once() -> None:
 
 
 def test_words_per_source_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "MOST_WORDS", 100)
+    monkeypatch.setattr(module, "MAX_WORDS_PER_SOURCE", 100)
     noise = [
         a_tool(f"noise:tool_{each}", description=" ".join(f"a{each}b{word}" for word in range(400)))
         for each in range(50)

@@ -14,7 +14,7 @@ from pydantic import AliasChoices, AliasPath, BaseModel, Field
 from tests.gateways import open_gateway
 from tests.sdk.chains import Chain
 from toolcrib import Crib, hints
-from toolcrib.catalog.catalog import spellings
+from toolcrib.catalog.catalog import index_names
 from toolcrib.demo.flashcards import flashcards
 from toolcrib.errors import BusinessRuleError
 from toolcrib.gateway.completion import HintCache
@@ -211,7 +211,7 @@ async def test_late_call_does_not_restore_hints_of_changed_tool() -> None:
             gone = replace(snapshot.tools["tools:wait"], deprecated=Deprecation(since="2.0.0"))
             tools = {**snapshot.tools, gone.name: gone}
             gateway.adopt(
-                replace(snapshot, tools=tools, spellings=spellings(tools.values(), snapshot.contested))
+                replace(snapshot, tools=tools, spellings=index_names(tools.values(), snapshot.contested))
             )
             end.set()
         told = (await crib.call("wait")).hints

@@ -15,7 +15,7 @@ from toolcrib.interfaces import Outcome
 from toolcrib.model import Call, Caller, JsonObject, Result, Tool
 from toolcrib.policy.energy import band_of
 from toolcrib.sdk import AnyTool, Options, Registry, ToolResult
-from toolcrib.search import SEARCH
+from toolcrib.search import SEARCH_TOOL
 from toolcrib.sources.functions import Functions
 
 # --- The source `crib`, whose tools may ask on whose behalf they run: they are part of the gateway itself
@@ -206,7 +206,7 @@ def search_tools(gateway: Gateway) -> AnyTool:
         await gateway.read()
         # One more than wanted tells whether there are more; another, because this tool does not find itself.
         scores = gateway.rank(who, query, limit + 2)
-        scores.pop(SEARCH, None)
+        scores.pop(SEARCH_TOOL, None)
         found = [each for name in list(scores)[:limit] for each in told(name, scores[name], who)]
         return _answer(query, found, more=len(scores) > limit)
 

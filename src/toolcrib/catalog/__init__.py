@@ -1,37 +1,37 @@
 """Tool catalog: one immutable snapshot of all tools, replaced atomically."""
 
-from toolcrib.catalog.catalog import MOST_TOOLS, Catalog, Snapshot
+from toolcrib.catalog.catalog import MAX_CATALOG_TOOLS, Catalog, Snapshot
 from toolcrib.catalog.entries import (
-    BESIDE,
-    DOORS,
-    FOLLOW,
-    GET,
-    GET_COMPLETE,
-    READ,
-    READ_COMPLETE,
+    PROMPTS_COMPLETE,
+    PROMPTS_GET,
+    PSEUDO_TOOL_NAMES,
+    PSEUDO_TOOLS,
+    RESOURCES_COMPLETE,
+    RESOURCES_READ,
+    RESOURCES_SUBSCRIBE,
     ExaminedTool,
     Overrides,
     SourceExtras,
     ToolOverride,
     examine,
 )
-from toolcrib.catalog.pins import Mode, PinChange, Seen, seal
+from toolcrib.catalog.pins import PersistPins, PinChange, PinMode, seal
 
 __all__ = [
-    "BESIDE",
-    "DOORS",
-    "FOLLOW",
-    "GET",
-    "GET_COMPLETE",
-    "MOST_TOOLS",
-    "READ",
-    "READ_COMPLETE",
+    "MAX_CATALOG_TOOLS",
+    "PROMPTS_COMPLETE",
+    "PROMPTS_GET",
+    "PSEUDO_TOOLS",
+    "PSEUDO_TOOL_NAMES",
+    "RESOURCES_COMPLETE",
+    "RESOURCES_READ",
+    "RESOURCES_SUBSCRIBE",
     "Catalog",
     "ExaminedTool",
-    "Mode",
     "Overrides",
+    "PersistPins",
     "PinChange",
-    "Seen",
+    "PinMode",
     "Snapshot",
     "SourceExtras",
     "ToolOverride",

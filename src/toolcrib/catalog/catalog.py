@@ -6,17 +6,17 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass, field
 from time import monotonic
 
-from toolcrib.catalog.entries import Overrides, SourceEntries, SourceExtras, take
+from toolcrib.catalog.entries import Overrides, SourceEntries, SourceExtras, source_entries
 from toolcrib.catalog.name_claims import (
-    KEY,
-    Claimed,
+    FLAT_KEY_PREFIX,
     Contested,
     FlatNameClaims,
     NameClaims,
-    ordered,
-    shadowed,
+    PersistClaims,
+    owner_first,
+    shadowed_tools,
 )
-from toolcrib.catalog.pins import Mode, PinChange, Pins, Seen
+from toolcrib.catalog.pins import PersistPins, PinChange, PinMode, Pins
 from toolcrib.interfaces import Offer, StoredDefinition, Withheld
 from toolcrib.model import JsonObject, Tool
 from toolcrib.names import fold
@@ -25,12 +25,12 @@ from toolcrib.names import fold
 
 log = logging.getLogger(__name__)
 
-MAX_NAMES = 20
+MAX_LOGGED_NAMES = 20
 """Tools that one line may list."""
-QUIET_SECONDS = 60.0
+CHANGE_LOG_SECONDS = 60.0
 """Seconds before a tool is logged again, however often it changes; every change is still counted."""
 
-_OUTCOMES: Mapping[Mode, str] = {
+_OUTCOMES: Mapping[PinMode, str] = {
     "notify": "served all the same, as their source's `pin` says",
     "strict": "hidden until an operator approves them with `toolcrib pins approve`",
 }
@@ -46,14 +46,14 @@ class ChangeLog:
     def report(self, changed: Mapping[str, PinChange], before: Mapping[str, PinChange]) -> None:
         """Log the changes since `before`."""
         now = self._clock()
-        self._named = {name: at for name, at in self._named.items() if at > now - QUIET_SECONDS}
+        self._named = {name: at for name, at in self._named.items() if at > now - CHANGE_LOG_SECONDS}
         for mode, outcome in _OUTCOMES.items():
             of_mode = [name for name, change in changed.items() if change.mode == mode]
             fresh = [name for name in of_mode if changed[name] != before.get(name)]
             told = [name for name in fresh if name not in self._named]
             self._named.update(dict.fromkeys(told, now))
             if told:
-                named = ", ".join(told[:MAX_NAMES]) + (", …" if len(told) > MAX_NAMES else "")
+                named = ", ".join(told[:MAX_LOGGED_NAMES]) + (", …" if len(told) > MAX_LOGGED_NAMES else "")
                 log.warning("not what was trusted before, and %s: %s", outcome, named)
 
 
@@ -115,16 +115,16 @@ def by_app(tools: Iterable[Tool]) -> dict[str, tuple[Tool, ...]]:
     return {package: tuple(its) for package, its in found.items()}
 
 
-def spellings(tools: Iterable[Tool], contested: Contested) -> dict[str, tuple[Tool, ...]]:
+def index_names(tools: Iterable[Tool], contested: Contested) -> dict[str, tuple[Tool, ...]]:
     """Index tools by name: canonical and safe names win over aliases, and those over flat names."""
     listed = tuple(tools)
     index: dict[str, tuple[Tool, ...]] = {}
     for tool in listed:
         for name in (tool.name, tool.exposed):
-            _own(index, name, tool)
+            _claim_name(index, name, tool)
     for tool in listed:
         for name in tool.aliases:
-            _own(index, name, tool)
+            _claim_name(index, name, tool)
     # An owned name wins in its folded form too, so a flat name never overrides it.
     flat = [(tool, fold(tool.local)) for tool in listed]
     index.update({tool.local: index[folded] for tool, folded in flat if folded in index} | index)
@@ -132,11 +132,11 @@ def spellings(tools: Iterable[Tool], contested: Contested) -> dict[str, tuple[To
         claimants = contested.get(folded, (tool,))
         for name in (tool.local, folded):
             if name not in index:
-                index[name] = ordered(name, claimants)
+                index[name] = owner_first(name, claimants)
     return index
 
 
-def _own(index: dict[str, tuple[Tool, ...]], name: str, tool: Tool) -> None:
+def _claim_name(index: dict[str, tuple[Tool, ...]], name: str, tool: Tool) -> None:
     index.setdefault(name, (tool,))
     index.setdefault(fold(name), (tool,))
 
@@ -144,12 +144,12 @@ def _own(index: dict[str, tuple[Tool, ...]], name: str, tool: Tool) -> None:
 # --- The catalog of tools: applies overrides, checks, pins and names, and replaces the snapshot atomically
 # ---
 
-MOST_TOOLS = 10_000
-MOST_LINES = 20
+MAX_CATALOG_TOOLS = 10_000
+MAX_LOG_LINES = 20
 """Tools that one change may list in the log."""
 
 
-def _unkept(_fresh: object, _stale: Collection[str]) -> None:
+def _discard(_fresh: object, _stale: Collection[str]) -> None:
     """Discard the claims and pins: without a store they live only in memory."""
 
 
@@ -168,16 +168,16 @@ class Catalog:
         added: Collection[str] = (),
         overrides: Overrides | None = None,
         claims: Mapping[str, str] | None = None,
-        claimed: Claimed = _unkept,
+        claimed: PersistClaims = _discard,
         known: Sequence[StoredDefinition] = (),
-        seen: Seen = _unkept,
+        seen: PersistPins = _discard,
     ) -> None:
         self.snapshot = Snapshot()
         self._order = {source: place for place, source in enumerate(sources)}
         self.overrides = overrides or Overrides({})
         kept = claims or {}
         # Both kinds of claims share one store; the key prefix separates them.
-        flat = {key: value for key, value in kept.items() if key.startswith(KEY)}
+        flat = {key: value for key, value in kept.items() if key.startswith(FLAT_KEY_PREFIX)}
         self._claims = NameClaims({key: kept[key] for key in kept if key not in flat}, sources, claimed)
         self._flat = FlatNameClaims(flat, sources, claimed, added=added)
         self._pins = Pins(known, sources, seen)
@@ -230,14 +230,16 @@ class Catalog:
         self.overrides = overrides
         self._take_again()
 
-    def pin(self, approved: Mapping[str, str], modes: Mapping[str, Mode]) -> None:
+    def pin(self, approved: Mapping[str, str], modes: Mapping[str, PinMode]) -> None:
         """Replace the approved hashes and the modes of sources, and re-evaluate every tool."""
         self._pins.approve(approved, modes)
         self._take_again()
 
     def _take(self, source: str, offer: Offer, *, degraded: bool) -> None:
         before = self._stock.get(source)
-        self._stock[source] = take(source, offer, before, self.overrides, self._pins, degraded=degraded)
+        self._stock[source] = source_entries(
+            source, offer, before, self.overrides, self._pins, degraded=degraded
+        )
 
     def _take_again(self) -> None:
         for source, held in list(self._stock.items()):
@@ -260,8 +262,8 @@ class Catalog:
         known = (now.withheld, now.repaired, now.changed, now.contested)
         if same and known == (withheld, repaired, changed, contested):
             return
-        index = spellings(named, contested)
-        shadows = shadowed(named, index)
+        index = index_names(named, contested)
+        shadows = shadowed_tools(named, index)
         self._report(withheld, changed)
         self._report_shadowed(shadows)
         self.snapshot = Snapshot(
@@ -284,10 +286,10 @@ class Catalog:
     def _settled(self, stock: Sequence[SourceEntries]) -> tuple[list[Tool], tuple[Withheld, ...]]:
         """Return the tools that are served, and those that are withheld."""
         offered = [tool for each in stock for tool in each.tools]
-        over = _over(offered)
+        over = _excess_tools(offered)
         named, withheld = self._claims.settle([tool for tool in offered if tool.name not in over])
         self._claims.forget(self._flat.forget({tool.name for tool in named}))
-        full = f"the catalog holds {MOST_TOOLS} tools at most"
+        full = f"the catalog holds {MAX_CATALOG_TOOLS} tools at most"
         withheld += [Withheld(tool.name, tool.source, full) for tool in over.values()]
         withheld += [lost for each in stock for lost in each.withheld]
         return named, tuple(withheld)
@@ -296,27 +298,27 @@ class Catalog:
         """Log what is new, with a bounded number of lines, so that a hostile source cannot flood the log."""
         known = set(self.snapshot.withheld)
         lost = [each for each in withheld if each not in known]
-        for each in lost[:MOST_LINES]:
+        for each in lost[:MAX_LOG_LINES]:
             log.warning("%s is withheld: %s", each.name, each.reason)
-        if len(lost) > MOST_LINES:
-            log.warning("%d more tools are withheld; the status names them", len(lost) - MOST_LINES)
+        if len(lost) > MAX_LOG_LINES:
+            log.warning("%d more tools are withheld; the status names them", len(lost) - MAX_LOG_LINES)
         self._change_log.report(changed, self.snapshot.changed)
 
     def _report_shadowed(self, shadows: Sequence[Withheld]) -> None:
         known = set(self.snapshot.shadowed)
         fresh = [each for each in shadows if each not in known]
-        for each in fresh[:MOST_LINES]:
+        for each in fresh[:MAX_LOG_LINES]:
             log.warning("%s: %s", each.name, each.reason)
-        if len(fresh) > MOST_LINES:
+        if len(fresh) > MAX_LOG_LINES:
             log.warning(
-                "%d more flat names lead to other tools; the status names them", len(fresh) - MOST_LINES
+                "%d more flat names lead to other tools; the status names them", len(fresh) - MAX_LOG_LINES
             )
 
 
-def _over(offered: Sequence[Tool]) -> Mapping[str, Tool]:
+def _excess_tools(offered: Sequence[Tool]) -> Mapping[str, Tool]:
     """Return the tools over the limit. Core tools are exempt: one of them is the search for the others."""
-    if len(offered) <= MOST_TOOLS:
+    if len(offered) <= MAX_CATALOG_TOOLS:
         return {}
     others = [tool for tool in offered if tool.family != "core"]
-    room = MOST_TOOLS - (len(offered) - len(others))
+    room = MAX_CATALOG_TOOLS - (len(offered) - len(others))
     return {tool.name: tool for tool in others[room:]}

@@ -102,15 +102,22 @@ class Overrides:
 # --- Hidden pseudo-tools for resources and prompts: policy, overrides and steps apply to them as to tools
 # ---
 
-READ, READ_COMPLETE, FOLLOW = "resources/read", "resources/complete", "resources/subscribe"
-GET, GET_COMPLETE = "prompts/get", "prompts/complete"
+RESOURCES_READ, RESOURCES_COMPLETE, RESOURCES_SUBSCRIBE = (
+    "resources/read",
+    "resources/complete",
+    "resources/subscribe",
+)
+PROMPTS_GET, PROMPTS_COMPLETE = "prompts/get", "prompts/complete"
 
-BESIDE: Mapping[str, tuple[str, ...]] = {READ: (READ_COMPLETE, FOLLOW), GET: (GET_COMPLETE,)}
+PSEUDO_TOOLS: Mapping[str, tuple[str, ...]] = {
+    RESOURCES_READ: (RESOURCES_COMPLETE, RESOURCES_SUBSCRIBE),
+    PROMPTS_GET: (PROMPTS_COMPLETE,),
+}
 """The pseudo-tools that policy decides on, each with those that share its decision."""
-DOORS = frozenset({*BESIDE, *(name for names in BESIDE.values() for name in names)})
+PSEUDO_TOOL_NAMES = frozenset({*PSEUDO_TOOLS, *(name for names in PSEUDO_TOOLS.values() for name in names)})
 """Reserved names: no tool of a source with resources or prompts may have one."""
 
-_SAID = {READ: "Reads the resources of {}.", GET: "Gets the prompts of {}."}
+_DESCRIPTIONS = {RESOURCES_READ: "Reads the resources of {}.", PROMPTS_GET: "Gets the prompts of {}."}
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,22 +129,28 @@ class SourceExtras:
     doors: Mapping[str, Tool] = field(default_factory=dict[str, Tool])
 
 
-def hold(source: str, materials: SourceResources, overrides: Overrides, *, degraded: bool) -> SourceExtras:
+def source_extras(
+    source: str, materials: SourceResources, overrides: Overrides, *, degraded: bool
+) -> SourceExtras:
     """Create the pseudo-tools of a source; overrides match them by name or glob."""
-    there = {READ: materials.has_resources, GET: materials.has_prompts}
+    there = {RESOURCES_READ: materials.has_resources, PROMPTS_GET: materials.has_prompts}
     doors: dict[str, Tool] = {}
     for name in (name for name, has in there.items() if has):
-        door = doors[name] = _door(source, name, overrides, degraded=degraded)
-        for other in BESIDE[name]:
+        door = doors[name] = _pseudo_tool(source, name, overrides, degraded=degraded)
+        for other in PSEUDO_TOOLS[name]:
             doors[other] = replace(door, name=f"{source}:{other}", exposed=f"{source}:{other}")
     return SourceExtras(source, materials, doors)
 
 
-def _door(source: str, local: str, overrides: Overrides, *, degraded: bool) -> Tool:
+def _pseudo_tool(source: str, local: str, overrides: Overrides, *, degraded: bool) -> Tool:
     """Return a pseudo-tool. Reads are idempotent by the protocol, but never cached, as resources change."""
     name = f"{source}:{local}"
     plain = Tool(
-        name=name, source=source, family="mcp", description=_SAID[local].format(source), idempotent=True
+        name=name,
+        source=source,
+        family="mcp",
+        description=_DESCRIPTIONS[local].format(source),
+        idempotent=True,
     )
     door = replace(overrides.apply(plain), exposed=name, expose_as=None, aliases=(), cache_ttl=None)
     return replace(door, fingerprint=fingerprint(door), degraded=degraded)
@@ -186,7 +199,7 @@ def examine(offered: Tool, before: ExaminedTool | None = None) -> ExaminedTool:
     if before is not None and before.offered is offered:
         return before
     try:
-        mark = _mark(offered)
+        mark = _fingerprint(offered)
     except InvalidSchema as error:
         return ExaminedTool(offered, "", _unusable(offered, error))
     if before is not None and before.mark == mark:
@@ -194,7 +207,7 @@ def examine(offered: Tool, before: ExaminedTool | None = None) -> ExaminedTool:
     return ExaminedTool(offered, mark, _check(offered))
 
 
-def enter(
+def admit(
     offered: Tool, overrides: Overrides, before: ToolEntry | None, examined: ExaminedTool | None = None
 ) -> ToolEntry:
     """Admit a tool or withhold it with a reason; `examined` is reused if it belongs to this very object."""
@@ -206,20 +219,20 @@ def enter(
     return ToolEntry(examined, overrides, _outcome(examined, overrides))
 
 
-def _mark(offered: Tool) -> str:
+def _fingerprint(offered: Tool) -> str:
     # Bounds first: shared subtrees can be small in memory and exponential when serialized.
     excess = too_deep((offered.input_schema, offered.output_schema, offered.annotations))
     if excess:
         raise InvalidSchema("#", f"it {excess}")
     try:
         # Serialize now: a value that is not JSON would otherwise fail the whole tool list later.
-        dumps(offered, default=_plain)
+        dumps(offered, default=_json_container)
         return fingerprint(offered)
     except TypeError as error:
         raise InvalidSchema("#", f"it is not JSON: {error}") from error
 
 
-def _plain(value: object) -> object:
+def _json_container(value: object) -> object:
     """Convert the containers of a definition that JSON does not know."""
     if isinstance(value, frozenset):
         return list(cast("frozenset[str]", value))
@@ -279,7 +292,7 @@ class SourceEntries:
     """Its resources and prompts, if known."""
 
 
-def take(
+def source_entries(
     source: str,
     offer: Offer,
     before: SourceEntries | None,
@@ -289,7 +302,7 @@ def take(
     degraded: bool,
 ) -> SourceEntries:
     """Evaluate a source's offer; entries of `before` are reused for unchanged tools."""
-    entries, withheld = _entered(source, offer, before, overrides)
+    entries, withheld = _entries(source, offer, before, overrides)
     fit = [each.outcome for each in entries.values() if isinstance(each.outcome, Tool)]
     definitions = {tool.name: offer.definitions[tool.name] for tool in fit if tool.name in offer.definitions}
     changed = pins.look(source, definitions)
@@ -300,13 +313,13 @@ def take(
         entries=entries,
         tools=tuple(_flagged(tool, changed.get(tool.name), degraded=degraded) for tool in fit),
         withheld=withheld,
-        repaired=_repaired(offer, entries),
+        repaired=_repairs(offer, entries),
         changed=changed,
-        holding=None if besides is None else hold(source, besides, overrides, degraded=degraded),
+        holding=None if besides is None else source_extras(source, besides, overrides, degraded=degraded),
     )
 
 
-def _entered(
+def _entries(
     source: str, offer: Offer, before: SourceEntries | None, overrides: Overrides
 ) -> tuple[dict[str, ToolEntry], tuple[Withheld, ...]]:
     known: Mapping[str, ToolEntry] = {} if before is None else before.entries
@@ -318,7 +331,7 @@ def _entered(
             continue
         ready = offer.examined.get(tool.name)
         examined = ready if isinstance(ready, ExaminedTool) else None
-        entry = entries[tool.name] = enter(tool, overrides, known.get(tool.name), examined)
+        entry = entries[tool.name] = admit(tool, overrides, known.get(tool.name), examined)
         if isinstance(entry.outcome, Withheld):
             withheld.append(entry.outcome)
     return entries, tuple(withheld)
@@ -331,7 +344,7 @@ def _flagged(tool: Tool, change: PinChange | None, *, degraded: bool) -> Tool:
     return replace(tool, degraded=degraded, changed=changed)
 
 
-def _repaired(offer: Offer, entries: Mapping[str, ToolEntry]) -> dict[str, tuple[str, ...]]:
+def _repairs(offer: Offer, entries: Mapping[str, ToolEntry]) -> dict[str, tuple[str, ...]]:
     repaired = {name: tuple(repairs) for name, repairs in offer.repaired.items()}
     for name, entry in entries.items():
         if entry.repairs:

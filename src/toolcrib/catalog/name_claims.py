@@ -11,14 +11,14 @@ from toolcrib.names import fold, safe
 
 # --- Ownership of exposed tool names: the first claimant owns one, independent of source startup order ---
 
-Claimed = Callable[[Mapping[str, str], Collection[str]], None]
+PersistClaims = Callable[[Mapping[str, str], Collection[str]], None]
 """Callback that persists claims: first the new ones, then the keys of the released ones."""
 
 
 class NameClaims:
     """Maps each folded exposed name to the canonical name of its owner."""
 
-    def __init__(self, kept: Mapping[str, str], known: Sequence[str], claimed: Claimed) -> None:
+    def __init__(self, kept: Mapping[str, str], known: Sequence[str], claimed: PersistClaims) -> None:
         self._owners = dict(kept)
         self._known = frozenset(known)
         self._claimed = claimed
@@ -45,7 +45,7 @@ class NameClaims:
             name = wanted[tool.name]
             owner = self._owner(name, tool, wanted)
             if owner != tool.name:
-                withheld.append(Withheld(tool.name, tool.source, _taken(tool.exposed, owner)))
+                withheld.append(Withheld(tool.name, tool.source, _name_taken(tool.exposed, owner)))
                 continue
             if self._owners.get(name) != tool.name:
                 fresh[name] = self._owners[name] = tool.name
@@ -76,19 +76,19 @@ class NameClaims:
             self._claimed(fresh, stale)
 
 
-def _taken(exposed: str, owner: str) -> str:
+def _name_taken(exposed: str, owner: str) -> str:
     return f"the name {exposed} belongs to {owner}; give this one another with `expose_as` under `overrides`"
 
 
 # --- Resolves flat tool names: the first claimant owns one while its source is in the config ---
 
-KEY = "flat:"
+FLAT_KEY_PREFIX = "flat:"
 """Key prefix of these claims in the store. No exposed name contains a colon, so the keys cannot collide."""
 FIRST_OFFER_SECONDS = 60.0
 """Seconds after a source becomes known in which its first offer ranks by config order, not by arrival."""
-MOST_ABSENT = 4_000
+MAX_ABSENT_NAMES = 4_000
 """Absent names remembered per source, and for all apps together: twice what a server may list."""
-_APP, _LATE = "app", "late"
+_APP_SUFFIX, _LATE_SUFFIX = "app", "late"
 """Suffix of a rank in the store: of an app, or of an added server that claimed a name after an app."""
 
 Rank = tuple[int, int]
@@ -104,7 +104,7 @@ class FlatNameClaims:
         self,
         kept: Mapping[str, str],
         known: Sequence[str],
-        claimed: Claimed,
+        claimed: PersistClaims,
         *,
         added: Collection[str] = (),
         clock: Callable[[], float] = monotonic,
@@ -130,9 +130,9 @@ class FlatNameClaims:
         stale: list[str] = []
         for key, value in kept.items():
             moment, place, *kind = value.split(".")
-            name = key.removeprefix(KEY)
-            if kind == [_APP] or _source(name) in known:
-                self._add(name, (int(moment), int(place)), late=kind == [_LATE])
+            name = key.removeprefix(FLAT_KEY_PREFIX)
+            if kind == [_APP_SUFFIX] or _source(name) in known:
+                self._add(name, (int(moment), int(place)), late=kind == [_LATE_SUFFIX])
             else:
                 # A source that is no longer in the config; app claims stay, as apps are never listed there.
                 stale.append(key)
@@ -163,13 +163,13 @@ class FlatNameClaims:
         Otherwise a server that renames its tools with every list would fill memory and store.
         """
         absent = [name for name in self._ranks if name not in present]
-        if len(absent) <= MOST_ABSENT:
+        if len(absent) <= MAX_ABSENT_NAMES:
             return ()
         by_holder: defaultdict[str, list[str]] = defaultdict(list)
         for name in sorted(absent, key=self._ranks.__getitem__):
             by_holder[self._holder(name)].append(name)
         there = {self._holder(name) for name in present}
-        gone = {name for holder in there for name in by_holder[holder][:-MOST_ABSENT]}
+        gone = {name for holder in there for name in by_holder[holder][:-MAX_ABSENT_NAMES]}
         self._drop(gone)
         return gone
 
@@ -189,7 +189,7 @@ class FlatNameClaims:
         if names:
             self._late.difference_update(names)
             self._sources.intersection_update(self._joined.keys() | map(_source, self._ranks))
-            self._claimed({}, [KEY + name for name in names])
+            self._claimed({}, [FLAT_KEY_PREFIX + name for name in names])
 
     def settle(self, tools: Mapping[str, Tool]) -> Contested:
         """Claim names for the present tools, in config order; return those with several claimants."""
@@ -213,8 +213,8 @@ class FlatNameClaims:
             late = tool.name in after_apps
             rank = self._rank(tool.source, first=tool.source in first and not late)
             self._add(tool.name, rank, late=late)
-            kind = f".{_LATE}" if late else "" if tool.source in self._joined else f".{_APP}"
-            fresh[KEY + tool.name] = f"{rank[0]}.{rank[1]}{kind}"
+            kind = f".{_LATE_SUFFIX}" if late else "" if tool.source in self._joined else f".{_APP_SUFFIX}"
+            fresh[FLAT_KEY_PREFIX + tool.name] = f"{rank[0]}.{rank[1]}{kind}"
         self._claimed(fresh, ())
 
     def _after_apps(self, tools: Iterable[Tool]) -> Collection[str]:
@@ -258,16 +258,16 @@ class FlatNameClaims:
             return tool
         if _source(name) not in self._joined:
             return None
-        return self._last.get(name) or _absent(name)
+        return self._last.get(name) or _absent_tool(name)
 
 
-def ordered(key: str, claimants: Sequence[Tool]) -> tuple[Tool, ...]:
+def owner_first(key: str, claimants: Sequence[Tool]) -> tuple[Tool, ...]:
     """Return claimants in owner order; within one source, the tool with exactly this name comes first."""
     sources = list(dict.fromkeys(tool.source for tool in claimants))
     return tuple(sorted(claimants, key=lambda tool: (sources.index(tool.source), tool.local != key)))
 
 
-def shadowed(tools: Iterable[Tool], spellings: Mapping[str, tuple[Tool, ...]]) -> tuple[Withheld, ...]:
+def shadowed_tools(tools: Iterable[Tool], spellings: Mapping[str, tuple[Tool, ...]]) -> tuple[Withheld, ...]:
     """Return the tools with a flat name that resolves to another tool, and where to find them instead."""
     found: list[Withheld] = []
     for tool in tools:
@@ -278,7 +278,7 @@ def shadowed(tools: Iterable[Tool], spellings: Mapping[str, tuple[Tool, ...]]) -
     return tuple(found)
 
 
-def _absent(name: str) -> Tool:
+def _absent_tool(name: str) -> Tool:
     tool = Tool(name=name, source=_source(name), family="mcp")
     try:
         return Tool(name=name, source=tool.source, family="mcp", exposed=safe(tool))

@@ -21,7 +21,7 @@ from toolcrib.model.gateways import GATEWAYS, gateways_in
 # Definitions that differ only in those have the same form. Which differences count is decided by position in
 # the JSON Schema and by shape, never by a name or text that a server chooses freely.
 
-SCHEMAS = ("inputSchema", "outputSchema")
+SCHEMA_FIELDS = ("inputSchema", "outputSchema")
 """Members of a definition that are JSON Schemas; all others are compared unchanged."""
 
 _ONE_SCHEMA = frozenset(
@@ -42,7 +42,7 @@ _ONE_SCHEMA = frozenset(
 )
 _LIST_OF_SCHEMAS = frozenset({"allOf", "anyOf", "items", "oneOf", "prefixItems"})
 _SCHEMAS_BY_NAME = frozenset({"$defs", "definitions", "dependentSchemas", "patternProperties", "properties"})
-_SETS = frozenset({"enum", "required", "type"})
+_SET_KEYWORDS = frozenset({"enum", "required", "type"})
 """Keywords with an array value that JSON Schema treats as a set."""
 _SETS_BY_NAME = frozenset({"dependencies", "dependentRequired"})
 
@@ -61,13 +61,13 @@ _TEMPORARY = re.compile(
     r"(?P<before>[\w-]*)(?P<made>tmp[a-z0-9_]{8}|tmp\.[A-Za-z0-9]{10})(?P<after>(?:/[\w.-]+)*)",
     re.ASCII,
 )
-_LISTED = re.compile(r"[A-Za-z0-9_*.-]{1,64}(?:,[A-Za-z0-9_*.-]{1,64})+", re.ASCII)
+_COMMA_SEPARATED = re.compile(r"[A-Za-z0-9_*.-]{1,64}(?:,[A-Za-z0-9_*.-]{1,64})+", re.ASCII)
 """Comma-separated words, as a program serializes a set; a space or another character makes it prose."""
 
 
 def canonical_form(definition: JsonObject) -> JsonObject:
     """Return the canonical form, equal for equivalent definitions if serialized with sorted keys."""
-    form = {key: _schema(value) if key in SCHEMAS else value for key, value in definition.items()}
+    form = {key: _schema(value) if key in SCHEMA_FIELDS else value for key, value in definition.items()}
     if gateways_in(form.get("_meta")):
         # The gateways a tool passed through are a route, which may change without a change of the tool.
         rest = {key: value for key, value in form.pop("_meta").items() if key != GATEWAYS}
@@ -89,21 +89,21 @@ def _member(key: str, value: Json, schema: JsonObject) -> Json:
         entries = cast("list[Json]", value)
         if key in _LIST_OF_SCHEMAS:
             return [_schema(each) for each in entries]
-        return _as_set(entries) if key in _SETS else entries
+        return _as_set(entries) if key in _SET_KEYWORDS else entries
     if key in _ONE_SCHEMA:
         return _schema(value)
     if key in _SCHEMAS_BY_NAME:
-        return _each(value, _schema)
-    return _each(value, _needed) if key in _SETS_BY_NAME else value
+        return _map_values(value, _schema)
+    return _map_values(value, _requirement) if key in _SETS_BY_NAME else value
 
 
-def _each(value: Json, do: Callable[[Json], Json]) -> Json:
+def _map_values(value: Json, do: Callable[[Json], Json]) -> Json:
     if not isinstance(value, Mapping):
         return value
     return {name: do(each) for name, each in cast("JsonObject", value).items()}
 
 
-def _needed(value: Json) -> Json:
+def _requirement(value: Json) -> Json:
     """Normalize the names a property requires, or, in older drafts, a schema."""
     return _as_set(cast("list[Json]", value)) if isinstance(value, list) else _schema(value)
 
@@ -129,17 +129,17 @@ def _default(value: Json, schema: JsonObject) -> Json:
 def _generated(text: str) -> Json:
     """Return a placeholder for a default generated at each start; any other text as it is."""
     if _DATE_TIME.fullmatch(text):
-        return _stands_for(DATE_TIME)
+        return _placeholder(DATE_TIME)
     if _UUID.fullmatch(text):
-        return _stands_for(UUID)
+        return _placeholder(UUID)
     if found := _TEMPORARY.fullmatch(text):
         parts = found["folder"], found["before"], found["after"]
         # With `..` the path leaves the temporary directory, so it was not generated there.
-        return text if ".." in found["after"].split("/") else _stands_for(TEMPORARY, *parts)
-    return ",".join(sorted(text.split(","))) if _LISTED.fullmatch(text) else text
+        return text if ".." in found["after"].split("/") else _placeholder(TEMPORARY, *parts)
+    return ",".join(sorted(text.split(","))) if _COMMA_SEPARATED.fullmatch(text) else text
 
 
-def _stands_for(kind: str, *kept: str) -> dict[str, Any]:
+def _placeholder(kind: str, *kept: str) -> dict[str, Any]:
     return {GENERATED: [kind, *kept]}
 
 
@@ -148,15 +148,15 @@ def _stands_for(kind: str, *kept: str) -> dict[str, Any]:
 
 log = logging.getLogger(__name__)
 
-MOST_KEPT = 10_000
+MAX_PINS = 10_000
 """Definitions remembered, for all sources together."""
-LARGEST = 256 * 1024
+MAX_PINNED_BYTES = 256 * 1024
 """Bytes of canonical JSON up to which a definition is remembered."""
 
-Mode = Literal["strict", "notify", "off"]
+PinMode = Literal["strict", "notify", "off"]
 """Handling of a changed tool: hidden until approved, served and reported, or served without a check."""
 
-Seen = Callable[[Sequence[StoredDefinition], Collection[str]], None]
+PersistPins = Callable[[Sequence[StoredDefinition], Collection[str]], None]
 """Callback that persists pins: first the new or changed definitions, then the names to delete."""
 
 
@@ -169,18 +169,18 @@ class PinChange:
     """Hash of the approved definition, else of the first one seen; empty if none is stored."""
     seal: str
     """Hash of the definition offered now, which an operator can approve; empty if it cannot be hashed."""
-    mode: Mode
+    mode: PinMode
 
 
 def seal(definition: JsonObject) -> str:
     """Return the SHA-256 of a definition's canonical form; empty if it is too large or not JSON."""
     try:
-        return seal_as_written(canonical_form(definition))
+        return legacy_seal(canonical_form(definition))
     except TypeError:
         return ""
 
 
-def seal_as_written(definition: JsonObject) -> str:
+def legacy_seal(definition: JsonObject) -> str:
     """Return the hash that earlier versions computed: of the definition with sorted keys, not normalized.
 
     Stored and approved hashes of those versions have this form. A match proves an identical definition.
@@ -189,7 +189,7 @@ def seal_as_written(definition: JsonObject) -> str:
         text = orjson.dumps(definition, option=orjson.OPT_SORT_KEYS)
     except TypeError:
         return ""
-    return sha256(text).hexdigest() if len(text) <= LARGEST else ""
+    return sha256(text).hexdigest() if len(text) <= MAX_PINNED_BYTES else ""
 
 
 class Pins:
@@ -199,14 +199,19 @@ class Pins:
     """
 
     def __init__(
-        self, known: Sequence[StoredDefinition], sources: Sequence[str], seen: Seen, *, most: int = MOST_KEPT
+        self,
+        known: Sequence[StoredDefinition],
+        sources: Sequence[str],
+        seen: PersistPins,
+        *,
+        most: int = MAX_PINS,
     ) -> None:
         self._kept = {each.name: each for each in known}
         self._hashed: dict[str, Mapping[str, tuple[JsonObject, str]]] = {}
         """Last definition object and its hash, by source and tool; the same object is not rehashed."""
         self._seen, self._most = seen, most
         self._approved: Mapping[str, str] = {}
-        self._modes: Mapping[str, Mode] = {}
+        self._modes: Mapping[str, PinMode] = {}
         self._left_out: dict[str, int] = {}
         self.changes: Counter[str] = Counter()
         """By source: number of times a definition differed from the one seen before it."""
@@ -225,7 +230,7 @@ class Pins:
         if gone:
             self._seen((), gone)
 
-    def approve(self, approved: Mapping[str, str], modes: Mapping[str, Mode]) -> None:
+    def approve(self, approved: Mapping[str, str], modes: Mapping[str, PinMode]) -> None:
         """Set the hashes an operator approved, by tool, and the mode of each source."""
         self._approved, self._modes = dict(approved), dict(modes)
 
@@ -274,7 +279,7 @@ class Pins:
         self, source: str, kept: StoredDefinition, definition: JsonObject, mark: str, now: float
     ) -> StoredDefinition:
         """Return the updated pin of a tool that changed since it was last seen, or that was absent."""
-        kept = _renewed(kept)
+        kept = _rehashed(kept)
         if kept.seal == mark and kept.definition:
             return kept
         self.changes[source] += kept.seal != mark
@@ -283,7 +288,7 @@ class Pins:
     def _emptied(self, source: str, definitions: Mapping[str, JsonObject]) -> list[StoredDefinition]:
         """Drop absent definitions but not their hashes, so that renaming tools cannot fill the store."""
         return [
-            replace(_renewed(kept), definition={})
+            replace(_rehashed(kept), definition={})
             for name, kept in self._kept.items()
             if kept.definition and name not in definitions and name.startswith(f"{source}:")
         ]
@@ -293,25 +298,25 @@ class Pins:
         own = sum(name.startswith(f"{source}:") for name in self._kept)
         return max(0, (self._most - len(self._kept) - own + 1) // 2)
 
-    def _judge(self, name: str, definition: JsonObject, mark: str, mode: Mode) -> PinChange | None:
+    def _judge(self, name: str, definition: JsonObject, mark: str, mode: PinMode) -> PinChange | None:
         kept = self._kept.get(name)
         good = self._approved.get(name) or ("" if kept is None else kept.trusted)
-        if mark and (mark == good or _is_good_as_written(good, definition, mark, kept)):
+        if mark and (mark == good or _matches_legacy_seal(good, definition, mark, kept)):
             return None
         # Without a stored hash there is no evidence of a change, and none of trust: only `strict` hides the
         # tool.
         return PinChange(name, good, mark, mode) if good or mode == "strict" else None
 
 
-def _renewed(kept: StoredDefinition) -> StoredDefinition:
+def _rehashed(kept: StoredDefinition) -> StoredDefinition:
     """Rehash a pin of an older version with the current algorithm, if its definition is still stored."""
-    if not kept.definition or seal_as_written(kept.definition) != kept.seal:
+    if not kept.definition or legacy_seal(kept.definition) != kept.seal:
         return kept
     mark = seal(kept.definition)
     return replace(kept, seal=mark, trusted=mark if kept.trusted == kept.seal else kept.trusted)
 
 
-def _is_good_as_written(good: str, definition: JsonObject, mark: str, kept: StoredDefinition | None) -> bool:
+def _matches_legacy_seal(good: str, definition: JsonObject, mark: str, kept: StoredDefinition | None) -> bool:
     """Return whether a hash by an older version matches this definition, or one with the same meaning.
 
     The store retains the exact text first seen for a canonical form, so the approved definition is still
@@ -319,5 +324,5 @@ def _is_good_as_written(good: str, definition: JsonObject, mark: str, kept: Stor
     """
     if not good:
         return False
-    stored = kept is not None and kept.seal == mark and seal_as_written(kept.definition) == good
-    return stored or seal_as_written(definition) == good
+    stored = kept is not None and kept.seal == mark and legacy_seal(kept.definition) == good
+    return stored or legacy_seal(definition) == good

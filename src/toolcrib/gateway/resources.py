@@ -6,7 +6,16 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any, NamedTuple, Protocol, TypeVar, cast
 
-from toolcrib.catalog import BESIDE, FOLLOW, GET, GET_COMPLETE, READ, READ_COMPLETE, Snapshot, SourceExtras
+from toolcrib.catalog import (
+    PROMPTS_COMPLETE,
+    PROMPTS_GET,
+    PSEUDO_TOOLS,
+    RESOURCES_COMPLETE,
+    RESOURCES_READ,
+    RESOURCES_SUBSCRIBE,
+    Snapshot,
+    SourceExtras,
+)
 from toolcrib.errors import Refused
 from toolcrib.gateway.call_options import AccessDenied, CallOptions
 from toolcrib.gateway.resource_index import FoundResource, PromptIndex, ResourceIndex
@@ -80,7 +89,7 @@ class ResourceSubscriptions:
         where = (found.holding.source, found.name)
         if where in self._agreed:
             return
-        result = await self._fetch(found.holding.doors[FOLLOW], {"uri": found.name}, caller, {})
+        result = await self._fetch(found.holding.doors[RESOURCES_SUBSCRIBE], {"uri": found.name}, caller, {})
         if result.problem is not None:
             said = result.problem
             raise Refused(said.code, said.message, retry_after=said.retry_after)
@@ -273,7 +282,7 @@ class ResourceAccess:
         view = self._view(caller)
         found = view.resources.find(uri, alone=False)
         if found is None:
-            self._refuse(view.closed_resources.find(uri, alone=False), READ, caller)
+            self._refuse(view.closed_resources.find(uri, alone=False), RESOURCES_READ, caller)
             found = view.resources.find(uri)
         if found is None:
             raise _no_resource(uri)
@@ -284,7 +293,7 @@ class ResourceAccess:
         view = self._view(caller)
         found = view.resources.find_template(text)
         if found is None:
-            self._refuse(view.closed_resources.find_template(text), READ, caller)
+            self._refuse(view.closed_resources.find_template(text), RESOURCES_READ, caller)
             raise _no_resource(text)
         return found
 
@@ -293,7 +302,7 @@ class ResourceAccess:
         view = self._view(caller)
         found = view.prompts.find(name)
         if found is None:
-            self._refuse(view.closed_prompts.find(name), GET, caller)
+            self._refuse(view.closed_prompts.find(name), PROMPTS_GET, caller)
             close = view.prompts.near(name)
             meant = f"; did you mean {', '.join(close)}?" if close else ""
             raise Refused(
@@ -309,7 +318,7 @@ class ResourceAccess:
             found = self.resource(uri, caller)
         except AccessDenied as error:
             return await self._fetch(error.tool, {"uri": uri}, caller, way, error.problem)
-        result = await self._fetch(found.holding.doors[READ], {"uri": found.name}, caller, way)
+        result = await self._fetch(found.holding.doors[RESOURCES_READ], {"uri": found.name}, caller, way)
         return self._as_shown(result, uri, found, caller)
 
     async def get(self, name: str, arguments: JsonObject | None, caller: Caller, way: CallOptions) -> Result:
@@ -319,7 +328,9 @@ class ResourceAccess:
             found = self.prompt(name, caller)
         except AccessDenied as error:
             return await self._fetch(error.tool, {"name": name, **given}, caller, way, error.problem)
-        result = await self._fetch(found.holding.doors[GET], {"name": found.name, **given}, caller, way)
+        result = await self._fetch(
+            found.holding.doors[PROMPTS_GET], {"name": found.name, **given}, caller, way
+        )
         return self._linked(result, found, caller)
 
     async def complete(self, params: JsonObject, caller: Caller, way: CallOptions) -> Result:
@@ -335,7 +346,7 @@ class ResourceAccess:
             return await self._fetch(error.tool, params, caller, way, error.problem)
         if not found.holding.materials.completes:
             return Result(data={"completion": {"values": []}})
-        door = found.holding.doors[GET_COMPLETE if of_prompt else READ_COMPLETE]
+        door = found.holding.doors[PROMPTS_COMPLETE if of_prompt else RESOURCES_COMPLETE]
         named = {**ref, "name" if of_prompt else "uri": found.name}
         return await self._fetch(door, {**params, "ref": named}, caller, way)
 
@@ -406,15 +417,15 @@ class ResourceAccess:
     def _looked(self, caller: Caller) -> _View:
         seen: dict[tuple[str, bool], list[SourceExtras]] = {}
         for holding in self._holdings.values():
-            for door in (holding.doors[name] for name in BESIDE if name in holding.doors):
+            for door in (holding.doors[name] for name in PSEUDO_TOOLS if name in holding.doors):
                 why = self._policy.why_not(door, caller)
                 if why is None or why.effect == "deny":
                     seen.setdefault((door.local, why is None), []).append(holding)
         return _View(
-            self._once(ResourceIndex, seen.get((READ, True), ())),
-            self._once(PromptIndex, seen.get((GET, True), ())),
-            self._once(ResourceIndex, seen.get((READ, False), ())),
-            self._once(PromptIndex, seen.get((GET, False), ())),
+            self._once(ResourceIndex, seen.get((RESOURCES_READ, True), ())),
+            self._once(PromptIndex, seen.get((PROMPTS_GET, True), ())),
+            self._once(ResourceIndex, seen.get((RESOURCES_READ, False), ())),
+            self._once(PromptIndex, seen.get((PROMPTS_GET, False), ())),
         )
 
     def _once(self, kind: type[T], holdings: Sequence[SourceExtras]) -> T:

@@ -14,7 +14,7 @@ from opentelemetry.sdk.util.instrumentation import InstrumentationScope
 from opentelemetry.trace import SpanContext, SpanKind, TraceFlags
 from opentelemetry.trace.status import Status, StatusCode
 
-from toolcrib.catalog import PSEUDO_TOOL_NAMES, PROMPTS_COMPLETE, RESOURCES_COMPLETE
+from toolcrib.catalog import PROMPTS_COMPLETE, PSEUDO_TOOL_NAMES, RESOURCES_COMPLETE
 from toolcrib.model import Tool
 from toolcrib.observe.call_entry import CallEntry
 from toolcrib.observe.redact import Redactor

@@ -9,7 +9,7 @@ from typing import Any
 from toolcrib.interfaces import Reason
 from toolcrib.model import NO_CONTEXT, Caller, Tool
 from toolcrib.names import fold
-from toolcrib.search import SEARCH
+from toolcrib.search import SEARCH_TOOL
 
 _MOST_KNOWN = 20_000
 
@@ -43,7 +43,7 @@ class Context:
 
     def selects(self, tool: Tool) -> bool:
         """Whether some entry matches this tool; the search tool is always selected in search mode."""
-        if self.tools is None or (self.search and tool.name == SEARCH):
+        if self.tools is None or (self.search and tool.name == SEARCH_TOOL):
             return True
         chosen: _Entries = self.__dict__["_chosen"]
         return chosen.name(tool)

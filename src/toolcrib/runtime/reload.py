@@ -11,8 +11,8 @@ from anyio import to_thread
 from anyio.abc import TaskGroup
 
 from toolcrib.background_tasks import keep_running
-from toolcrib.catalog import Catalog, Mode
-from toolcrib.config import ConfigError, ConfigFault, Document, again
+from toolcrib.catalog import Catalog, PinMode
+from toolcrib.config import ConfigError, ConfigFault, Document, reread
 from toolcrib.config.sections import Sections
 from toolcrib.egress import AddressRules
 from toolcrib.errors import Refused, ToolcribError
@@ -138,7 +138,7 @@ class Reloader:
         try:
             # In a thread: parsing a large file would block the event loop.
             read = await to_thread.run_sync(
-                partial(again, self.first, env=self.env, overlay=overlay, in_force=self.document)
+                partial(reread, self.first, env=self.env, overlay=overlay, in_force=self.document)
             )
             self._refuse_taken(read)
         except ConfigError as error:
@@ -248,7 +248,7 @@ def placed(document: Document, first: Document) -> Document:
     return replace(document, server=first.server, store=first.store, auth=first.auth)
 
 
-def pin_modes(document: Document) -> dict[str, Mode]:
+def pin_modes(document: Document) -> dict[str, PinMode]:
     """Return the pin mode of each server: how a changed tool definition is handled."""
     servers = document.mcp.servers.items()
     return {name: pin_mode(server, added=name in document.added) for name, server in servers}

@@ -11,8 +11,8 @@ from anyio.abc import TaskGroup
 from toolcrib.admin import Admin, AppAdmin, ServerAdmin, UserAdmin
 from toolcrib.background_tasks import background_tasks, keep_running
 from toolcrib.builtin import AdminTools, builtin_source
-from toolcrib.catalog import MOST_TOOLS, Catalog
-from toolcrib.config import Document, again, home
+from toolcrib.catalog import MAX_CATALOG_TOOLS, Catalog
+from toolcrib.config import Document, home, reread
 from toolcrib.config.open_store import open_store_of
 from toolcrib.config.secrets import audited_server
 from toolcrib.gateway import Completion, Gateway, MultiRoundCalls, ProcessSlots, StateSigner, SuspensionLimits
@@ -105,7 +105,7 @@ async def build(
         stack.push_async_callback(store.close)
         stack.push_async_callback(shared.close)
         _, overlay = await store.overlay.load()
-        current = placed(again(document, env=env, overlay=overlay), document) if overlay else document
+        current = placed(reread(document, env=env, overlay=overlay), document) if overlay else document
         (redactor := redactor or Redactor()).learn(*current.secret_texts)
         spans = await stack.enter_async_context(exporting(current, env, redactor))
         parts = _Parts(
@@ -295,7 +295,7 @@ class _Parts:
             rules=room.rules,
             taken=lambda package: any(each.id == package for each in supervisor.states()),
             served=room.source.apps,
-            room=lambda: MOST_TOOLS - len(catalog.snapshot.tools),
+            room=lambda: MAX_CATALOG_TOOLS - len(catalog.snapshot.tools),
             audit=self.audit,
         )
 

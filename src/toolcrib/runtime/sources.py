@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from toolcrib.builtin.local import SearchSettings, local_tools
-from toolcrib.catalog import Mode
+from toolcrib.catalog import PinMode
 from toolcrib.config import Document
 from toolcrib.config.mcp import McpServer
 from toolcrib.egress import Egress
@@ -149,7 +149,7 @@ def entries(document: Document) -> dict[str, ServerEntry]:
     }
 
 
-def pin_mode(server: McpServer, *, added: bool) -> Mode:
+def pin_mode(server: McpServer, *, added: bool) -> PinMode:
     """Return how a changed definition is handled: as configured, else by who is able to change the server.
 
     A stdio server of the config file changes only when the operator changes it, so `notify` is enough. Others

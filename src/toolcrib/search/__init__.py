@@ -2,7 +2,7 @@
 
 from toolcrib.search.index import Corpus, Index
 
-SEARCH = "crib:search_tools"
+SEARCH_TOOL = "crib:search_tools"
 """Canonical name of the search tool."""
 
-__all__ = ["SEARCH", "Corpus", "Index"]
+__all__ = ["SEARCH_TOOL", "Corpus", "Index"]

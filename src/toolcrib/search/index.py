@@ -19,29 +19,31 @@ from toolcrib.names import fold
 
 # --- Tokenizer and stemmer: normalizes case, accents and English suffixes ---
 
-_PLAIN = re.compile(r"[A-Z]{2,}s(?![a-z])|[A-Z]?[a-z0-9]+|[A-Z0-9]+(?![a-z])")
+_ASCII_TOKENS = re.compile(r"[A-Z]{2,}s(?![a-z])|[A-Z]?[a-z0-9]+|[A-Z0-9]+(?![a-z])")
 """Tokens of ASCII text: `readFile`, `read_file` and `READ-File` are two, `IDs` and `mp3` one."""
-_STARTS = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
-_WORDS = re.compile(r"[^\W_]+")
-_UNSPACED = re.compile("[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]+")
+_CASE_BOUNDARY = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
+_UNICODE_TOKENS = re.compile(r"[^\W_]+")
+_UNSPACED_SCRIPTS = re.compile(
+    "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]+"
+)
 """Scripts without spaces between words: Thai, Lao, Burmese, Khmer, kana, Han."""
 
-_SLACK = 64
+_MIN_FOLDED_CHARS = 64
 _OFTEN = (
     "a an and any are as at be by can could do does for from has have how i if in into is it its me my"
     " not of on or our please so some such that the their them then there these this those to us want was"
     " we what when where which who will with would you your"
 )
-STOPS = frozenset(_OFTEN.split())
+STOP_WORDS = frozenset(_OFTEN.split())
 """English stop words."""
 
 
 def words(text: str) -> Sequence[str]:
     """Return the tokens of a text, case-folded but not stemmed."""
     if text.isascii():
-        return [word.lower() for word in _PLAIN.findall(text)]
-    found = _WORDS.findall(_folded(_STARTS.sub(" ", text)))
-    return [part for word in found for part in ((word,) if word.isascii() else _parted(word))]
+        return [word.lower() for word in _ASCII_TOKENS.findall(text)]
+    found = _UNICODE_TOKENS.findall(_folded(_CASE_BOUNDARY.sub(" ", text)))
+    return [part for word in found for part in ((word,) if word.isascii() else _bigrams(word))]
 
 
 @lru_cache(maxsize=50_000)
@@ -59,22 +61,22 @@ def stem(word: str) -> str:
 
 
 @lru_cache(maxsize=50_000)
-def telling(word: str) -> str:
+def content_stem(word: str) -> str:
     """Return the stem of a word; empty for a stop word."""
-    return "" if word in STOPS else stem(word)
+    return "" if word in STOP_WORDS else stem(word)
 
 
 def _folded(text: str) -> str:
     """Fold case and strip combining marks, vowel signs included: index and query are treated alike."""
     # Some characters decompose to whole phrases. Korean syllables, the longest ordinary case, take three.
-    apart = normalize("NFKD", text.casefold())[: 4 * len(text) + _SLACK]
+    apart = normalize("NFKD", text.casefold())[: 4 * len(text) + _MIN_FOLDED_CHARS]
     return normalize("NFC", "".join(each for each in apart if category(each)[0] != "M")).casefold()
 
 
-def _parted(word: str) -> Iterator[str]:
+def _bigrams(word: str) -> Iterator[str]:
     """Split runs of unspaced scripts into character bigrams, as their word boundaries are unknown."""
     place = 0
-    for run in _UNSPACED.finditer(word):
+    for run in _UNSPACED_SCRIPTS.finditer(word):
         if run.start() > place:
             yield word[place : run.start()]
         place, text = run.end(), run.group()
@@ -102,14 +104,22 @@ def _has_vowel(word: str) -> bool:
 
 # --- Extracts the weighted words of a tool definition; the field a word occurs in sets its weight ---
 
-NAME, TITLE, MARK, SOURCE, PARAMETER, PROSE, DETAIL = 4.0, 3.0, 2.5, 2.0, 1.2, 1.0, 0.5
+(
+    NAME_WEIGHT,
+    TITLE_WEIGHT,
+    TAG_WEIGHT,
+    SOURCE_WEIGHT,
+    PARAMETER_WEIGHT,
+    DESCRIPTION_WEIGHT,
+    PARAMETER_TEXT_WEIGHT,
+) = 4.0, 3.0, 2.5, 2.0, 1.2, 1.0, 0.5
 """Weight of a word in each field; `MARK` is for tags and activation phrases."""
 
-_MOST_PROSE = 4_000
-_MOST_PARAMETERS = 64
-_DEEPEST = 3
+_MAX_FIELD_CHARS = 4_000
+_MAX_PARAMETERS = 64
+_MAX_SCHEMA_DEPTH = 3
 _MAX_TOOL_WORDS = 512
-_K, _B, _USUAL = 1.2, 0.5, 40.0
+_K1, _LENGTH_NORMALIZATION, _AVERAGE_WORDS = 1.2, 0.5, 40.0
 """BM25 parameters: term frequency saturation (k1), length normalization (b), average length in words.
 
 The average length is a constant, not the mean of a catalog. So a score reveals nothing about tools its reader
@@ -117,60 +127,60 @@ may not see, and it is calculated once for all audiences.
 """
 
 
-def weighed(tool: Tool) -> dict[str, float]:
+def term_weights(tool: Tool) -> dict[str, float]:
     """Return the words of a tool with their BM25 term weights."""
     counts: dict[str, float] = {}
     before = counts.get
-    for weight, text in _named(tool):
-        for word in map(stem, words(text[:_MOST_PROSE])):
+    for weight, text in _short_fields(tool):
+        for word in map(stem, words(text[:_MAX_FIELD_CHARS])):
             counts[word] = before(word, 0.0) + weight
     length = 0
-    for weight, text in _said(tool):
-        said = words(text[:_MOST_PROSE])
+    for weight, text in _long_fields(tool):
+        said = words(text[:_MAX_FIELD_CHARS])
         length += len(said)
-        for word in map(telling, said):
+        for word in map(content_stem, said):
             counts[word] = before(word, 0.0) + weight
     counts.pop("", None)
-    short = _K * (1 - _B + _B * length / _USUAL)
+    short = _K1 * (1 - _LENGTH_NORMALIZATION + _LENGTH_NORMALIZATION * length / _AVERAGE_WORDS)
     # Words of the name fields come first, so that the cut drops words of the description.
     some = islice(counts.items(), _MAX_TOOL_WORDS)
-    return {word: count * (_K + 1) / (count + short) for word, count in some}
+    return {word: count * (_K1 + 1) / (count + short) for word, count in some}
 
 
-def _named(tool: Tool) -> Iterator[tuple[float, str]]:
+def _short_fields(tool: Tool) -> Iterator[tuple[float, str]]:
     """Yield the short fields: names, title, tags, source, category."""
-    yield NAME, tool.local
+    yield NAME_WEIGHT, tool.local
     joined = "".join(words(tool.local))
     if joined != tool.local:
-        yield NAME, joined
+        yield NAME_WEIGHT, joined
     if tool.expose_as:
-        yield NAME, tool.expose_as
+        yield NAME_WEIGHT, tool.expose_as
     if tool.title:
-        yield TITLE, tool.title
-    yield MARK, " ".join((*tool.tags, *every_phrase(tool.extensions)))
-    yield SOURCE, " ".join((tool.source, *tool.aliases))
-    yield PARAMETER, f"{tool.category} {tool.extensions.get('category', '')}"
+        yield TITLE_WEIGHT, tool.title
+    yield TAG_WEIGHT, " ".join((*tool.tags, *every_phrase(tool.extensions)))
+    yield SOURCE_WEIGHT, " ".join((tool.source, *tool.aliases))
+    yield PARAMETER_WEIGHT, f"{tool.category} {tool.extensions.get('category', '')}"
 
 
-def _said(tool: Tool) -> Iterator[tuple[float, str]]:
+def _long_fields(tool: Tool) -> Iterator[tuple[float, str]]:
     """Yield the long fields, to which length normalization applies."""
-    yield PROSE, tool.description
+    yield DESCRIPTION_WEIGHT, tool.description
     found = _parameters(tool.input_schema)
-    yield PARAMETER, " ".join(name for name, _ in found)
-    yield DETAIL, " ".join(description for _, description in found if description)
+    yield PARAMETER_WEIGHT, " ".join(name for name, _ in found)
+    yield PARAMETER_TEXT_WEIGHT, " ".join(description for _, description in found if description)
 
 
 def _parameters(schema: JsonObject) -> list[tuple[str, str]]:
     """Return names and descriptions of parameters, including those of nested objects and arrays."""
     found: list[tuple[str, str]] = []
     level: list[Any] = [schema]
-    for _ in range(_DEEPEST):
+    for _ in range(_MAX_SCHEMA_DEPTH):
         within: list[Any] = []
         for each in level:
             for name, about in _properties(each):
                 found.append((name, str(about.get("description", ""))))
                 within += (part for part in (about, about.get("items")) if part and "properties" in part)
-                if len(found) >= _MOST_PARAMETERS:
+                if len(found) >= _MAX_PARAMETERS:
                     return found
         level = within
     return found
@@ -185,13 +195,13 @@ def _properties(schema: Any) -> Iterator[tuple[str, Mapping[str, Any]]]:
 
 # --- Inverted index over all tools, shared by every audience: word to tools and weights ---
 
-_NONE: Mapping[int, float] = MappingProxyType({})
-_AT_ONCE = 100
-MOST_WORDS = 20_000
+_NO_POSTINGS: Mapping[int, float] = MappingProxyType({})
+_BATCH_TOOLS = 100
+MAX_WORDS_PER_SOURCE = 20_000
 """Distinct words indexed per source, which bounds memory."""
-_NAMING = 16
+_ALWAYS_INDEXED_WORDS = 16
 """Words of each tool that are indexed beyond that limit; the first ones come from its name."""
-_SPARE = 1_000
+_MAX_STALE_TOOLS = 1_000
 """Stale definitions tolerated, beyond one per current tool, before the index is rebuilt."""
 
 
@@ -216,14 +226,14 @@ class Corpus:
 
     def renewed(self, tools: Mapping[str, Tool]) -> "Corpus":
         """Return the index to use for these tools: this one, or an empty one if most entries are stale."""
-        return self if len(self) <= 2 * len(tools) + _SPARE else Corpus()
+        return self if len(self) <= 2 * len(tools) + _MAX_STALE_TOOLS else Corpus()
 
     async def read(self, tools: Mapping[str, Tool]) -> None:
         """Index a whole catalog in batches that yield to the event loop; a known mapping is skipped."""
         if tools is not self._whole:
             listed = tuple(tools.values())
-            for start in range(0, len(listed), _AT_ONCE):
-                self.places(listed[start : start + _AT_ONCE])
+            for start in range(0, len(listed), _BATCH_TOOLS):
+                self.places(listed[start : start + _BATCH_TOOLS])
                 await checkpoint()
             self._whole = tools
 
@@ -242,7 +252,7 @@ class Corpus:
 
     def having(self, word: str) -> Mapping[int, float]:
         """Return the positions of the tools that contain a word, with its weight in each."""
-        return self._held.get(word, _NONE)
+        return self._held.get(word, _NO_POSTINGS)
 
     def named(self, name: str) -> Sequence[int]:
         """Return the positions of the tools with this name, compared after folding."""
@@ -263,9 +273,9 @@ class Corpus:
 
     def _read(self, tool: Tool, place: int) -> None:
         held, known = self._held, self._known.setdefault(tool.source, set())
-        for at, (word, weight) in enumerate(weighed(tool).items()):
+        for at, (word, weight) in enumerate(term_weights(tool).items()):
             if word not in known:
-                if len(known) >= MOST_WORDS and at >= _NAMING:
+                if len(known) >= MAX_WORDS_PER_SOURCE and at >= _ALWAYS_INDEXED_WORDS:
                     continue
                 known.add(word)
             having = held.get(word)
@@ -287,31 +297,31 @@ class Corpus:
 
 # --- Search for one audience: its own tools, ranked by BM25 over the shared index ---
 
-EXACT = 100.0
+EXACT_NAME_SCORE = 100.0
 """Score added to a tool if the query is exactly its name."""
 
 # Bounds of one query: characters, terms, similar words merged into a term, unknown words corrected.
-_MOST_TEXT = 4_000
+_MAX_QUERY_CHARS = 4_000
 _MAX_QUERY_WORDS = 16
-_MOST_ALIKE = 32
-_MOST_MISSPELT = 8
-_SHORTEST_BEGUN, _SHORTEST_MISSPELT = 2, 4
-_BEGUN, _MISSPELT = 0.4, 0.6
+_MAX_SIMILAR_WORDS = 32
+_MAX_CORRECTED_WORDS = 8
+_MIN_PREFIX_CHARS, _MIN_CORRECTED_CHARS = 2, 4
+_PREFIX_FACTOR, _CORRECTION_FACTOR = 0.4, 0.6
 """Weight of a prefix match and of a misspelled match, relative to the exact word."""
-_FEW, _PART = 50, 8
+_SELECTIVE_TOOLS, _SELECTIVE_SHARE = 50, 8
 """A word in more than 50 tools and more than an eighth of all selects no tool: it only affects ranking."""
-_MOST_OF = 2
+_IGNORED_SHARE = 2
 """A word in more than half of all tools is ignored."""
-_MOST_KNOWN = 4_096
-_TIE = -1e-10
+_MAX_CACHED_COUNTS = 4_096
+_TIE_SCORE = -1e-10
 """Score per list position: breaks ties in favour of the earlier tool."""
 
-_NEARLY = 1e-4
+_ROUNDING_ERROR = 1e-4
 """Upper bound of the difference between two scores that round to the same value."""
 
-_Asked = tuple[int, Mapping[int, float], float]
+_QueryTerm = tuple[int, Mapping[int, float], float]
 """A query term: its document frequency in this audience, its weight per tool position, its factor."""
-_NOBODY: _Asked = (0, {}, 0.0)
+_NO_MATCH: _QueryTerm = (0, {}, 0.0)
 
 
 class Index:
@@ -321,7 +331,7 @@ class Index:
         self._corpus = Corpus() if corpus is None else corpus
         self._tools = tuple(tools)
         self._orders = {place: order for order, place in enumerate(self._corpus.places(self._tools))}
-        self._many = max(_FEW, len(self._tools) // _PART)
+        self._many = max(_SELECTIVE_TOOLS, len(self._tools) // _SELECTIVE_SHARE)
         self._known: dict[str, int] = {}
 
     def find(self, query: str, limit: int | None = None) -> tuple[Tool, ...]:
@@ -329,12 +339,12 @@ class Index:
         if not query.strip():
             return self._tools[:limit]
         scores = self._scores(query)
-        return tuple([self._at(place) for place in _best(scores, limit)])
+        return tuple([self._at(place) for place in _best_positions(scores, limit)])
 
     def rank(self, query: str, limit: int | None = None) -> dict[str, float]:
         """Return the scores of the matching tools by canonical name, best first."""
         scores = self._scores(query)
-        return {self._at(place).name: round(scores[place], 4) for place in _best(scores, limit)}
+        return {self._at(place).name: round(scores[place], 4) for place in _best_positions(scores, limit)}
 
     def fit(self, query: str, most: int) -> dict[str, float]:
         """Return the scores of the `most` best tools, and of all that tie with the last of them.
@@ -343,7 +353,9 @@ class Index:
         """
         scores = self._scores(query)
         least = round(min(nlargest(most, scores.values()), default=0.0), 4)
-        rounded = ((place, round(score, 4)) for place, score in scores.items() if score > least - _NEARLY)
+        rounded = (
+            (place, round(score, 4)) for place, score in scores.items() if score > least - _ROUNDING_ERROR
+        )
         return {self._at(place).name: score for place, score in rounded if score >= least}
 
     def _at(self, place: int) -> Tool:
@@ -351,11 +363,11 @@ class Index:
 
     def _scores(self, query: str) -> dict[int, float]:
         # The end of a long text: its latest words matter most.
-        scores = self._by_words(query[-_MOST_TEXT:])
+        scores = self._by_words(query[-_MAX_QUERY_CHARS:])
         for place in self._corpus.named(query.strip()):
             order = self._orders.get(place)
             if order is not None:
-                scores[place] = scores.get(place, order * _TIE) + EXACT
+                scores[place] = scores.get(place, order * _TIE_SCORE) + EXACT_NAME_SCORE
         return scores
 
     def _by_words(self, query: str) -> dict[int, float]:
@@ -366,43 +378,43 @@ class Index:
         for count, held, worth in chosen:
             self._choose(scores, held, worth * self._telling(count))
         for count, held, worth in asked[len(chosen) :]:
-            if count <= len(self._tools) // _MOST_OF:
-                _rank(scores, held, worth * self._telling(count))
+            if count <= len(self._tools) // _IGNORED_SHARE:
+                _add_scores(scores, held, worth * self._telling(count))
         return scores
 
-    def _asked(self, query: str) -> list[_Asked]:
+    def _asked(self, query: str) -> list[_QueryTerm]:
         """Return the query terms that match anything, rarest first."""
         said = words(query)
-        told = [word for word in said if word not in STOPS] or said
+        told = [word for word in said if word not in STOP_WORDS] or said
         stems = list(dict.fromkeys(map(stem, told)))
         asked = [(self._count(each), self._corpus.having(each), 1.0) for each in stems]
         unknown = [each for each, known in zip(stems, asked, strict=True) if not known[0]]
         # Only the last unknown words: a long conversation usually repeats the earlier ones in other words.
-        asked += map(self._misspelt, unknown[-_MOST_MISSPELT:])
+        asked += map(self._misspelt, unknown[-_MAX_CORRECTED_WORDS:])
         if told and told[-1] == said[-1] and query[-1].isalnum():
             asked.append(self._begun(told[-1]))
-        return sorted((each for each in asked if each[0]), key=_count)[:_MAX_QUERY_WORDS]
+        return sorted((each for each in asked if each[0]), key=_document_frequency)[:_MAX_QUERY_WORDS]
 
-    def _begun(self, word: str) -> _Asked:
+    def _begun(self, word: str) -> _QueryTerm:
         """Return the words that have this prefix, as the last word of a query may be incomplete.
 
         A common word counts as complete: its extensions are rarer and would select instead of it.
         """
         whole = stem(word)
-        if len(word) < _SHORTEST_BEGUN or self._count(whole) > self._many:
-            return _NOBODY
-        return self._together((each for each in self._corpus.starting(word) if each != whole), _BEGUN)
+        if len(word) < _MIN_PREFIX_CHARS or self._count(whole) > self._many:
+            return _NO_MATCH
+        return self._together((each for each in self._corpus.starting(word) if each != whole), _PREFIX_FACTOR)
 
-    def _misspelt(self, word: str) -> _Asked:
+    def _misspelt(self, word: str) -> _QueryTerm:
         """Return the indexed words within one edit of a word that no tool contains."""
-        if len(word) < _SHORTEST_MISSPELT or not (word.isascii() and word.isalpha()):
-            return _NOBODY
+        if len(word) < _MIN_CORRECTED_CHARS or not (word.isascii() and word.isalpha()):
+            return _NO_MATCH
         alike = self._corpus.sized(word[0], range(len(word) - 1, len(word) + 2))
-        return self._together((each for each in alike if _one_slip(word, each)), _MISSPELT)
+        return self._together((each for each in alike if _is_one_edit(word, each)), _CORRECTION_FACTOR)
 
-    def _together(self, alike: Iterable[str], worth: float) -> _Asked:
+    def _together(self, alike: Iterable[str], worth: float) -> _QueryTerm:
         """Merge several words into one term with a reduced factor."""
-        known = list(islice((each for each in alike if self._count(each)), _MOST_ALIKE))
+        known = list(islice((each for each in alike if self._count(each)), _MAX_SIMILAR_WORDS))
         if len(known) == 1:
             return self._count(known[0]), self._corpus.having(known[0]), worth
         united: dict[int, float] = {}
@@ -410,7 +422,7 @@ class Index:
             for place, weight in self._corpus.having(word).items():
                 if place in self._orders:
                     united[place] = max(united.get(place, 0.0), weight)
-            if len(united) > len(self._orders) // _MOST_OF:
+            if len(united) > len(self._orders) // _IGNORED_SHARE:
                 break
         return len(united), united, worth
 
@@ -418,7 +430,7 @@ class Index:
         """Return a word's document frequency in this audience only: other tools must not affect scores."""
         count = self._known.get(word)
         if count is None:
-            if len(self._known) >= _MOST_KNOWN:
+            if len(self._known) >= _MAX_CACHED_COUNTS:
                 self._known.clear()
             count = self._known[word] = len(self._corpus.having(word).keys() & self._orders.keys())
         return count
@@ -432,10 +444,10 @@ class Index:
         for place, weight in held.items():
             order = orders(place)
             if order is not None:
-                scores[place] = known(place, order * _TIE) + weight * telling
+                scores[place] = known(place, order * _TIE_SCORE) + weight * telling
 
 
-def _rank(scores: dict[int, float], held: Mapping[int, float], telling: float) -> None:
+def _add_scores(scores: dict[int, float], held: Mapping[int, float], telling: float) -> None:
     weights = held.get
     for place in scores:
         weight = weights(place)
@@ -443,7 +455,7 @@ def _rank(scores: dict[int, float], held: Mapping[int, float], telling: float) -
             scores[place] += weight * telling
 
 
-def _one_slip(word: str, other: str) -> bool:
+def _is_one_edit(word: str, other: str) -> bool:
     """Return whether two words are one insertion, deletion, substitution or transposition apart."""
     if abs(len(word) - len(other)) > 1:
         return False
@@ -457,12 +469,12 @@ def _one_slip(word: str, other: str) -> bool:
     return rest[1:] == left[1:] or rest[1:] == left or rest == left[1:] or swapped == left
 
 
-def _best(scores: dict[int, float], limit: int | None) -> list[int]:
+def _best_positions(scores: dict[int, float], limit: int | None) -> list[int]:
     # Sort plain integers: thousands of tuples would trigger the garbage collector.
     if limit is not None and limit < len(scores):
         return nlargest(limit, scores, key=scores.__getitem__)
     return sorted(scores, key=scores.__getitem__, reverse=True)
 
 
-def _count(asked: _Asked) -> int:
+def _document_frequency(asked: _QueryTerm) -> int:
     return asked[0]

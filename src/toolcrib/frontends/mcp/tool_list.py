@@ -14,7 +14,7 @@ from toolcrib.frontends.mcp.request import SINCE, McpRequest, Pages, Peer, Sessi
 from toolcrib.frontends.mcp.revisions import MODERN
 from toolcrib.gateway import Gateway, ToolSelection, map_cooperatively
 from toolcrib.model import Caller, JsonObject, Result, Tool
-from toolcrib.search import SEARCH
+from toolcrib.search import SEARCH_TOOL
 
 # --- Search mode: the list holds pinned tools, the search tool, and the tools that searches have found ---
 #
@@ -70,8 +70,8 @@ class SearchResults:
     def _first(self, caller: Caller, most: int | None, tools: Sequence[Tool]) -> tuple[Tool, ...]:
         context = self._gateway.context(caller)
         pinned = [tool for tool in tools if context is not None and context.pins(tool)]
-        some = [tool for tool in pinned if tool.name != SEARCH][: None if most is None else most - 1]
-        return (*some, *(tool for tool in tools if tool.name == SEARCH))
+        some = [tool for tool in pinned if tool.name != SEARCH_TOOL][: None if most is None else most - 1]
+        return (*some, *(tool for tool in tools if tool.name == SEARCH_TOOL))
 
     def _found(self, caller: Caller, session: SessionLink | None) -> Found:
         if session is not None:
@@ -85,7 +85,7 @@ class SearchResults:
 
     def _is_search(self, name: str, caller: Caller) -> bool:
         try:
-            return self._gateway.tool(name, caller).name == SEARCH
+            return self._gateway.tool(name, caller).name == SEARCH_TOOL
         except Refused:
             return False
 

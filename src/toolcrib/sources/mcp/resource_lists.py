@@ -9,7 +9,7 @@ import anyio
 import orjson
 from anyio.abc import TaskGroup
 
-from toolcrib.catalog import GET, READ
+from toolcrib.catalog import PROMPTS_GET, RESOURCES_READ
 from toolcrib.interfaces import SourceResources
 from toolcrib.model import JsonObject
 from toolcrib.sources.mcp.connection import Connection, Era, JsonRpcError, McpSettings, ServerError
@@ -52,7 +52,9 @@ class ResourceLists:
         self._said: dict[str, str] = {}
         self._left_out: dict[str, int] = {}
         # An operator's list of tools is an allowlist, also for the pseudo-tools of resources and prompts.
-        reads, prompting = (not settings.tools or door in settings.tools for door in (READ, GET))
+        reads, prompting = (
+            not settings.tools or door in settings.tools for door in (RESOURCES_READ, PROMPTS_GET)
+        )
         reads, prompting = reads and greeting.has_resources, prompting and greeting.has_prompts
         known = before or SourceResources()
         self.materials = SourceResources(

@@ -8,7 +8,16 @@ from typing import Any, cast
 
 import anyio
 
-from toolcrib.catalog import DOORS, FOLLOW, GET, GET_COMPLETE, READ, READ_COMPLETE, ExaminedTool, examine
+from toolcrib.catalog import (
+    PROMPTS_COMPLETE,
+    PROMPTS_GET,
+    PSEUDO_TOOL_NAMES,
+    RESOURCES_COMPLETE,
+    RESOURCES_READ,
+    RESOURCES_SUBSCRIBE,
+    ExaminedTool,
+    examine,
+)
 from toolcrib.cooperative import CooperativeWork
 from toolcrib.egress.client import Probe
 from toolcrib.egress.http_connection import NoConnection
@@ -46,10 +55,10 @@ GRACE = 1.0
 """Maximum seconds that a server's first offer of tools waits for its resources and prompts."""
 
 _METHODS = {
-    READ: "resources/read",
-    READ_COMPLETE: "completion/complete",
-    GET: "prompts/get",
-    GET_COMPLETE: "completion/complete",
+    RESOURCES_READ: "resources/read",
+    RESOURCES_COMPLETE: "completion/complete",
+    PROMPTS_GET: "prompts/get",
+    PROMPTS_COMPLETE: "completion/complete",
 }
 
 
@@ -148,7 +157,7 @@ class ConnectedServer:
         """Log what the operator should know of a list, each finding only when it is new."""
         source = self._settings.id
         listed = {each.name for each in (*found.tools, *found.withheld)}
-        wanted = [name for name in self._settings.tools if name not in DOORS]
+        wanted = [name for name in self._settings.tools if name not in PSEUDO_TOOL_NAMES]
         missing = tuple(name for name in wanted if f"{source}:{name}" not in listed)
         for name in missing:
             if name not in self._missing:
@@ -162,7 +171,7 @@ class ConnectedServer:
     async def aside(self, call: Call) -> Result:
         """Run the subscription pseudo-tool, the only one without a prepared request; refuse unknown tools."""
         tool = call.tool
-        if tool.local != FOLLOW:
+        if tool.local != RESOURCES_SUBSCRIBE:
             raise Refused("TOOL_NOT_FOUND", f"{tool.source} does not offer {tool.local} any more")
         try:
             await self.following.add(call.arguments["uri"])
@@ -172,7 +181,7 @@ class ConnectedServer:
 
     async def follow(self, uris: frozenset[str]) -> Mapping[str, ToolcribError]:
         """Subscribe to exactly these resources; return an error for each that the server refuses."""
-        door = self._door(FOLLOW)
+        door = self._door(RESOURCES_SUBSCRIBE)
         faults = await self.following.follow(uris)
         return {uri: error_of(fault, door, self._settings.redact) for uri, fault in faults.items()}
 

@@ -6,7 +6,7 @@ from typing import Any, cast
 
 import orjson
 
-from toolcrib.catalog import DOORS
+from toolcrib.catalog import PSEUDO_TOOL_NAMES
 from toolcrib.errors import Refused
 from toolcrib.formats.mirrored_headers import InvalidMirroredHeader, mirrors_of
 from toolcrib.interfaces import Offer, Withheld
@@ -135,7 +135,7 @@ class _Judge:
     def _tool(self, name: str, raw: JsonObject, repairs: list[str]) -> Tool:
         if name in self.definitions:
             raise _InvalidTool("the server lists another tool of that name before it")
-        if raw["name"] in DOORS:
+        if raw["name"] in PSEUDO_TOOL_NAMES:
             raise _InvalidTool("its name is that of the way to the server's resources or prompts")
         if leads_back(raw, self._settings.gateway):
             raise _InvalidTool("it leads back to this gateway, which serves it already")
