@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolcrib.cli.call import fitted, read
+from tests.texts import matches
+from toolcrib.cli.call import coerce_pairs, parse_arguments
 
 SOME_JSON = st.none() | st.booleans() | st.integers(-(2**53), 2**53) | st.text() | st.lists(st.integers(0, 9))
 
@@ -75,34 +76,35 @@ SCHEMA: dict[str, Any] = {
     ],
 )
 def test_a_pair_gets_the_type_its_schema_wants(typed: str, value: object) -> None:
-    pairs = read([typed])
+    pairs = parse_arguments([typed])
     assert isinstance(pairs, tuple)
-    found = fitted(pairs, SCHEMA)[typed.partition("=")[0]]
+    found = coerce_pairs(pairs, SCHEMA)[typed.partition("=")[0]]
     assert (found, type(found)) == (value, type(value))
 
 
 def test_a_list_grows_with_every_pair() -> None:
-    assert fitted((("numbers", "1"), ("numbers", "[2, 3]"), ("numbers", "4")), SCHEMA) == {
+    assert coerce_pairs((("numbers", "1"), ("numbers", "[2, 3]"), ("numbers", "4")), SCHEMA) == {
         "numbers": [1, 2, 3, 4]
     }
 
 
 def test_anything_else_given_twice_is_wrong_use() -> None:
-    with pytest.raises(click.UsageError, match="count is given twice"):
-        fitted((("count", "1"), ("count", "2")), SCHEMA)
+    with pytest.raises(click.UsageError) as raised:
+        coerce_pairs((("count", "1"), ("count", "2")), SCHEMA)
+    assert matches("cli", "anything else given twice is wrong use", str(raised.value))
 
 
 def test_without_a_schema_json_is_read_as_json() -> None:
-    assert fitted((("a", "1"), ("b", "x")), {}) == {"a": 1, "b": "x"}
+    assert coerce_pairs((("a", "1"), ("b", "x")), {}) == {"a": 1, "b": "x"}
 
 
 def test_nothing_given_is_an_empty_object() -> None:
-    assert read([]) == {}
+    assert parse_arguments([]) == {}
 
 
 def test_a_dash_reads_the_object_from_standard_input(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.stdin", io.StringIO('{"a": [1]}\n'))
-    assert read(["-"]) == {"a": [1]}
+    assert parse_arguments(["-"]) == {"a": [1]}
 
 
 @pytest.mark.parametrize(
@@ -117,14 +119,14 @@ def test_a_dash_reads_the_object_from_standard_input(monkeypatch: pytest.MonkeyP
 )
 def test_invalid_argument_is_usage_error(typed: list[str], said: str) -> None:
     with pytest.raises(click.UsageError, match=said):
-        read(typed)
+        parse_arguments(typed)
 
 
 @given(st.dictionaries(st.text(), SOME_JSON, max_size=5))
 def test_an_object_arrives_as_it_was_written(value: dict[str, Any]) -> None:
-    assert read([json.dumps(value)]) == value
+    assert parse_arguments([json.dumps(value)]) == value
 
 
 @given(st.text())
 def test_text_stays_text_where_text_is_wanted(text: str) -> None:
-    assert fitted((("text", text),), SCHEMA) == {"text": text}
+    assert coerce_pairs((("text", text),), SCHEMA) == {"text": text}

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from toolcrib.cli.migrate import overwrite
+from toolcrib.cli.migrate import replace_file
 
 
 def test_a_file_that_cannot_be_written_stays_as_it_was(
@@ -18,12 +18,12 @@ def test_a_file_that_cannot_be_written_stays_as_it_was(
 
     monkeypatch.setattr("os.fsync", full)
     with pytest.raises(OSError, match="No space left"):
-        overwrite(file, b"after")
+        replace_file(file, b"after")
     assert file.read_text() == "before"
     assert list(tmp_path.iterdir()) == [file]
 
 
 def test_only_existing_files_are_overwritten(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError):
-        overwrite(tmp_path / "gone.json", b"after")
+        replace_file(tmp_path / "gone.json", b"after")
     assert list(tmp_path.iterdir()) == []

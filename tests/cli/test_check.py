@@ -7,7 +7,8 @@ import pytest
 
 from tests.cli.conftest import Shell
 from tests.testing.modules import ACTING, GOOD, SHORT
-from toolcrib.cli.check_run import of_degraded, of_status
+from tests.texts import matches
+from toolcrib.cli.check_run import degraded_findings, status_findings
 from toolcrib.sdk.checklist import ITEMS
 
 
@@ -139,8 +140,8 @@ def test_failed_server_is_a_fault_idle_server_is_not(shell: Shell, tmp_path: Pat
     assert "/nowhere/at-all" in what
     source = {"id": "x", "lastError": None}
     status = {"withheld": [], "warnings": [], "sources": [{**source, "state": "asleep"}]}
-    assert of_status(status) == []
-    (found,) = of_status({**status, "sources": [{**source, "state": "crash_loop"}]})
+    assert status_findings(status) == []
+    (found,) = status_findings({**status, "sources": [{**source, "state": "crash_loop"}]})
     assert (found.level, found.message) == ("fault", "crash_loop")
 
 
@@ -153,7 +154,7 @@ def test_tools_whose_source_is_down_are_named() -> None:
         listed("notes", "add", degraded=False),
         listed("atis", "put", degraded=True),
     ]
-    (found,) = of_degraded(tools)
+    (found,) = degraded_findings(tools)
     assert (found.level, found.where) == ("warning", "atis")
     assert found.message.endswith("atis:get, atis:put")
 
@@ -167,7 +168,7 @@ def test_breaking_change_of_published_definition_fails(shell: Shell, tmp_path: P
     kept.write_text(kept.read_text().replace('"required": [\n', '"required_before": [\n'))
     done = shell("check", "check_kept", "--publish")
     assert done.code == 1
-    assert done.err == "nothing is published: mend what is listed first\n"
+    assert matches("cli", "breaking change of published definition fails", done.err)
     (row,) = [row for row in done.rows if row[0] == "short"]
     assert row[1] == "check_kept:get-card published"
     assert "params.card_id: required is True, was False" in row[2]
@@ -182,5 +183,5 @@ def test_only_a_module_can_be_published(shell: Shell) -> None:
 @pytest.mark.requirement("A4")
 def test_a_flat_name_that_leads_to_another_tool_is_a_warning() -> None:
     shadowed = [{"name": "evil:read", "source": "evil", "reason": "its flat name read leads to files:read"}]
-    (found,) = of_status({"withheld": [], "shadowed": shadowed, "warnings": [], "sources": []})
+    (found,) = status_findings({"withheld": [], "shadowed": shadowed, "warnings": [], "sources": []})
     assert (found.level, found.rule, found.where) == ("warning", "flat_name", "evil:read")

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.conftest import Shell
-from toolcrib.cli.check_run import tool_of
+from toolcrib.cli.check_run import tool_from_json
 from toolcrib.formats.rest import RestFormat
 from toolcrib.model import Deprecation, Example, RateLimit
 from toolcrib.testing import a_tool
@@ -77,6 +77,6 @@ def test_a_tool_is_read_back_as_it_was_declared() -> None:
         deprecated=Deprecation(since="1.0.0", replacement="add-text", removal_date="2030-01-31"),
         exposed="",
     )
-    assert tool_of(RestFormat().tool(tool, tool.name), "mcp") == tool
+    assert tool_from_json(RestFormat().tool(tool, tool.name), "mcp") == tool
     plain = a_tool("notes:list", exposed="")
-    assert tool_of(RestFormat().tool(plain, plain.name), "function") == plain
+    assert tool_from_json(RestFormat().tool(plain, plain.name), "function") == plain

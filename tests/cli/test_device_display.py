@@ -4,7 +4,7 @@ import pytest
 
 from toolcrib.apps import messages
 from toolcrib.apps.hardware import PROFILES, device
-from toolcrib.cli.glasses.glasses import Screen, drawn, framed, screen_of
+from toolcrib.cli.glasses.glasses import Screen, add_frame, device_screen, draw_layout
 from toolcrib.model import JsonObject
 
 FOX = "The quick brown fox jumps over the lazy dog. " * 7
@@ -118,9 +118,9 @@ LAYOUTS: dict[str, JsonObject] = {
 
 
 def on(model: str, layout: JsonObject) -> str:
-    screen = screen_of(device(model).capabilities)
+    screen = device_screen(device(model).capabilities)
     assert screen is not None
-    return "\n".join(framed(drawn(layout, screen), screen, "main"))
+    return "\n".join(add_frame(draw_layout(layout, screen), screen, "main"))
 
 
 @pytest.mark.requirement("D16")
@@ -130,7 +130,7 @@ def test_a_layout_is_drawn_as_the_model_shows_it(model: str, name: str) -> None:
 
 
 def test_every_model_we_know_has_its_own_number_of_lines() -> None:
-    found = {model: screen_of(device(model).capabilities) for model in PROFILES}
+    found = {model: device_screen(device(model).capabilities) for model in PROFILES}
     seven, five = Screen(40, 7), Screen(40, 5)
     assert found["Even Realities G1"] == found["Even Realities G2"] == found["NIMO"] == five
     assert found["Vuzix Z100"] == found["Simulated Glasses"] == found["Mentra Display"] == seven
@@ -148,40 +148,45 @@ def test_every_model_we_know_has_its_own_number_of_lines() -> None:
     ],
 )
 def test_a_device_of_ones_own_is_believed_within_reason(display: object, expected: Screen) -> None:
-    assert screen_of({"hasDisplay": True, "display": display}) == expected
+    assert device_screen({"hasDisplay": True, "display": display}) == expected
 
 
 def test_a_device_without_a_display_has_none() -> None:
-    assert screen_of({"hasDisplay": False, "display": {"maxTextLines": 5}}) is None
-    assert screen_of(device("Something new").capabilities) is None
+    assert device_screen({"hasDisplay": False, "display": {"maxTextLines": 5}}) is None
+    assert device_screen(device("Something new").capabilities) is None
 
 
 def test_wide_characters_take_two_places() -> None:
-    assert drawn(messages.text_wall("日本語日本語日"), Screen(10, 2)) == ("日本語日本", "語日")
+    assert draw_layout(messages.text_wall("日本語日本語日"), Screen(10, 2)) == ("日本語日本", "語日")
 
 
 def test_a_word_that_is_too_long_is_broken() -> None:
-    assert drawn(messages.text_wall(f"so {'x' * 25}"), Screen(10, 4)) == ("so", "x" * 10, "x" * 10, "x" * 5)
+    assert draw_layout(messages.text_wall(f"so {'x' * 25}"), Screen(10, 4)) == (
+        "so",
+        "x" * 10,
+        "x" * 10,
+        "x" * 5,
+    )
 
 
 def test_a_title_keeps_to_its_line() -> None:
     title = messages.reference_card("A title that goes on and on", "text")
-    assert drawn(title, Screen(20, 2)) == ("A title that goes o…", "text")
-    assert framed(("",), Screen(10, 1), "com.example.reminder")[0] == "┌─ com.exa… ─┐"
+    assert draw_layout(title, Screen(20, 2)) == ("A title that goes o…", "text")
+    assert add_frame(("",), Screen(10, 1), "com.example.reminder")[0] == "┌─ com.exa… ─┐"
 
 
 def test_text_cannot_steer_the_terminal() -> None:
     wall = messages.text_wall("\x1b[2Jgone\x07 a\tb\r\nc\u202e")
-    assert drawn(wall, Screen(20, 3)) == ("\ufffd[2Jgone\ufffd a b", "c\ufffd", "")
+    assert draw_layout(wall, Screen(20, 3)) == ("\ufffd[2Jgone\ufffd a b", "c\ufffd", "")
 
 
 @pytest.mark.parametrize("layout", [{}, {"layoutType": 7}, {"layoutType": "hologram"}])
 def test_unsupported_layout_is_named(layout: JsonObject) -> None:
-    assert drawn(layout, Screen(20, 1)) == (f"[{layout.get('layoutType')}]",)
+    assert draw_layout(layout, Screen(20, 1)) == (f"[{layout.get('layoutType')}]",)
 
 
 def test_a_display_of_one_line_shows_the_beginning() -> None:
     screen = Screen(20, 1)
-    assert drawn(messages.double_text_wall("above", "below"), screen) == ("above",)
-    assert drawn(messages.reference_card("title", "text"), screen) == ("title",)
-    assert drawn({"layoutType": "text_wall", "text": None}, screen) == ("",)
+    assert draw_layout(messages.double_text_wall("above", "below"), screen) == ("above",)
+    assert draw_layout(messages.reference_card("title", "text"), screen) == ("title",)
+    assert draw_layout({"layoutType": "text_wall", "text": None}, screen) == ("",)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from toolcrib.cli.glasses.simulate import Typed
+from toolcrib.cli.glasses.simulate import LineEditor
 
 
 @pytest.mark.parametrize(
@@ -19,28 +19,28 @@ from toolcrib.cli.glasses.simulate import Typed
     ],
 )
 def test_keys_become_lines(keys: bytes, lines: list[str], left: str) -> None:
-    typed = Typed()
+    typed = LineEditor()
     assert typed.feed(keys) == lines
     assert typed.text == left
     assert not typed.ended
 
 
 def test_a_character_may_come_in_two_pieces() -> None:
-    typed = Typed()
+    typed = LineEditor()
     first, second = "ü".encode()[:1], "ü".encode()[1:]
     assert typed.feed(first) == []
     assert typed.feed(second + b"\n") == ["ü"]
 
 
 def test_the_end_of_the_input_ends_the_last_line() -> None:
-    typed = Typed()
+    typed = LineEditor()
     typed.feed(b"last words")
     assert typed.feed(b"") == ["last words"]
     assert typed.ended
 
 
 def test_control_d_ends_it_on_an_empty_line_alone() -> None:
-    typed = Typed()
+    typed = LineEditor()
     typed.feed(b"text\x04")
     assert not typed.ended
     typed.feed(b"\x15\x04")
@@ -48,6 +48,6 @@ def test_control_d_ends_it_on_an_empty_line_alone() -> None:
 
 
 def test_a_line_that_never_ends_is_cut() -> None:
-    typed = Typed()
+    typed = LineEditor()
     typed.feed(b"x" * 10_000)
     assert len(typed.text) == 4000

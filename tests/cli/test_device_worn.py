@@ -4,7 +4,7 @@ import pytest
 
 from toolcrib.apps import messages
 from toolcrib.apps.hardware import device
-from toolcrib.cli.glasses.glasses import Glasses, screen_of
+from toolcrib.cli.glasses.glasses import Glasses, device_screen
 from toolcrib.cli.glasses.renderers import picture
 from toolcrib.model import JsonObject
 
@@ -13,7 +13,7 @@ PACKAGE = "com.example.reminder"
 
 def worn(model: str = "Even Realities G1") -> Glasses:
     chosen = device(model)
-    return Glasses(chosen, "ada", screen_of(chosen.capabilities))
+    return Glasses(chosen, "ada", device_screen(chosen.capabilities))
 
 
 def show(glasses: Glasses, text: str, *, now: float = 0, **more: object) -> list[str]:

@@ -10,7 +10,7 @@ from tests.cli.conftest import Shell
 from tests.cli.processes import Serving, serving
 from toolcrib.cli import discovery, link
 from toolcrib.cli.backend import Target
-from toolcrib.cli.discovery import FILE, announced, running_address
+from toolcrib.cli.discovery import GATEWAY_FILE, publish_address, running_address
 
 pytestmark = pytest.mark.requirement("I1")
 
@@ -57,24 +57,24 @@ def test_commands_find_the_gateway_of_the_folder(
     del shell
     home = tmp_path / ".toolcrib"
     with serving(tmp_path) as served:
-        assert discovery.reached(Target()) == (served.url, served.admin_key)
-        assert (home / FILE).stat().st_mode & 0o777 == 0o600
-        assert served.admin_key not in (home / FILE).read_text()
+        assert discovery.find_gateway(Target()) == (served.url, served.admin_key)
+        assert (home / GATEWAY_FILE).stat().st_mode & 0o777 == 0o600
+        assert served.admin_key not in (home / GATEWAY_FILE).read_text()
         served.end(signal.SIGTERM)
     assert running_address(home) is None
     with serving(tmp_path) as served:
         served.process.kill()
         served.process.wait()
         # What a killed gateway leaves behind counts for nothing: another program may have its port by now.
-        assert json.loads((home / FILE).read_text())["url"] == served.url
+        assert json.loads((home / GATEWAY_FILE).read_text())["url"] == served.url
         assert running_address(home) is None
     monkeypatch.setenv("TOOLCRIB_HOME", str(tmp_path / "elsewhere"))
     assert running_address(tmp_path / "elsewhere") is None
 
 
 def test_first_gateway_keeps_the_file(tmp_path: Path) -> None:
-    with announced(tmp_path, "http://127.0.0.1:1"):
-        with announced(tmp_path, "http://127.0.0.1:2"):
+    with publish_address(tmp_path, "http://127.0.0.1:1"):
+        with publish_address(tmp_path, "http://127.0.0.1:2"):
             assert running_address(tmp_path) == "http://127.0.0.1:1"
         assert running_address(tmp_path) == "http://127.0.0.1:1"
     assert running_address(tmp_path) is None
@@ -83,12 +83,12 @@ def test_first_gateway_keeps_the_file(tmp_path: Path) -> None:
 def test_folder_that_cannot_be_written_is_no_obstacle(tmp_path: Path) -> None:
     file = tmp_path / "file"
     file.touch()
-    with announced(file, "http://127.0.0.1:1"):
+    with publish_address(file, "http://127.0.0.1:1"):
         assert running_address(file) is None
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", '{"url": 1}', "{}"])
 def test_damaged_file_names_no_gateway(tmp_path: Path, text: str) -> None:
-    with announced(tmp_path, "http://127.0.0.1:1"):
-        (tmp_path / FILE).write_text(text)
+    with publish_address(tmp_path, "http://127.0.0.1:1"):
+        (tmp_path / GATEWAY_FILE).write_text(text)
         assert running_address(tmp_path) is None

@@ -9,9 +9,9 @@ from toolcrib.cli import startup_gc
 
 def test_it_is_back_on_when_loading_is_done() -> None:
     try:
-        startup_gc.begin()
+        startup_gc.pause_collector()
         assert not gc.isenabled()
-        startup_gc.done()
+        startup_gc.resume_collector()
         assert gc.isenabled()
         assert gc.get_freeze_count() > 0
     finally:
@@ -20,7 +20,7 @@ def test_it_is_back_on_when_loading_is_done() -> None:
 
 
 def test_nothing_happens_to_a_program_that_did_not_begin() -> None:
-    startup_gc.done()
+    startup_gc.resume_collector()
     assert gc.isenabled()
     assert gc.get_freeze_count() == 0
 

@@ -9,7 +9,7 @@ from toolcrib.cli import startup_gc
 
 def main() -> NoReturn:
     """Carry out what the command line says and leave with its exit code."""
-    startup_gc.begin()
+    startup_gc.pause_collector()
     sys.exit(run(sys.argv[1:]))
 
 
@@ -20,7 +20,7 @@ def run(arguments: Sequence[str]) -> int:
     try:
         outcome = toolcrib.main(list(arguments), prog_name="toolcrib", standalone_mode=False)
     except Exception as error:  # noqa: BLE001 - the outermost boundary: a user is never shown a traceback unasked
-        from toolcrib.cli.error_output import report
+        from toolcrib.cli.error_output import report_error
 
-        return report(error, as_json="--json" in arguments)
+        return report_error(error, as_json="--json" in arguments)
     return outcome if isinstance(outcome, int) else 0

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from toolcrib.cli.backend import Backend, Target, json_option, with_backend, with_target
-from toolcrib.cli.output import complain, hint, say, show_json, show_table
+from toolcrib.cli.output import print_error, print_line, print_note, show_json, show_table
 from toolcrib.errors import Refused, problem_json
 from toolcrib.model import JsonObject, Problem
 
@@ -39,7 +39,7 @@ def list_(place: Target, *, as_json: bool) -> int:
         return 0
     show_table(("Package", "Name", "Type", "Needs", "Version", "Tools"), [_row(app) for app in apps])
     if not apps:
-        hint("there are no apps yet; PUT /api/apps/{package} adds one")
+        print_note("there are no apps yet; PUT /api/apps/{package} adds one")
     return 0
 
 
@@ -53,7 +53,7 @@ def publish(place: Target, *, module: str, as_json: bool) -> int:
     They take the place of the app's tools whole. Where one has a fault, every fault is named by its path and
     nothing is changed.
     """
-    app = _found(module)
+    app = _find_app_server(module)
 
     async def work(desk: Backend) -> JsonObject:
         return await desk.define_tools(app.package, app.get_tool_definitions())
@@ -69,13 +69,13 @@ def publish(place: Target, *, module: str, as_json: bool) -> int:
         show_json(published)
         return 0
     names = ", ".join(published["tools"]) or "none"
-    say(f"{published['packageName']} has these tools now (version {published['version']}): {names}")
+    print_line(f"{published['packageName']} has these tools now (version {published['version']}): {names}")
     for warning in published["warnings"]:
-        hint(f"Warning: {warning}")
+        print_note(f"Warning: {warning}")
     return 0
 
 
-def _found(target: str) -> "AppServer":
+def _find_app_server(target: str) -> "AppServer":
     from toolcrib.sdk import AppServer
     from toolcrib.sources.functions import ModuleProblem, imported
 
@@ -102,7 +102,7 @@ def _show_faults(problem: Problem, *, as_json: bool) -> None:
         show_json({"success": False, "status": "error", "error": problem_json(problem)})
         return
     for fault in problem.details["faults"]:
-        complain(f"{fault['path']}: {fault['message']}")
+        print_error(f"{fault['path']}: {fault['message']}")
 
 
 def _row(app: JsonObject) -> tuple[str, ...]:

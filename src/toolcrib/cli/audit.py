@@ -7,18 +7,18 @@ from typing import TYPE_CHECKING
 import click
 
 from toolcrib.cli.backend import AuditFilters, Backend, Target, json_option, with_backend, with_target
-from toolcrib.cli.output import complain, hint, say, show_json, show_table
+from toolcrib.cli.output import print_error, print_line, print_note, show_json, show_table
 from toolcrib.errors import Refused
 from toolcrib.model import JsonObject
 
 if TYPE_CHECKING:
     from toolcrib.observe.audit import ChainCheck
 
-MAX_RECORDS = 1000
+MAX_PAGE_RECORDS = 1000
 """Records on one page, as `GET /api/audit` gives them."""
 
 
-def _moment(_context: click.Context, _option: click.Parameter, given: str | None) -> float | None:
+def _parse_moment(_context: click.Context, _option: click.Parameter, given: str | None) -> float | None:
     """Read a day, a moment or seconds since 1970."""
     if given is None:
         return None
@@ -38,7 +38,7 @@ def _moment(_context: click.Context, _option: click.Parameter, given: str | None
 @with_target
 @click.option(
     "--limit",
-    type=click.IntRange(1, MAX_RECORDS),
+    type=click.IntRange(1, MAX_PAGE_RECORDS),
     default=50,
     show_default=True,
     metavar="N",
@@ -46,7 +46,9 @@ def _moment(_context: click.Context, _option: click.Parameter, given: str | None
 )
 @click.option("--actor", metavar="NAME", help="Only of this key, or of this user of the command line.")
 @click.option("--action", metavar="NAME", help="Only this action, such as keys.create, or its group: keys.")
-@click.option("--since", callback=_moment, metavar="WHEN", help="Not older than this day or moment (UTC).")
+@click.option(
+    "--since", callback=_parse_moment, metavar="WHEN", help="Not older than this day or moment (UTC)."
+)
 @json_option
 def command(
     place: Target, *, limit: int, actor: str | None, action: str | None, since: float | None, as_json: bool
@@ -64,7 +66,7 @@ def command(
         return 0
     show_table(("Number", "When", "Who", "From", "Action", "Target", "Outcome"), map(_row, records))
     if not records:
-        hint("There are no such records.")
+        print_note("There are no such records.")
     return 0
 
 
@@ -84,7 +86,7 @@ def verify(place: Target, *, head: str | None, allow_empty: bool, as_json: bool)
     async def work(desk: Backend) -> "ChainCheck":
         from toolcrib.observe.audit import check_chain
 
-        return await check_chain(_all(desk), head)
+        return await check_chain(_all_records(desk), head)
 
     _check_store(place)
     found = with_backend(place, work)
@@ -94,10 +96,10 @@ def verify(place: Target, *, head: str | None, allow_empty: bool, as_json: bool)
         shown = {"intact": not faults, "records": found.records, "head": found.head}
         show_json({**shown, "broken": broken, "headFound": None if head is None else found.head_found})
     elif not faults:
-        say(found.head or "none")
-        hint(f"{found.records} records, unbroken; the hash above is the head.")
+        print_line(found.head or "none")
+        print_note(f"{found.records} records, unbroken; the hash above is the head.")
     for fault in faults:
-        complain(fault)
+        print_error(fault)
     return 1 if faults else 0
 
 
@@ -122,14 +124,14 @@ def _faults(found: "ChainCheck", head: str | None, *, allow_empty: bool) -> list
     return faults
 
 
-async def _all(desk: Backend) -> AsyncGenerator[JsonObject]:
+async def _all_records(desk: Backend) -> AsyncGenerator[JsonObject]:
     """Go through all records, the newest first, a page at a time."""
     before: int | None = None
     while True:
-        page = await desk.audit(AuditFilters(limit=MAX_RECORDS, before=before))
+        page = await desk.audit(AuditFilters(limit=MAX_PAGE_RECORDS, before=before))
         for record in page:
             yield record
-        if len(page) < MAX_RECORDS:
+        if len(page) < MAX_PAGE_RECORDS:
             return
         before = int(page[-1]["number"])
 

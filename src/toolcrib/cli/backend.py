@@ -16,10 +16,10 @@ from toolcrib.model import Actor, Caller, JsonObject, Progress
 
 # --- The person at the command line, as the audit names them ---
 
-_EVERYTHING = Caller(id="local", key="local", permissions=frozenset({"*"}))
+_LOCAL_CALLER = Caller(id="local", key="local", permissions=frozenset({"*"}))
 
 
-def command_line(caller: Caller = _EVERYTHING) -> Actor:
+def command_line(caller: Caller = _LOCAL_CALLER) -> Actor:
     """Return the actor of a command that works in its own process: the operating system's user."""
     try:
         name = getpass.getuser()
@@ -32,7 +32,7 @@ def command_line(caller: Caller = _EVERYTHING) -> Actor:
 
 Command = Callable[..., int]
 
-URL, KEY = "TOOLCRIB_URL", "TOOLCRIB_KEY"
+URL_VARIABLE, KEY_VARIABLE = "TOOLCRIB_URL", "TOOLCRIB_KEY"
 
 config_option = click.option(
     "-c", "--config", metavar="FILE", help="The config file; else $TOOLCRIB_CONFIG, else ./toolcrib.yaml."
@@ -40,9 +40,9 @@ config_option = click.option(
 demo_option = click.option("--demo", is_flag=True, help="Add the tools of the demonstration.")
 url_option = click.option(
     "--url",
-    envvar=URL,
+    envvar=URL_VARIABLE,
     show_envvar=True,
-    help=f"Act on the running gateway there, with the key in ${KEY}.",
+    help=f"Act on the running gateway there, with the key in ${KEY_VARIABLE}.",
 )
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 
@@ -73,7 +73,7 @@ def with_target(command: Command) -> Command:
     @url_option
     @wraps(command)
     def placed(config: str | None, url: str | None, *, demo: bool, **options: Any) -> int:
-        return command(_place(config, url, demo=demo), **options)
+        return command(_make_target(config, url, demo=demo), **options)
 
     return placed
 
@@ -85,7 +85,7 @@ def with_running_gateway(command: Command) -> Command:
     @url_option
     @wraps(command)
     def placed(config: str | None, url: str | None, **options: Any) -> int:
-        return command(_place(config, url, demo=False), **options)
+        return command(_make_target(config, url, demo=False), **options)
 
     return placed
 
@@ -104,7 +104,7 @@ def with_view(command: Command) -> Command:
     return viewed
 
 
-def _place(config: str | None, url: str | None, *, demo: bool) -> Target:
+def _make_target(config: str | None, url: str | None, *, demo: bool) -> Target:
     here = config is not None or demo
     if url and here:
         if click.get_current_context().get_parameter_source("url") is ParameterSource.COMMANDLINE:
@@ -130,11 +130,13 @@ def _checked(url: str) -> str:
 
 def given_key() -> str:
     """Return the key in the environment; refuse to go on without one."""
-    key = os.environ.get(KEY, "").strip()
+    key = os.environ.get(KEY_VARIABLE, "").strip()
     if key and key.isascii() and key.isprintable():
         return key
-    example = f"export {KEY}=$(cat .toolcrib/admin.key)"
-    raise click.UsageError(f"a running gateway wants an API key: put one in ${KEY}, such as {example}")
+    example = f"export {KEY_VARIABLE}=$(cat .toolcrib/admin.key)"
+    raise click.UsageError(
+        f"a running gateway wants an API key: put one in ${KEY_VARIABLE}, such as {example}"
+    )
 
 
 # --- What commands ask of a gateway, whether it runs in this process or elsewhere ---
@@ -252,14 +254,14 @@ def with_backend(place: Target, work: Callable[[Backend], Awaitable[T]], *, last
     import anyio
 
     async def run() -> T:
-        async with _desk(place, lasting=lasting) as desk:
-            startup_gc.done()
+        async with _open_backend(place, lasting=lasting) as desk:
+            startup_gc.resume_collector()
             return await work(desk)
 
     return anyio.run(run)
 
 
-def _desk(place: Target, *, lasting: bool) -> AbstractAsyncContextManager[Any]:
+def _open_backend(place: Target, *, lasting: bool) -> AbstractAsyncContextManager[Any]:
     if place.url is not None and place.key is not None:
         from toolcrib.cli.remote_backend import remote_backend
 

@@ -64,14 +64,16 @@ def command(
 def _report(place: Target, module: str | None, format: str, *, publish: bool, as_json: bool) -> int:
     if publish:
         raise click.UsageError("--format only looks at schemas: leave out --publish and --run-mutations")
-    from toolcrib.cli.check_run import report
+    from toolcrib.cli.check_run import show_format_report
 
-    return report(place, module, format, as_json=as_json)
+    return show_format_report(place, module, format, as_json=as_json)
 
 
 def _publish(report: "ModuleReport") -> None:
-    from toolcrib.cli.output import hint
+    from toolcrib.cli.output import print_note
     from toolcrib.testing.module_check import publish_module
 
     path = publish_module(report)
-    hint(f"published in {path}" if path is not None else "nothing is published: mend what is listed first")
+    print_note(
+        f"published in {path}" if path is not None else "nothing is published: mend what is listed first"
+    )

@@ -10,8 +10,8 @@ import anyio
 import click
 
 from toolcrib.cli.backend import Backend, CallerView, Target, with_backend
-from toolcrib.cli.local_backend import IN_MEMORY, has_store, quiet, read_document, with_overlay
-from toolcrib.cli.output import Row, say, show_json, show_table
+from toolcrib.cli.local_backend import IN_MEMORY, has_store, read_document, silenced_log, with_overlay
+from toolcrib.cli.output import Row, print_line, show_json, show_table
 from toolcrib.config import ConfigError, ConfigFault, Document, default_document
 from toolcrib.errors import ToolcribError
 from toolcrib.formats import PROVIDERS
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 # --- A tool as a running gateway declares it, read back into a definition ---
 
 
-def tool_of(declared: JsonObject, family: Family) -> Tool:
+def tool_from_json(declared: JsonObject, family: Family) -> Tool:
     """Read the widest spelling of a tool; what a running gateway says is trusted to be well formed."""
     mark = f"[MCP:{declared['source']}] "
     return Tool(
@@ -84,8 +84,8 @@ def _deprecation(declared: object) -> Deprecation | None:
 # --- What a check finds: faults of the config, tools that are held back, definitions that fall short ---
 
 Level = Literal["fault", "short", "warning", "person"]
-FAILING = ("fault", "short")
-_FINE = ("up", "asleep")
+FAILING_LEVELS = ("fault", "short")
+_HEALTHY_STATES = ("up", "asleep")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -99,18 +99,18 @@ class CheckFinding:
     line: int | None = None
 
 
-def of_config(config: str | None) -> tuple[Document | None, list[CheckFinding]]:
+def config_findings(config: str | None) -> tuple[Document | None, list[CheckFinding]]:
     """Check a config file; the document is there if it can be used."""
     try:
         document = anyio.run(with_overlay, read_document(config))
     except ConfigError as error:
-        return None, [_of_fault(each, "fault") for each in error.faults]
+        return None, [_fault_finding(each, "fault") for each in error.faults]
     except ToolcribError as error:
         return None, [CheckFinding(level="fault", where="store", message=str(error), rule="store")]
-    return document, [_of_fault(each, "warning") for each in document.warnings]
+    return document, [_fault_finding(each, "warning") for each in document.warnings]
 
 
-def of_stored_apps(document: Document) -> list[CheckFinding]:
+def stored_app_findings(document: Document) -> list[CheckFinding]:
     """Name the apps in the store whose address is refused, or would be if it were given now."""
     from toolcrib.config.open_store import open_store_of
     from toolcrib.runtime.convert import rules_of
@@ -133,14 +133,14 @@ def of_stored_apps(document: Document) -> list[CheckFinding]:
     ]
 
 
-def _of_fault(fault: ConfigFault, level: Level) -> CheckFinding:
+def _fault_finding(fault: ConfigFault, level: Level) -> CheckFinding:
     line = None if fault.place is None else fault.place.line
     place = fault.file if line is None else f"{fault.file}:{line}"
     where = " ".join(part for part in (place, fault.path) if part)
     return CheckFinding(level=level, where=where, message=fault.message, rule="config", line=line)
 
 
-def of_status(status: JsonObject) -> list[CheckFinding]:
+def status_findings(status: JsonObject) -> list[CheckFinding]:
     """Read what a running gateway says is wrong with it."""
     withheld = [
         CheckFinding(level="fault", where=each["name"], message=each["reason"], rule="withheld")
@@ -155,7 +155,7 @@ def of_status(status: JsonObject) -> list[CheckFinding]:
             level="fault", where=each["id"], message=each["lastError"] or each["state"], rule="source"
         )
         for each in status["sources"]
-        if each["state"] not in _FINE
+        if each["state"] not in _HEALTHY_STATES
     ]
     said = [
         CheckFinding(level="warning", where="config", message=each, rule="config")
@@ -164,7 +164,7 @@ def of_status(status: JsonObject) -> list[CheckFinding]:
     return [*down, *withheld, *shadowed, *said]
 
 
-def of_degraded(tools: Iterable[JsonObject]) -> Iterator[CheckFinding]:
+def degraded_findings(tools: Iterable[JsonObject]) -> Iterator[CheckFinding]:
     """Name the tools that are listed though their source is down."""
     lost: dict[str, list[str]] = {}
     for tool in tools:
@@ -175,7 +175,7 @@ def of_degraded(tools: Iterable[JsonObject]) -> Iterator[CheckFinding]:
         yield CheckFinding(level="warning", where=source, message=said, rule="degraded")
 
 
-def of_breaches(source: str, breaches: "Sequence[CompatibilityBreach]") -> Iterator[CheckFinding]:
+def compatibility_findings(source: str, breaches: "Sequence[CompatibilityBreach]") -> Iterator[CheckFinding]:
     """Tell what has changed against what was published."""
     for each in breaches:
         yield CheckFinding(
@@ -183,7 +183,7 @@ def of_breaches(source: str, breaches: "Sequence[CompatibilityBreach]") -> Itera
         )
 
 
-def of_tool(checked: "CheckedTool") -> Iterator[CheckFinding]:
+def tool_findings(checked: "CheckedTool") -> Iterator[CheckFinding]:
     """Tell what falls short in a tool; in one line and as a warning where somebody else defines it."""
     name, short = checked.tool.name, list(checked.shortfalls())
     if checked.standing != "foreign":
@@ -196,7 +196,7 @@ def of_tool(checked: "CheckedTool") -> Iterator[CheckFinding]:
         yield CheckFinding(level="warning", where=name, message=said, rule="checklist")
 
 
-def for_a_person(checked: "CheckedTool") -> Iterator[CheckFinding]:
+def human_findings(checked: "CheckedTool") -> Iterator[CheckFinding]:
     """Tell what no program can judge."""
     for item, each in checked.judged.items():
         if each.verdict == "person" and checked.standing == "own":
@@ -217,37 +217,37 @@ def show(
     as_json: bool,
 ) -> int:
     """Print what was found and return the exit code."""
-    findings = [*found, *(each for tool in tools for each in of_tool(tool))]
-    failed = any(each.level in FAILING for each in findings)
+    findings = [*found, *(each for tool in tools for each in tool_findings(tool))]
+    failed = any(each.level in FAILING_LEVELS for each in findings)
     if as_json:
         judged = {
             tool.tool.name: {item: asdict(each) for item, each in tool.judged.items()} for tool in tools
         }
         show_json({"ok": not failed, "findings": [asdict(each) for each in findings], "tools": judged})
         return int(failed)
-    rows = list(_every_item(found, tools) if everything else _open_items(findings, tools))
+    rows = list(_all_items(found, tools) if everything else _open_items(findings, tools))
     if rows:
         show_table(_FINDING_COLUMNS, rows)
-    _sum_up([tool for tool in tools if everything or tool.standing == "own"])
+    _show_summary([tool for tool in tools if everything or tool.standing == "own"])
     if not failed:
         warned = any(each.level == "warning" for each in findings)
-        say("Nothing falls short; see the warnings above." if warned else "Nothing falls short.")
+        print_line("Nothing falls short; see the warnings above." if warned else "Nothing falls short.")
     return int(failed)
 
 
-def _sum_up(tools: "Sequence[CheckedTool]") -> None:
+def _show_summary(tools: "Sequence[CheckedTool]") -> None:
     from toolcrib.sdk.checklist import tally
 
     for tool in tools:
-        say(f"{tool.tool.name}: {tally(tool.judged)}")
+        print_line(f"{tool.tool.name}: {tally(tool.judged)}")
 
 
 def _open_items(findings: Sequence[CheckFinding], tools: "Sequence[CheckedTool]") -> Iterator[Row]:
     yield from map(_row, findings)
-    yield from (_row(each) for tool in tools for each in for_a_person(tool))
+    yield from (_row(each) for tool in tools for each in human_findings(tool))
 
 
-def _every_item(found: Sequence[CheckFinding], tools: "Sequence[CheckedTool]") -> Iterator[Row]:
+def _all_items(found: Sequence[CheckFinding], tools: "Sequence[CheckedTool]") -> Iterator[Row]:
     yield from map(_row, found)
     for tool in tools:
         name = tool.tool.name
@@ -277,13 +277,13 @@ class CheckRun:
 
     def at_config(self, place: Target) -> None:
         """Check the config, the modules it names and the gateway it makes, which leaves nothing behind."""
-        document, found = of_config(place.config)
+        document, found = config_findings(place.config)
         self.found.extend(found)
         if document is None:
             return
-        self.found.extend(of_stored_apps(document))
+        self.found.extend(stored_app_findings(document))
         folder = Path.cwd() if document.source is None else document.source.parent.resolve()
-        with quiet(document):
+        with silenced_log(document):
             reports = [self._module(each, folder, where="functions") for each in document.functions]
             if None in reports:
                 return
@@ -292,7 +292,7 @@ class CheckRun:
 
     def at_module(self, module: str) -> ModuleReport | None:
         """Check one module, unless the config has brought it in already; None where it cannot be loaded."""
-        with quiet(default_document({})):
+        with silenced_log(default_document({})):
             return self._module(module, None, where=module)
 
     def at_running(self, place: Target) -> None:
@@ -304,11 +304,11 @@ class CheckRun:
         self._heard(*with_backend(place, ask))
 
     def _heard(self, status: JsonObject, tools: list[JsonObject], usage: JsonObject) -> None:
-        self.found.extend((*of_status(status), *of_degraded(tools)))
+        self.found.extend((*status_findings(status), *degraded_findings(tools)))
         families = {each["id"]: each["family"] for each in status["sources"]}
         for each in tools:
             # All apps are one source there, and each tool names its app.
-            tool = tool_of(each, families.get(each["source"], "app"))
+            tool = tool_from_json(each, families.get(each["source"], "app"))
             used = usage["tools"].get(tool.name, {"calls": 0})
             p95 = used["p95"] if used["calls"] >= ENOUGH_CALLS else None
             self._known(tool, "running" if tool.family == "function" else "foreign", p95)
@@ -325,7 +325,7 @@ class CheckRun:
             return None
         self._reports[module.name] = report
         self.tools.extend(report.tools)
-        self.found.extend(of_breaches(module.source, report.breaches))
+        self.found.extend(compatibility_findings(module.source, report.breaches))
         return report
 
     def _built(self, document: Document, modules: set[str], *, demo: bool) -> None:
@@ -337,7 +337,7 @@ class CheckRun:
 
         status, tools = anyio.run(ask)
         known = {str(each) for each in document.warnings}
-        self.found.extend(each for each in of_status(status) if each.message not in known)
+        self.found.extend(each for each in status_findings(status) if each.message not in known)
         for tool in tools:
             if tool.source not in modules:
                 self._known(tool, "foreign")
@@ -387,15 +387,15 @@ class FormatReport:
         return said if self.reason is None else {**said, "reason": self.reason}
 
 
-def report(place: Target, module: str | None, format: str, *, as_json: bool) -> int:
+def show_format_report(place: Target, module: str | None, format: str, *, as_json: bool) -> int:
     """Print how a provider is told of the tools of a place or a module; 1 where one cannot be declared."""
     if format not in PROVIDERS:
         raise click.UsageError(f"--format must be one of {', '.join(PROVIDERS)}")
 
     async def ask(desk: Backend) -> tuple[FormatReport, ...]:
-        return await _asked(desk, format)
+        return await _format_reports(desk, format)
 
-    found = with_backend(place, ask) if module is None else _of_module(module, format)
+    found = with_backend(place, ask) if module is None else _module_format_reports(module, format)
     if as_json:
         tools = {each.name: each.as_json() for each in found}
         ok = all(each.reason is None for each in found)
@@ -405,10 +405,10 @@ def report(place: Target, module: str | None, format: str, *, as_json: bool) -> 
     return int(any(each.reason is not None for each in found))
 
 
-async def _asked(desk: Backend, format: str, source: str | None = None) -> tuple[FormatReport, ...]:
+async def _format_reports(desk: Backend, format: str, source: str | None = None) -> tuple[FormatReport, ...]:
     listing = await desk.listing(CallerView(), format=format)
     withheld = {each["name"]: each["reason"] for each in listing.get("withheld", ())}
-    tools = [tool_of(each, "function") for each in await desk.tools(CallerView())]
+    tools = [tool_from_json(each, "function") for each in await desk.tools(CallerView())]
     return tuple(
         FormatReport(name=each.name, losses=PROVIDERS[format].losses(each), reason=withheld.get(each.name))
         for each in tools
@@ -416,11 +416,11 @@ async def _asked(desk: Backend, format: str, source: str | None = None) -> tuple
     )
 
 
-def _of_module(named: str, format: str) -> tuple[FormatReport, ...]:
+def _module_format_reports(named: str, format: str) -> tuple[FormatReport, ...]:
     """Serve a module in a gateway of its own, which tells what a provider would hear of it."""
     import anyio
 
-    from toolcrib.cli.local_backend import LocalBackend, quiet
+    from toolcrib.cli.local_backend import LocalBackend, silenced_log
     from toolcrib.config import default_document
     from toolcrib.crib import Crib
     from toolcrib.testing.module_check import find_module
@@ -429,9 +429,9 @@ def _of_module(named: str, format: str) -> tuple[FormatReport, ...]:
 
     async def run() -> tuple[FormatReport, ...]:
         async with Crib(document=replace(document, functions=(module.name,))) as crib:
-            return await _asked(LocalBackend(crib), format, module.source)
+            return await _format_reports(LocalBackend(crib), format, module.source)
 
-    with quiet(document):
+    with silenced_log(document):
         module = find_module(named)
         return anyio.run(run)
 
@@ -439,7 +439,7 @@ def _of_module(named: str, format: str) -> tuple[FormatReport, ...]:
 def _show(found: Sequence[FormatReport], format: str) -> None:
     show_table(_LOSS_COLUMNS, [row for each in found for row in each.rows()])
     exact = sum(each.exact for each in found)
-    say(f"{format}: {exact} of {len(found)} tools are declared exactly as they are.")
+    print_line(f"{format}: {exact} of {len(found)} tools are declared exactly as they are.")
     withheld = sum(each.reason is not None for each in found)
     if withheld:
-        say(f"{withheld} cannot be declared at all.")
+        print_line(f"{withheld} cannot be declared at all.")

@@ -5,7 +5,7 @@ from functools import partial
 import click
 
 from toolcrib.cli.backend import config_option, json_option
-from toolcrib.cli.output import say, show_json
+from toolcrib.cli.output import print_line, show_json
 
 
 @click.group("config")
@@ -28,7 +28,7 @@ def export(*, config: str | None, as_json: bool) -> int:
     if as_json:
         show_json(mask(document.raw))
     else:
-        say(spelled(document.raw).rstrip("\n"))
+        print_line(spelled(document.raw).rstrip("\n"))
     return 0
 
 
@@ -37,6 +37,6 @@ def export(*, config: str | None, as_json: bool) -> int:
 @json_option
 def check(*, config: str | None, as_json: bool) -> int:
     """Say what is wrong with the config file, all of it, and what has no effect."""
-    from toolcrib.cli.check_run import of_config, show
+    from toolcrib.cli.check_run import config_findings, show
 
-    return show(of_config(config)[1], as_json=as_json)
+    return show(config_findings(config)[1], as_json=as_json)

@@ -9,7 +9,7 @@ import click
 
 from toolcrib.cli import startup_gc
 from toolcrib.cli.backend import Target, json_option, with_running_gateway
-from toolcrib.cli.discovery import opening, reached
+from toolcrib.cli.discovery import explain_connection_errors, find_gateway
 from toolcrib.cli.output import console, in_terminal
 
 if TYPE_CHECKING:
@@ -61,11 +61,11 @@ def simulate(
     """
     if not (user and user.isprintable()):
         raise click.UsageError("--user must be printable text")
-    url, key = reached(place)
+    url, key = find_gateway(place)
     from toolcrib.cli.glasses.simulate import SimulationOptions
 
     wish = SimulationOptions(model=model, user=user, language=language, voice=not no_voice, stay=stay)
-    with opening(place, url), _shown(as_json=as_json) as show:
+    with explain_connection_errors(place, url), _shown(as_json=as_json) as show:
         _wear(url, key, wish, show)
     return 0
 
@@ -73,12 +73,12 @@ def simulate(
 def _wear(url: str, key: str, wish: "SimulationOptions", show: "Renderer") -> None:
     import anyio
 
-    from toolcrib.cli.glasses.simulate import line_to
+    from toolcrib.cli.glasses.simulate import open_connection
     from toolcrib.cli.glasses.simulate import simulate as worn
 
     async def run() -> None:
-        async with line_to(url, key, wish.user) as line:
-            startup_gc.done()
+        async with open_connection(url, key, wish.user) as line:
+            startup_gc.resume_collector()
             await worn(line, wish, show)
 
     try:
@@ -97,9 +97,9 @@ def _shown(*, as_json: bool) -> "Generator[Renderer]":
     elif in_terminal() and sys.stdin.isatty() and sys.platform != "win32":
         from rich.live import Live
 
-        from toolcrib.cli.glasses.simulate import unechoed
+        from toolcrib.cli.glasses.simulate import without_echo
 
-        with unechoed(), Live(console=console(), auto_refresh=False) as live:
+        with without_echo(), Live(console=console(), auto_refresh=False) as live:
             yield DrawnRenderer(live)
     else:
         yield PlainRenderer()

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from toolcrib.cli.backend import KEY, Target, given_key
+from toolcrib.cli.backend import KEY_VARIABLE, Target, given_key
 from toolcrib.errors import ToolcribError
 from toolcrib.private_files import FILE_MODE, private_folder
 
@@ -20,26 +20,26 @@ if TYPE_CHECKING:
 # --- The file `gateway.json` in the home folder: the address of the gateway that runs with the state there
 # ---
 
-FILE = "gateway.json"
-MAX_FILE_BYTES = 4096
+GATEWAY_FILE = "gateway.json"
+MAX_GATEWAY_FILE_BYTES = 4096
 
 
 @contextmanager
-def announced(home: Path, address: str) -> Generator[None]:
+def publish_address(home: Path, address: str) -> Generator[None]:
     """Write the address of this gateway while the block runs; a gateway that was here first keeps the file.
 
     The lock ends with the process, however that ends: a file that is not locked is of no running gateway.
     """
     try:
         private_folder(home)
-        descriptor = os.open(home / FILE, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, FILE_MODE)
+        descriptor = os.open(home / GATEWAY_FILE, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, FILE_MODE)
         os.fchmod(descriptor, FILE_MODE)
     except OSError:
         # A gateway runs without such a folder too; its commands then need --url.
         yield
         return
     with os.fdopen(descriptor, "r+b") as file:
-        mine = _locked(file.fileno(), fcntl.LOCK_EX)
+        mine = _try_lock(file.fileno(), fcntl.LOCK_EX)
         if mine:
             file.truncate()
             file.write(json.dumps({"url": address, "pid": os.getpid()}).encode())
@@ -54,20 +54,20 @@ def announced(home: Path, address: str) -> Generator[None]:
 def running_address(home: Path) -> str | None:
     """Return the address of the gateway that runs with this home folder; None where none does."""
     try:
-        descriptor = os.open(home / FILE, os.O_RDONLY | os.O_NOFOLLOW)
+        descriptor = os.open(home / GATEWAY_FILE, os.O_RDONLY | os.O_NOFOLLOW)
     except OSError:
         return None
     with os.fdopen(descriptor, "rb") as file:
-        if _locked(file.fileno(), fcntl.LOCK_SH):
+        if _try_lock(file.fileno(), fcntl.LOCK_SH):
             return None
         try:
-            found = json.loads(file.read(MAX_FILE_BYTES))["url"]
+            found = json.loads(file.read(MAX_GATEWAY_FILE_BYTES))["url"]
         except (ValueError, LookupError, TypeError):
             return None
     return found if isinstance(found, str) else None
 
 
-def _locked(descriptor: int, kind: int) -> bool:
+def _try_lock(descriptor: int, kind: int) -> bool:
     try:
         fcntl.flock(descriptor, kind | fcntl.LOCK_NB)
     except OSError:
@@ -77,19 +77,21 @@ def _locked(descriptor: int, kind: int) -> bool:
 
 # --- The running gateway a command is for: the one that --url names, else the one of the config here ---
 
-USUAL_PORT = 6740
-_NAMED = f"start one with `toolcrib serve`, or name one with --url and put its key in ${KEY}"
+DEFAULT_PORT = 6740
+_HOW_TO_REACH_ONE = (
+    f"start one with `toolcrib serve`, or name one with --url and put its key in ${KEY_VARIABLE}"
+)
 
 
-def reached(place: Target) -> tuple[str, str]:
+def find_gateway(place: Target) -> tuple[str, str]:
     """Return the address of the running gateway, and the key that opens it."""
     if place.url is not None and place.key is not None:
         return place.url, place.key
-    return _nearby(place.config)
+    return _local_gateway(place.config)
 
 
 @contextmanager
-def opening(place: Target, url: str) -> Generator[None]:
+def explain_connection_errors(place: Target, url: str) -> Generator[None]:
     """Say of a gateway that nobody named where it was looked for, if it cannot be opened there."""
     try:
         yield
@@ -100,28 +102,28 @@ def opening(place: Target, url: str) -> Generator[None]:
         }.get(error.problem.code)
         if said is None or place.url is not None:
             raise
-        raise click.UsageError(f"{said}; {_NAMED}") from error
+        raise click.UsageError(f"{said}; {_HOW_TO_REACH_ONE}") from error
 
 
-def _nearby(config: str | None) -> tuple[str, str]:
+def _local_gateway(config: str | None) -> tuple[str, str]:
     """Return where the gateway of this folder runs, or would by its config, and the key that opens it."""
     from toolcrib.config import home
 
-    document = _document(config)
-    key = given_key() if os.environ.get(KEY) else _admin_key(document)
+    document = _read_config(config)
+    key = given_key() if os.environ.get(KEY_VARIABLE) else _admin_key(document)
     if key is None:
-        raise click.UsageError(f"there is no admin key here to open a gateway with; {_NAMED}")
-    return running_address(home(os.environ)) or _configured(document), key
+        raise click.UsageError(f"there is no admin key here to open a gateway with; {_HOW_TO_REACH_ONE}")
+    return running_address(home(os.environ)) or _configured_address(document), key
 
 
-def _configured(document: "Document | None") -> str:
+def _configured_address(document: "Document | None") -> str:
     host, port = ("127.0.0.1", None) if document is None else (document.server.host, document.server.port)
     host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)  # noqa: S104 - where it listens, not where we do
     spelled = f"[{host}]" if ":" in host else host
-    return f"http://{spelled}:{port or USUAL_PORT}"
+    return f"http://{spelled}:{port or DEFAULT_PORT}"
 
 
-def _document(config: str | None) -> "Document | None":
+def _read_config(config: str | None) -> "Document | None":
     """Read the config here; None where it has faults, since the gateway will say which."""
     from toolcrib.cli.local_backend import read_document
     from toolcrib.config import ConfigError, find

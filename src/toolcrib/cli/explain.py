@@ -11,7 +11,7 @@ from toolcrib.cli.backend import (
     with_target,
     with_view,
 )
-from toolcrib.cli.output import complain, say, show_json, show_table
+from toolcrib.cli.output import print_error, print_line, show_json, show_table
 from toolcrib.model import JsonObject
 
 
@@ -36,26 +36,26 @@ def command(place: Target, view: CallerView, *, name: str, as_json: bool) -> int
     elif known:
         _show(found)
     else:
-        complain(str(found["reason"]))
+        print_error(str(found["reason"]))
     return 0 if known else 1
 
 
 def _show(found: JsonObject) -> None:
     caller = found["caller"]
     seen = "may be used" if found["visible"] else "may not be used"
-    say(f"{found['name']} {seen} by {caller['id']} in the context {caller['context']}.")
+    print_line(f"{found['name']} {seen} by {caller['id']} in the context {caller['context']}.")
     if found["reason"]:
-        say(f"Reason: {found['reason']}")
+        print_line(f"Reason: {found['reason']}")
     if found.get("cut"):
-        say(f"Lists: {found['cut']}")
+        print_line(f"Lists: {found['cut']}")
     show_table(("Rule", "Verdict"), [(each["rule"], each["verdict"]) for each in found["rules"]])
     names = found["names"]
     spellings = dict.fromkeys((names["qualified"], names["safe"], names["flat"], *names["aliases"]))
-    say(f"Names: {', '.join(spellings)}")
-    say(f"Steps: {' > '.join((*found['steps'], found['source']))}")
-    say(f"From: {_origin(found['origin'])}")
+    print_line(f"Names: {', '.join(spellings)}")
+    print_line(f"Steps: {' > '.join((*found['steps'], found['source']))}")
+    print_line(f"From: {_origin(found['origin'])}")
     for change in found["changes"]:
-        say(f"Changed on the way in: {change}")
+        print_line(f"Changed on the way in: {change}")
 
 
 def _origin(origin: JsonObject) -> str:

@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from toolcrib.cli.backend import json_option
-from toolcrib.cli.output import complain, hint, show_json
+from toolcrib.cli.output import print_error, print_note, show_json
 
 
 @click.command("import")
@@ -22,17 +22,17 @@ def command(*, file: Path, output: Path | None, force: bool, as_json: bool) -> i
     be taken over is said on standard error. Leaves with 1 where there is no server to take over.
     """
     from toolcrib.config import ConfigError
-    from toolcrib.config.imports import LARGEST, Imported, imported, spelled
+    from toolcrib.config.imports import MAX_IMPORT_BYTES, ImportedServers, import_servers, servers_file
 
     if output is not None and output.exists() and not force:
         raise click.UsageError(f"{output} exists already; --force writes over it")
     with file.open("rb") as opened:
-        data = opened.read(LARGEST + 1)
+        data = opened.read(MAX_IMPORT_BYTES + 1)
     try:
-        found = imported(data, str(file))
-        text = spelled(found.servers)
+        found = import_servers(data, str(file))
+        text = servers_file(found.servers)
     except ConfigError as error:
-        found, text = Imported(servers={}, warnings=tuple(str(fault) for fault in error.faults)), ""
+        found, text = ImportedServers(servers={}, warnings=tuple(str(fault) for fault in error.faults)), ""
     written = output if found.servers else None
     if written is not None:
         _write(written, text, force=force, private=found.private)
@@ -40,7 +40,7 @@ def command(*, file: Path, output: Path | None, force: bool, as_json: bool) -> i
         shown = None if written is None else str(written)
         show_json({"servers": found.servers, "warnings": found.warnings, "output": shown})
     else:
-        _tell(found.warnings, "" if written else text, nothing=not found.servers)
+        _show(found.warnings, "" if written else text, nothing=not found.servers)
     return 0 if found.servers else 1
 
 
@@ -53,9 +53,9 @@ def _write(output: Path, text: str, *, force: bool, private: bool) -> None:
         file.write(text)
 
 
-def _tell(warnings: Sequence[str], text: str, *, nothing: bool) -> None:
+def _show(warnings: Sequence[str], text: str, *, nothing: bool) -> None:
     click.echo("" if nothing else text, nl=False)
     for warning in warnings:
-        hint(warning)
+        print_note(warning)
     if nothing:
-        complain("nothing was imported")
+        print_error("nothing was imported")

@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from toolcrib.cli.backend import Backend, Target, json_option, with_backend, with_target
-from toolcrib.cli.output import hint, in_terminal, say, show_json, show_table
+from toolcrib.cli.output import in_terminal, print_line, print_note, show_json, show_table
 from toolcrib.errors import Refused
 from toolcrib.model import JsonObject
 
@@ -19,7 +19,7 @@ _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 7 * 86_400}
 _SPAN = re.compile(r"([0-9]{1,9})([smhdw])")
 
 
-def _span(text: str) -> float | None:
+def _parse_span(text: str) -> float | None:
     found = _SPAN.fullmatch(text)
     return None if found is None else float(int(found[1]) * _UNITS[found[2]])
 
@@ -31,7 +31,7 @@ class SpanParameter(click.ParamType[float]):
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
         """Read it."""
-        span = _span(str(value))
+        span = _parse_span(str(value))
         if span is None:
             self.fail(f"{value!r} is no span of time; write it as 90s, 30m, 12h, 30d or 4w", param, ctx)
         return span
@@ -44,7 +44,7 @@ class MomentParameter(click.ParamType[float]):
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
         """Read it."""
-        span = _span(str(value))
+        span = _parse_span(str(value))
         if span is not None:
             return time() + span
         # Late, because only this option needs it.
@@ -148,7 +148,7 @@ def list_(place: Target, *, as_json: bool) -> int:
     )
     show_table(columns, [_row(key) for key in keys])
     if not keys:
-        hint("there are no keys yet; `toolcrib keys create NAME` makes one")
+        print_note("there are no keys yet; `toolcrib keys create NAME` makes one")
     return 0
 
 
@@ -183,7 +183,7 @@ def revoke(place: Target, *, name: str, as_json: bool) -> int:
     if as_json:
         show_json({"name": name, "revoked": True})
     else:
-        hint(f"The key of {name} is revoked.")
+        print_note(f"The key of {name} is revoked.")
     _mention_running(place)
     return 0
 
@@ -193,15 +193,17 @@ def _show_key(made: JsonObject, place: Target, *, as_json: bool) -> None:
     if as_json:
         show_json(made)
     else:
-        say(str(made["key"]))
+        print_line(str(made["key"]))
     if in_terminal():
-        hint(f"This is the key of {made['name']}. It is shown this once: keep it now.")
+        print_note(f"This is the key of {made['name']}. It is shown this once: keep it now.")
     _mention_running(place)
 
 
 def _mention_running(place: Target) -> None:
     if place.url is None:
-        hint("A gateway that runs on the same store follows within seconds; with --url it does at once.")
+        print_note(
+            "A gateway that runs on the same store follows within seconds; with --url it does at once."
+        )
 
 
 def _row(key: JsonObject) -> tuple[str, ...]:
@@ -214,10 +216,10 @@ def _row(key: JsonObject) -> tuple[str, ...]:
         " ".join(key["permissions"]) or "none",
         "yes" if key["actAs"] else "no",
         key["user"] or "none",
-        _moment(key["created"]),
+        _format_moment(key["created"]),
         key["createdBy"] or "unknown",
-        "never" if key["expires"] is None else _moment(key["expires"]),
-        "never" if key["lastUsed"] is None else _moment(key["lastUsed"]),
+        "never" if key["expires"] is None else _format_moment(key["expires"]),
+        "never" if key["lastUsed"] is None else _format_moment(key["lastUsed"]),
     )
 
 
@@ -229,8 +231,8 @@ def _state(key: JsonObject) -> str:
     if key["expires"] is not None and key["expires"] <= now:
         return "expired"
     until = key["previousUntil"]
-    return "live" if until is None or until <= now else f"live, the old one until {_moment(until)}"
+    return "live" if until is None or until <= now else f"live, the old one until {_format_moment(until)}"
 
 
-def _moment(seconds: float) -> str:
+def _format_moment(seconds: float) -> str:
     return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M")

@@ -3,10 +3,10 @@
 import click
 
 from toolcrib.cli.backend import Target, with_running_gateway
-from toolcrib.cli.discovery import opening, reached
+from toolcrib.cli.discovery import explain_connection_errors, find_gateway
 from toolcrib.cli.output import may_show_secrets, show_link
 
-_NOT_SHOWN = (
+_NEEDS_TERMINAL = (
     "a sign-in link is printed to a terminal alone, never to a pipe, a file or a log; "
     "run this in a terminal (`ssh -t`, `docker exec -it`), or send POST /api/signin"
 )
@@ -21,15 +21,15 @@ def command(place: Target) -> int:
     do what the key that makes the link may do, and is signed out when that key is revoked.
     """
     if not may_show_secrets():
-        raise click.UsageError(_NOT_SHOWN)
-    url, key = reached(place)
-    with opening(place, url):
-        link = _made(url, key)
+        raise click.UsageError(_NEEDS_TERMINAL)
+    url, key = find_gateway(place)
+    with explain_connection_errors(place, url):
+        link = _make_link(url, key)
     show_link(link)
     return 0
 
 
-def _made(url: str, key: str) -> str:
+def _make_link(url: str, key: str) -> str:
     import anyio
 
     from toolcrib.cli.remote_backend import remote_backend

@@ -10,7 +10,7 @@ from typing import Any, cast
 
 from toolcrib.admin.app_admin import spell_app
 from toolcrib.cli.backend import AuditFilters, CallerView, OnProgress, Target, command_line
-from toolcrib.cli.error_output import DEBUG
+from toolcrib.cli.error_output import DEBUG_VARIABLE
 from toolcrib.config import Document, find, load
 from toolcrib.crib import Crib
 from toolcrib.errors import ToolcribError
@@ -22,7 +22,7 @@ from toolcrib.observe.log import setup
 
 # --- The config a command works with, and whether the store it names has been made yet ---
 
-_SQLITE = "sqlite:///"
+_SQLITE_PREFIX = "sqlite:///"
 IN_MEMORY = "sqlite://"
 
 
@@ -33,10 +33,12 @@ def read_document(config: str | None) -> Document:
 
 def has_store(document: Document) -> bool:
     """Whether there is a store to open. One on a server counts as there."""
-    return not document.store.startswith(_SQLITE) or Path(document.store[len(_SQLITE) :]).exists()
+    return (
+        not document.store.startswith(_SQLITE_PREFIX) or Path(document.store[len(_SQLITE_PREFIX) :]).exists()
+    )
 
 
-def traceless(document: Document) -> Document:
+def without_new_store(document: Document) -> Document:
     """Return the document with a store in memory where none was made yet, so that looking leaves no trace."""
     return document if has_store(document) else replace(document, store=IN_MEMORY)
 
@@ -66,9 +68,9 @@ async def with_overlay(document: Document, *, action: str | None = None) -> Docu
 
 
 @contextmanager
-def quiet(document: Document) -> Generator[None]:
+def silenced_log(document: Document) -> Generator[None]:
     """Say nothing of what is logged meanwhile; all of it, on standard error, with $TOOLCRIB_DEBUG."""
-    if os.environ.get(DEBUG):
+    if os.environ.get(DEBUG_VARIABLE):
         log = setup("debug", None, Redactor(document.secret_texts), style="text")
         try:
             yield
@@ -85,15 +87,17 @@ def quiet(document: Document) -> Generator[None]:
 
 # --- A gateway inside the command's own process, whose caller is the person who started it ---
 
-_EVERY = 1_000_000
+_MAX_APPS = 1_000_000
 
 
 @asynccontextmanager
 async def local_backend(place: Target, *, lasting: bool) -> AsyncGenerator["LocalBackend"]:
     """Run a gateway for as long as the block lasts; only `lasting` work makes a store where there is none."""
     document = read_document(place.config)
-    with quiet(document):
-        async with Crib(document=document if lasting else traceless(document), demo=place.demo) as crib:
+    with silenced_log(document):
+        async with Crib(
+            document=document if lasting else without_new_store(document), demo=place.demo
+        ) as crib:
             yield LocalBackend(crib)
 
 
@@ -228,7 +232,7 @@ class LocalBackend:
     async def apps(self) -> Sequence[JsonObject]:
         """List the apps."""
         caller = self._crib.caller()
-        return [spell_app(app, caller) for app in self._crib.house.console.apps.page(limit=_EVERY)]
+        return [spell_app(app, caller) for app in self._crib.house.console.apps.page(limit=_MAX_APPS)]
 
     async def define_tools(self, package: str, tools: Sequence[JsonObject]) -> JsonObject:
         """Put these tools in the place of an app's."""

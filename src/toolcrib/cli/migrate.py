@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from toolcrib.cli.backend import config_option, json_option
-from toolcrib.cli.output import complain, hint, say, show_json
+from toolcrib.cli.output import print_error, print_line, print_note, show_json
 
 if TYPE_CHECKING:
     from toolcrib.apps.file_migration import ToolMigration
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 # ---
 
 
-def overwrite(file: Path, data: bytes) -> None:
+def replace_file(file: Path, data: bytes) -> None:
     """Put a file in the place of one that is there, with the same mode; a link still leads there."""
     target = file.resolve(strict=True)
     with NamedTemporaryFile(dir=target.parent, prefix=f".{target.name}.", delete=False) as written:
@@ -36,7 +36,7 @@ def overwrite(file: Path, data: bytes) -> None:
 
 # --- `toolcrib migrate`: tools of apps that are still defined in the old shape ---
 
-LARGEST = 64 << 20
+MAX_DEFINITION_FILE_BYTES = 64 << 20
 """Bytes of a file."""
 
 
@@ -62,9 +62,9 @@ def command(
         raise click.UsageError("say either FILE or --store")
     try:
         if file is None:
-            changes = _in_store(config, undo=undo, write=not dry_run)
+            changes = _migrate_store(config, undo=undo, write=not dry_run)
         else:
-            changes = _in_file(file, undo=undo, write=not dry_run)
+            changes = _migrate_file(file, undo=undo, write=not dry_run)
     except UnmigratableFile as unfit:
         faults = [fault.as_json() for fault in unfit.faults]
         _show([], faults, undo=undo, dry_run=dry_run, as_json=as_json)
@@ -73,31 +73,31 @@ def command(
     return 0
 
 
-def _in_file(file: Path, *, undo: bool, write: bool) -> "Sequence[ToolMigration]":
+def _migrate_file(file: Path, *, undo: bool, write: bool) -> "Sequence[ToolMigration]":
     from toolcrib.apps import file_migration
 
-    before = _read(file)
+    before = _read_text(file)
     after = file_migration.undo(before) if undo else file_migration.migrate(before)
     if write and after.text != before:
-        overwrite(file, after.text.encode())
+        replace_file(file, after.text.encode())
     return after.changes
 
 
-def _read(file: Path) -> str:
+def _read_text(file: Path) -> str:
     from toolcrib.apps.errors import DefinitionFault
     from toolcrib.apps.file_migration import UnmigratableFile
 
     with file.open("rb") as opened:
-        data = opened.read(LARGEST + 1)
-    if len(data) > LARGEST:
-        raise UnmigratableFile(DefinitionFault("file", f"has more than {LARGEST:,} bytes"))
+        data = opened.read(MAX_DEFINITION_FILE_BYTES + 1)
+    if len(data) > MAX_DEFINITION_FILE_BYTES:
+        raise UnmigratableFile(DefinitionFault("file", f"has more than {MAX_DEFINITION_FILE_BYTES:,} bytes"))
     try:
         return data.decode()
     except UnicodeDecodeError as fault:
         raise UnmigratableFile(DefinitionFault("file", f"is not UTF-8 at byte {fault.start}")) from None
 
 
-def _in_store(config: str | None, *, undo: bool, write: bool) -> "Sequence[ToolMigration]":
+def _migrate_store(config: str | None, *, undo: bool, write: bool) -> "Sequence[ToolMigration]":
     import anyio
 
     from toolcrib.cli.backend import command_line
@@ -140,31 +140,33 @@ def _show(
         show_json({"success": not faults, **done})
         return
     for fault in faults:
-        complain(f"{fault['path']}: {fault['message']}")
+        print_error(f"{fault['path']}: {fault['message']}")
     for change in changes:
-        _tell(change, undo=undo, dry_run=dry_run)
+        _show_change(change, undo=undo, dry_run=dry_run)
     if faults:
-        hint("Nothing was changed.")
+        print_note("Nothing was changed.")
     elif not changes:
-        hint("Nothing was migrated that could be put back." if undo else "Every tool is of the new shape.")
+        print_note(
+            "Nothing was migrated that could be put back." if undo else "Every tool is of the new shape."
+        )
     elif dry_run:
-        hint(f"{len(changes)} would change; without --dry-run they do.")
+        print_note(f"{len(changes)} would change; without --dry-run they do.")
 
 
-def _tell(change: "ToolMigration", *, undo: bool, dry_run: bool) -> None:
+def _show_change(change: "ToolMigration", *, undo: bool, dry_run: bool) -> None:
     name = change.after.get("name", change.after.get("id"))
     done = "put back" if undo else "migrated"
-    say(f"{change.path} {name}: {f'would be {done}' if dry_run else done}")
+    print_line(f"{change.path} {name}: {f'would be {done}' if dry_run else done}")
     if not dry_run:
         return
     from difflib import ndiff
 
-    for line in ndiff(_lines(change.before), _lines(change.after)):
+    for line in ndiff(_json_lines(change.before), _json_lines(change.after)):
         if not line.startswith("?"):
-            say(f"  {line}")
+            print_line(f"  {line}")
 
 
-def _lines(definition: Any) -> list[str]:
+def _json_lines(definition: Any) -> list[str]:
     import json
 
     return json.dumps(definition, indent=2, ensure_ascii=False).splitlines()

@@ -27,27 +27,27 @@ def show_json(value: Any) -> None:
     click.echo(orjson.dumps(value, option=orjson.OPT_INDENT_2 | orjson.OPT_NON_STR_KEYS))
 
 
-def say(text: str = "") -> None:
+def print_line(text: str = "") -> None:
     """Print a line of the answer."""
-    click.echo(plain(text))
+    click.echo(strip_control(text))
 
 
-def hint(text: str) -> None:
+def print_note(text: str) -> None:
     """Tell a person something beside the answer, where a program does not read it."""
-    click.echo(plain(text), err=True)
+    click.echo(strip_control(text), err=True)
 
 
-def complain(text: str) -> None:
+def print_error(text: str) -> None:
     """Say what went wrong."""
     for line in text.splitlines() or [""]:
-        hint(f"toolcrib: {line}")
+        print_note(f"toolcrib: {line}")
 
 
 def show_table(columns: Row, rows: Iterable[Row], *, title: str | None = None) -> None:
     """Print rows: drawn in a terminal, with tabs between the cells in a pipe."""
     if not in_terminal():
         for row in rows:
-            click.echo("\t".join(_cell(each) for each in row))
+            click.echo("\t".join(_cell_text(each) for each in row))
         return
     from rich import box
     from rich.table import Table
@@ -56,14 +56,14 @@ def show_table(columns: Row, rows: Iterable[Row], *, title: str | None = None) -
     table = Table(*columns, title=title, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
     table.columns[0].no_wrap = True
     for row in rows:
-        table.add_row(*(Text(_cell(each)) for each in row))
+        table.add_row(*(Text(_cell_text(each)) for each in row))
     console().print(table)
 
 
 def show_value(value: Any) -> None:
     """Print a JSON value for people: text as it is, anything else indented, in colour where there is any."""
     if isinstance(value, str):
-        say(value)
+        print_line(value)
     elif in_terminal():
         console().print_json(data=value, ensure_ascii=False)
     else:
@@ -97,13 +97,13 @@ def show_link(url: str) -> None:
     terminal.print(Text(url, style="cyan underline"), soft_wrap=True)
 
 
-def plain(text: str) -> str:
+def strip_control(text: str) -> str:
     """Keep lines and drop all other control characters: text of tools must not steer the terminal."""
     return "".join(each if each.isprintable() or each in "\n\t" else "�" for each in text)
 
 
-def _cell(text: str) -> str:
-    return plain(" ".join(text.split()))
+def _cell_text(text: str) -> str:
+    return strip_control(" ".join(text.split()))
 
 
 # --- How far a call is, drawn in a terminal while it runs and gone when it ends ---
@@ -130,7 +130,7 @@ class ProgressBar:
         if not sys.stderr.isatty():
             return
         bar, task = self._drawn()
-        message = plain(progress.message or "")
+        message = strip_control(progress.message or "")
         bar.update(task, completed=progress.done, total=progress.total, description=message or None)
 
     def _drawn(self) -> "tuple[Bar, TaskID]":

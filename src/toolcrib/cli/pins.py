@@ -5,10 +5,10 @@ from collections.abc import Sequence
 import click
 
 from toolcrib.cli.backend import Backend, Target, json_option, with_backend, with_target
-from toolcrib.cli.output import hint, in_terminal, say, show_json, show_table
+from toolcrib.cli.output import in_terminal, print_line, print_note, show_json, show_table
 from toolcrib.model import JsonObject
 
-_SHORT = 12
+_SHOWN_SEAL_CHARS = 12
 
 
 @click.group("pins")
@@ -35,7 +35,7 @@ def list_(place: Target, *, as_json: bool) -> int:
         return 0
     show_table(("Tool", "Pin", "Trusted", "Now"), [_row(pin) for pin in pins])
     if not pins:
-        hint("Every definition is the one that was trusted.")
+        print_note("Every definition is the one that was trusted.")
     return 0
 
 
@@ -54,13 +54,15 @@ def approve(place: Target, *, name: str, seal: str | None, as_json: bool) -> int
     if as_json:
         show_json(approved)
     else:
-        say(f"{approved['name']} is trusted as it is now ({str(approved['seal'])[:_SHORT]}).")
+        print_line(
+            f"{approved['name']} is trusted as it is now ({str(approved['seal'])[:_SHOWN_SEAL_CHARS]})."
+        )
     if place.url is None:
-        hint("A gateway that runs on the same store follows with its next reload, with --url at once.")
+        print_note("A gateway that runs on the same store follows with its next reload, with --url at once.")
     return 0
 
 
 def _row(pin: JsonObject) -> tuple[str, ...]:
     # A program gets the whole hash, which --seal wants; people only compare.
-    length = _SHORT if in_terminal() else None
+    length = _SHOWN_SEAL_CHARS if in_terminal() else None
     return str(pin["name"]), str(pin["mode"]), str(pin["trusted"])[:length], str(pin["seal"])[:length]

@@ -6,12 +6,12 @@ import click
 
 from toolcrib.cli import startup_gc
 from toolcrib.cli.backend import Target, json_option, with_running_gateway
-from toolcrib.cli.discovery import opening, reached
-from toolcrib.cli.output import complain, hint, show_json, show_table
+from toolcrib.cli.discovery import explain_connection_errors, find_gateway
+from toolcrib.cli.output import print_error, print_note, show_json, show_table
 from toolcrib.errors import ToolcribError, problem_json
 from toolcrib.model import JsonObject, Problem
 
-_MOST_CALLS = 5
+_MAX_SHOWN_CALLS = 5
 
 
 @click.command("reload")
@@ -25,7 +25,7 @@ def command(place: Target, *, dry_run: bool, as_json: bool) -> int:
     Leaves with 1 where the gateway refuses the config and keeps the one it has.
     """
     try:
-        plan = _asked(place, dry_run=dry_run)
+        plan = _reload(place, dry_run=dry_run)
     except ToolcribError as error:
         if "faults" not in error.problem.details:
             raise
@@ -38,9 +38,9 @@ def command(place: Target, *, dry_run: bool, as_json: bool) -> int:
     return 0
 
 
-def _asked(place: Target, *, dry_run: bool) -> JsonObject:
-    url, key = reached(place)
-    with opening(place, url):
+def _reload(place: Target, *, dry_run: bool) -> JsonObject:
+    url, key = find_gateway(place)
+    with explain_connection_errors(place, url):
         return _reloaded(url, key, dry_run=dry_run)
 
 
@@ -51,7 +51,7 @@ def _reloaded(url: str, key: str, *, dry_run: bool) -> JsonObject:
 
     async def ask() -> JsonObject:
         async with remote_backend(url, key) as desk:
-            startup_gc.done()
+            startup_gc.resume_collector()
             return await desk.reload(dry_run=dry_run)
 
     return anyio.run(ask)
@@ -61,12 +61,12 @@ def _show_refusal(problem: Problem, *, as_json: bool) -> None:
     if as_json:
         show_json({"success": False, "status": "error", "error": problem_json(problem)})
         return
-    complain("the config is refused, and the gateway keeps the one it has")
+    print_error("the config is refused, and the gateway keeps the one it has")
     for fault in problem.details["faults"]:
-        complain(_spelled(fault))
+        print_error(_fault_line(fault))
 
 
-def _spelled(fault: JsonObject) -> str:
+def _fault_line(fault: JsonObject) -> str:
     file, line = fault.get("file"), fault.get("line")
     place = f"{file}:{line}" if file and line else file
     head = " ".join(str(part) for part in (place, fault.get("where")) if part)
@@ -77,9 +77,9 @@ def _show(plan: JsonObject, *, dry_run: bool) -> None:
     rows = list(_rows(plan))
     show_table(("What", "Which"), rows)
     if not rows:
-        hint("There are no servers, and nothing else has changed.")
+        print_note("There are no servers, and nothing else has changed.")
     if dry_run:
-        hint("This is what a reload would do; nothing was changed.")
+        print_note("This is what a reload would do; nothing was changed.")
 
 
 def _rows(plan: JsonObject) -> Iterator[tuple[str, str]]:
@@ -87,7 +87,7 @@ def _rows(plan: JsonObject) -> Iterator[tuple[str, str]]:
         if plan[what]:
             yield what, ", ".join(plan[what])
     for server, calls in plan["deferred"].items():
-        yield "deferred", f"{server} (until {_counted(calls)})"
+        yield "deferred", f"{server} (until {_running_calls(calls)})"
     for what, said in (("applied", ""), ("restart", " (when the gateway is started again)")):
         if plan[what]:
             yield what, ", ".join(plan[what]) + said
@@ -95,6 +95,6 @@ def _rows(plan: JsonObject) -> Iterator[tuple[str, str]]:
         yield "warning", str(warning)
 
 
-def _counted(calls: Sequence[str]) -> str:
-    named = ", ".join((*calls[:_MOST_CALLS], *(["…"] if len(calls) > _MOST_CALLS else [])))
+def _running_calls(calls: Sequence[str]) -> str:
+    named = ", ".join((*calls[:_MAX_SHOWN_CALLS], *(["…"] if len(calls) > _MAX_SHOWN_CALLS else [])))
     return f"this call ends: {named}" if len(calls) == 1 else f"{len(calls)} calls end: {named}"

@@ -9,7 +9,7 @@ import anyio
 import orjson
 from yarl import URL
 
-from toolcrib.cli.backend import KEY, AuditFilters, CallerView, OnProgress
+from toolcrib.cli.backend import KEY_VARIABLE, AuditFilters, CallerView, OnProgress
 from toolcrib.egress import Egress
 from toolcrib.egress.client import Client
 from toolcrib.egress.http_connection import ConnectionClosed, NoConnection, NotHttp, Response
@@ -19,20 +19,20 @@ from toolcrib.names import fold
 from toolcrib.version import VERSION
 
 CONNECT_SECONDS = 10
-SILENCE_SECONDS = 60
+MAX_SILENCE_SECONDS = 60
 """How long a running gateway may say nothing; while a call runs it says something every 15 seconds."""
 
-_PAGE = 1000
+_APPS_PER_PAGE = 1000
 
 
 @asynccontextmanager
 async def remote_backend(url: str, key: str) -> AsyncGenerator["RemoteBackend"]:
     """Connect for as long as the block lasts."""
-    async with connected(url, key) as client:
+    async with gateway_client(url, key) as client:
         yield RemoteBackend(client, url)
 
 
-def connected(url: str, key: str) -> Client:
+def gateway_client(url: str, key: str) -> Client:
     """Return what sends to a gateway, with a key; to be entered."""
     headers = {
         "Authorization": f"Bearer {key}",
@@ -89,13 +89,13 @@ class RemoteBackend:
     ) -> JsonObject:
         """Call a tool; how it ends is in the answer."""
         fields = {"name": name, "arguments": arguments, "context": view.context}
-        body = _set({**fields, "idempotencyKey": idempotency_key})
+        body = _without_none({**fields, "idempotencyKey": idempotency_key})
         wait = None if timeout is None else {"X-Timeout-Ms": str(max(1, round(timeout * 1000)))}
-        headers = _set({"Accept": "text/event-stream", "X-User-Id": view.user}) | (wait or {})
+        headers = _without_none({"Accept": "text/event-stream", "X-User-Id": view.user}) | (wait or {})
         async with self._sent("POST", "/api/tools/execute", body=body, headers=headers) as response:
             if response.content_type != "text/event-stream":
                 return await self._read(response)
-            async with aclosing(events_in(response)) as events:
+            async with aclosing(read_events(response)) as events:
                 async for event, data in events:
                     if event == "result":
                         return data
@@ -143,7 +143,7 @@ class RemoteBackend:
         """Make a key."""
         reach = {"permissions": permissions, "contexts": contexts, "home": home}
         body = {"name": name, **reach, "actAs": act_as, "user": user, "expires": expires}
-        return await self._ask("POST", "/api/keys", body=_set(body))
+        return await self._ask("POST", "/api/keys", body=_without_none(body))
 
     async def rotate_key(self, name: str, overlap: float) -> JsonObject:
         """Put another key in place of one."""
@@ -167,16 +167,16 @@ class RemoteBackend:
 
     async def approve(self, name: str, seal: str | None) -> JsonObject:
         """Trust a tool's definition as it is now."""
-        return await self._ask("POST", "/api/pins", body=_set({"name": name, "seal": seal}))
+        return await self._ask("POST", "/api/pins", body=_without_none({"name": name, "seal": seal}))
 
     async def apps(self) -> Sequence[JsonObject]:
         """List the apps, page by page."""
         found: list[JsonObject] = []
         while True:
             after = found[-1]["packageName"] if found else None
-            answer = await self._ask("GET", "/api/apps", query={"after": after, "limit": str(_PAGE)})
+            answer = await self._ask("GET", "/api/apps", query={"after": after, "limit": str(_APPS_PER_PAGE)})
             found += answer["apps"]
-            if len(answer["apps"]) < _PAGE:
+            if len(answer["apps"]) < _APPS_PER_PAGE:
                 return found
 
     async def define_tools(self, package: str, tools: Sequence[JsonObject]) -> JsonObject:
@@ -204,12 +204,12 @@ class RemoteBackend:
         user: str | None = None,
     ) -> dict[str, Any]:
         """Send a request and return its answer; a refusal is raised."""
-        headers = _set({"X-User-Id": user})
+        headers = _without_none({"X-User-Id": user})
         async with self._sent(method, path, query=query, body=body, headers=headers) as response:
             answer = await self._read(response)
         if response.status < 400:
             return answer
-        raise refusal(answer["error"])
+        raise refused_error(answer["error"])
 
     @asynccontextmanager
     async def _sent(
@@ -221,10 +221,10 @@ class RemoteBackend:
         body: JsonObject | None = None,
         headers: Mapping[str, str],
     ) -> AsyncGenerator[Response]:
-        url = URL(self._url + path).with_query(_set(query or {}))
+        url = URL(self._url + path).with_query(_without_none(query or {}))
         said = None if body is None else orjson.dumps(body)
         try:
-            with anyio.fail_after(SILENCE_SECONDS):
+            with anyio.fail_after(MAX_SILENCE_SECONDS):
                 response = await self._client.send(method, url, headers, said)
             try:
                 yield response
@@ -242,7 +242,7 @@ class RemoteBackend:
 
     async def _read(self, response: Response) -> dict[str, Any]:
         try:
-            answer = orjson.loads(b"".join([piece async for piece in _pieces(response)]))
+            answer = orjson.loads(b"".join([piece async for piece in _body_chunks(response)]))
             known = response.status < 400 or isinstance(answer["error"]["message"], str)
         except (ValueError, LookupError, TypeError):
             known = False
@@ -255,17 +255,17 @@ class RemoteBackend:
         raise Broken("HTTP_ERROR", said)
 
 
-async def _pieces(response: Response) -> AsyncGenerator[bytes]:
+async def _body_chunks(response: Response) -> AsyncGenerator[bytes]:
     """Read a body as it comes; one that stops coming is given up."""
     while True:
-        with anyio.fail_after(SILENCE_SECONDS):
+        with anyio.fail_after(MAX_SILENCE_SECONDS):
             piece = await response.read()
         if not piece:
             return
         yield piece
 
 
-async def events_in(response: Response) -> AsyncGenerator[tuple[str, dict[str, Any]]]:
+async def read_events(response: Response) -> AsyncGenerator[tuple[str, dict[str, Any]]]:
     """Read server-sent events: one line of a name, one of data, an empty one."""
     name = "message"
     async with aclosing(_lines(response)) as lines:
@@ -280,7 +280,7 @@ async def events_in(response: Response) -> AsyncGenerator[tuple[str, dict[str, A
 async def _lines(response: Response) -> AsyncGenerator[bytes]:
     """Split the body at line ends."""
     parts: list[bytes] = []
-    async with aclosing(_pieces(response)) as pieces:
+    async with aclosing(_body_chunks(response)) as pieces:
         async for piece in pieces:
             *ended, rest = piece.split(b"\n")
             for line in ended:
@@ -289,15 +289,15 @@ async def _lines(response: Response) -> AsyncGenerator[bytes]:
             parts.append(rest)
 
 
-def _set(fields: JsonObject) -> dict[str, Any]:
+def _without_none(fields: JsonObject) -> dict[str, Any]:
     return {name: value for name, value in fields.items() if value is not None}
 
 
-def refusal(error: JsonObject) -> Refused:
+def refused_error(error: JsonObject) -> Refused:
     """Return an error of the gateway's as it is raised here."""
     code = error.get("code")
     known = code if isinstance(code, str) and code in CODES else "EXECUTION_ERROR"
-    advice = f" (it comes from ${KEY})" if code == "UNAUTHENTICATED" else ""
+    advice = f" (it comes from ${KEY_VARIABLE})" if code == "UNAUTHENTICATED" else ""
     details = error.get("details")
     more: JsonObject = cast("JsonObject", details) if isinstance(details, dict) else {}
     return Refused(known, str(error["message"]) + advice, path=error.get("path"), details=more)

@@ -11,7 +11,7 @@ from pathlib import Path
 import click
 
 from toolcrib.cli import startup_gc
-from toolcrib.cli.output import console, in_terminal, may_show_secrets, plain, show_link
+from toolcrib.cli.output import console, in_terminal, may_show_secrets, show_link, strip_control
 from toolcrib.config import Document, home
 from toolcrib.config.load import ADMIN_KEY
 from toolcrib.identity.local_callers import FILE
@@ -33,7 +33,7 @@ async def running_gateway(document: Document, *, demo: bool) -> AsyncGenerator[R
     log = setup(settings.level, file, redactor, arguments=settings.arguments)
     try:
         async with build(document, env=os.environ, demo=demo, journal_to=log, redactor=redactor) as house:
-            startup_gc.done()
+            startup_gc.resume_collector()
             yield house
     finally:
         log.close()
@@ -42,7 +42,7 @@ async def running_gateway(document: Document, *, demo: bool) -> AsyncGenerator[R
 # --- What a gateway says when it has come up: where to look, how to call it, how to connect a client ---
 
 LINK_COMMAND = "toolcrib link"
-_APP = "com.toolcrib.reminder"
+_DEMO_APP = "com.toolcrib.reminder"
 
 
 @dataclass(frozen=True)
@@ -74,7 +74,7 @@ class Banner:
             "Web page": f"{url}/ (`{LINK_COMMAND}`, in a terminal, makes a link that signs you in)",
             "MCP": f"{url}/mcp",
             "REST": f"{url}/api/tools",
-            "Tools": _tools(status),
+            "Tools": _tools_summary(status),
             "Admin key": self._key_place(),
         }
 
@@ -84,10 +84,10 @@ class Banner:
 
     def apps(self, url: str) -> dict[str, str]:
         """Return commands that try the apps of the demonstration, by what each is for."""
-        if not self.demo or self.house.console.apps.find(_APP) is None:
+        if not self.demo or self.house.console.apps.find(_DEMO_APP) is None:
             return {}
         glasses = f'TOOLCRIB_KEY="{self._key()}" toolcrib device simulate --user demo --url {url}'
-        body = {"name": f"{_APP}:add_reminder", "arguments": {"text": "Buy milk"}}
+        body = {"name": f"{_DEMO_APP}:add_reminder", "arguments": {"text": "Buy milk"}}
         return {
             "Wear a pair of glasses, in another terminal:": glasses,
             "Then have an app show something on them:": self._executing(url, body, user="demo"),
@@ -108,7 +108,7 @@ class Banner:
 
     def _lines(self, url: str) -> list[str]:
         facts = [f"{name}: {value}" for name, value in self.facts(url).items()]
-        warnings = [f"Warning: {plain(each)}" for each in self.house.console.status()["warnings"]]
+        warnings = [f"Warning: {strip_control(each)}" for each in self.house.console.status()["warnings"]]
         tail = [
             f"Try it:\n{self.curl(url)}",
             *(f"{what}\n{how}" for what, how in self.apps(url).items()),
@@ -126,13 +126,13 @@ class Banner:
             facts.pop("Web page")
         grid = Table.grid(padding=(0, 2))
         for name, value in facts.items():
-            grid.add_row(Text(name, style="bold"), Text(plain(value)))
+            grid.add_row(Text(name, style="bold"), Text(strip_control(value)))
         terminal = console()
         terminal.print(
             Panel(grid, title=f"Toolcrib {VERSION}", title_align="left", border_style="cyan", expand=False)
         )
         for each in self.house.console.status()["warnings"]:
-            terminal.print(Text(f"Warning: {plain(each)}", style="yellow"), soft_wrap=True)
+            terminal.print(Text(f"Warning: {strip_control(each)}", style="yellow"), soft_wrap=True)
         if may_show_secrets():
             show_link(f"{url}/#token={self.house.identity.sign_in.make_link()}")
         commands = {"Try it:": self.curl(url), **self.apps(url)}
@@ -160,7 +160,7 @@ class Banner:
         return home(self.env) / FILE
 
 
-def _tools(status: JsonObject) -> str:
+def _tools_summary(status: JsonObject) -> str:
     """Say how many tools there are from where, and what is still on its way."""
     ready = [each["id"] for each in status["sources"] if each["tools"]]
     coming = [each["id"] for each in status["sources"] if each["state"] == "starting"]

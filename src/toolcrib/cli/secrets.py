@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from toolcrib.cli.backend import config_option, json_option
-from toolcrib.cli.output import hint, say, show_json
+from toolcrib.cli.output import print_line, print_note, show_json
 from toolcrib.model import JsonObject
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ def rotate(*, config: str | None, as_json: bool) -> int:
     if as_json:
         show_json({"success": True, **done})
     else:
-        say(f"{done['encrypted']} values are encrypted with a new key.")
+        print_line(f"{done['encrypted']} values are encrypted with a new key.")
     return 0
 
 
@@ -74,13 +74,13 @@ def remove(*, yes: bool, config: str | None, as_json: bool) -> int:
         show_json({"success": True, "removed": yes, **done})
         return 0
     for name in done["servers"]:
-        say(f"server {name}: {'removed' if yes else 'would be removed'}")
+        print_line(f"server {name}: {'removed' if yes else 'would be removed'}")
     for name in done["apps"]:
-        say(f"app {name}: {'has no key now' if yes else 'would have no key'}")
+        print_line(f"app {name}: {'has no key now' if yes else 'would have no key'}")
     if not (done["servers"] or done["apps"]):
-        hint("There is nothing encrypted in the store.")
+        print_note("There is nothing encrypted in the store.")
     elif not yes:
-        hint("Nothing was removed; with --yes it is.")
+        print_note("Nothing was removed; with --yes it is.")
     return 0
 
 

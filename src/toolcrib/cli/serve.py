@@ -23,13 +23,13 @@ def command(*, config: str | None, host: str | None, port: int | None, demo: boo
     import anyio
 
     from toolcrib.cli.local_backend import read_document
-    from toolcrib.config import listen
+    from toolcrib.config import with_bind_address
 
-    document = listen(read_document(config), host=host, port=port)
+    document = with_bind_address(read_document(config), host=host, port=port)
 
     async def run() -> None:
         from toolcrib.cli.backend import command_line
-        from toolcrib.cli.discovery import announced
+        from toolcrib.cli.discovery import publish_address
         from toolcrib.cli.running_gateway import Banner, running_gateway
         from toolcrib.config import home
         from toolcrib.server import serve
@@ -43,7 +43,7 @@ def command(*, config: str | None, host: str | None, port: int | None, demo: boo
                         pass
 
                 def listening(address: str) -> None:
-                    stack.enter_context(announced(home(os.environ), address))
+                    stack.enter_context(publish_address(home(os.environ), address))
                     welcome.show(address)
 
                 await serve(house, host=host, port=port, on_listening=listening)

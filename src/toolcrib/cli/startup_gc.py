@@ -3,12 +3,12 @@
 import gc
 
 
-def begin() -> None:
+def pause_collector() -> None:
     """Leave the collector off while modules are loaded. Ended by `done`."""
     gc.disable()
 
 
-def done() -> None:
+def resume_collector() -> None:
     """Switch the collector on again, and spare it all that is there by now: it stays as long as we do."""
     if not gc.isenabled():
         gc.freeze()

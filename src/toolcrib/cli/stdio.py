@@ -16,10 +16,10 @@ if TYPE_CHECKING:
 
     from toolcrib.config import Document
 
-_PATIENCE = 5.0
+_FIRST_LIST_SECONDS = 5.0
 """How many seconds the first list waits for servers that are starting; what comes later is announced."""
 
-LOCAL = Caller(id="local", key="local", permissions=frozenset({"*"}))
+STDIO_CALLER = Caller(id="local", key="local", permissions=frozenset({"*"}))
 
 
 @click.command("stdio")
@@ -48,10 +48,14 @@ async def _run(document: "Document", *, context: str | None, demo: bool) -> None
 
     async with anyio.create_task_group() as tasks:
         async with running_gateway(document, demo=demo) as house:
-            caller = house.gateway.enter(LOCAL, context)
-            told = await _served(
+            caller = house.gateway.enter(STDIO_CALLER, context)
+            told = await _serve_until_stopped(
                 partial(
-                    serve_stdio, house.gateway, house.conversations, caller, partial(house.settled, _PATIENCE)
+                    serve_stdio,
+                    house.gateway,
+                    house.conversations,
+                    caller,
+                    partial(house.settled, _FIRST_LIST_SECONDS),
                 ),
                 tasks,
             )
@@ -60,7 +64,7 @@ async def _run(document: "Document", *, context: str | None, demo: bool) -> None
             os._exit(0)
 
 
-async def _served(serve_stdio: Callable[[], Awaitable[None]], tasks: "TaskGroup") -> bool:
+async def _serve_until_stopped(serve_stdio: Callable[[], Awaitable[None]], tasks: "TaskGroup") -> bool:
     """Serve until the client leaves, or until we are told to stop; return whether we were told."""
     import anyio
 

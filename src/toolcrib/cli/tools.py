@@ -11,10 +11,10 @@ from toolcrib.cli.backend import (
     with_target,
     with_view,
 )
-from toolcrib.cli.output import hint, in_terminal, show_json, show_table
+from toolcrib.cli.output import in_terminal, print_note, show_json, show_table
 from toolcrib.model import JsonObject
 
-_SHOWN = ("tools", "cut", "withheld")
+_JSON_FIELDS = ("tools", "cut", "withheld")
 
 _NOT_FOUND = "no tool is found by these words; without --search all are listed"
 
@@ -43,15 +43,19 @@ def command(
     listed = with_backend(place, work)
     tools = listed["tools"]
     if as_json or format is not None:
-        show_json({name: listed[name] for name in _SHOWN if name in listed})
+        show_json({name: listed[name] for name in _JSON_FIELDS if name in listed})
         return 0
     show_table(("Tool", "Kind", "What it does"), [_row(tool) for tool in tools])
     if "cut" in listed:
-        hint(f"{listed['cut']} more are over what a list may hold here; they may be called all the same")
+        print_note(
+            f"{listed['cut']} more are over what a list may hold here; they may be called all the same"
+        )
     if not tools:
-        hint(_NOT_FOUND if search else "there is no tool here; `toolcrib check` says why some may be missing")
+        print_note(
+            _NOT_FOUND if search else "there is no tool here; `toolcrib check` says why some may be missing"
+        )
     elif in_terminal():
-        hint("Call one: toolcrib call NAME key=value …")
+        print_note("Call one: toolcrib call NAME key=value …")
     return 0
 
 

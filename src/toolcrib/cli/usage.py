@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 import click
 
 from toolcrib.cli.backend import Backend, Target, json_option, with_backend, with_target
-from toolcrib.cli.output import hint, show_json, show_table
+from toolcrib.cli.output import print_note, show_json, show_table
 from toolcrib.model import JsonObject
 
 
@@ -29,7 +29,7 @@ def command(place: Target, *, as_json: bool) -> int:
     head = ("Tool", "Calls", "Errors", "Cached", "p50", "p95", "Last used")
     show_table(head, [_row(name, used) for name, used in tools])
     if not tools:
-        hint("No tool was called yet.")
+        print_note("No tool was called yet.")
     return 0
 
 

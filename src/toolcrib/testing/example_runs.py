@@ -20,18 +20,18 @@ SOURCE = "tools"
 _IN_MEMORY = "sqlite://"
 _START_SECONDS = 10.0
 _ORIGIN = Origin(agent_id="toolcrib-check", face="library")
-_WRONG: tuple[Any, ...] = (None, [], {}, "", -1.5, True)
+_UNFIT_VALUES: tuple[Any, ...] = (None, [], {}, "", -1.5, True)
 """One value of each kind: at least one of them does not fit a parameter that takes anything in particular."""
 
 
-async def try_out(
+async def run_examples(
     tools: Sequence[AnyTool], *, run_mutations: bool = False, user: str | None = None
 ) -> dict[str, ToolEvidence]:
     """Run the examples of tools that change nothing, of others only if told to; return what was seen of each.
 
     Nothing is cached and no rate is limited meanwhile, so that every run is a real one.
     """
-    heard = [_Heard(tool) for tool in tools]
+    heard = [_RecordedTool(tool) for tool in tools]
     written = StringIO()
     log = Log(LineWriterThread(written), Redactor())
     document = replace(default_document({}), store=_IN_MEMORY)
@@ -39,16 +39,18 @@ async def try_out(
     try:
         async with build(document, env={}, tools=[each.tool for each in heard], journal_to=log) as house:
             await house.settled(_START_SECONDS)
-            bench = _Bench(house, run_mutations=run_mutations, user=user)
+            bench = _ExampleRunner(house, run_mutations=run_mutations, user=user)
             seen = {each.name: await bench.tried(each) for each in heard}
             metrics = house.console.metrics().decode()
     finally:
         log.close()
-    traces = _traces(written.getvalue())
-    return {name: _with_witnesses(name, found, bench.traces, traces, metrics) for name, found in seen.items()}
+    traces = _logged_traces(written.getvalue())
+    return {
+        name: _with_observability(name, found, bench.traces, traces, metrics) for name, found in seen.items()
+    }
 
 
-class _Heard:
+class _RecordedTool:
     """A tool whose function is overheard, and which is neither cached nor limited."""
 
     def __init__(self, tool: AnyTool) -> None:
@@ -83,7 +85,7 @@ class _Heard:
 
 
 @dataclass(frozen=True)
-class _Bench:
+class _ExampleRunner:
     """Calls tools in a gateway, as one who may do everything."""
 
     house: Runtime
@@ -92,13 +94,13 @@ class _Bench:
     traces: dict[str, list[str]] = field(default_factory=dict[str, list[str]])
     """The traces of the calls of each tool."""
 
-    async def tried(self, heard: _Heard) -> ToolEvidence:
+    async def tried(self, heard: _RecordedTool) -> ToolEvidence:
         tool = heard.tool.definition
         offered = {each.name: each for each in self.house.gateway.tools(self._caller())}
         withheld = [
-            each for each in self.house.console.status()["withheld"] if each["name"] == _full(tool.local)
+            each for each in self.house.console.status()["withheld"] if each["name"] == _canonical(tool.local)
         ]
-        if _full(tool.local) not in offered:
+        if _canonical(tool.local) not in offered:
             return ToolEvidence(listed=False, withheld=withheld[0]["reason"] if withheld else "")
         trials: list[ExampleRun] = []
         again: bool | None = None
@@ -109,15 +111,15 @@ class _Bench:
         if trials and tool.read_only and trials[0].result.problem is None:
             second = await self._call(tool, tool.examples[0].params)
             again = second.data == trials[0].result.data
-        wrong = _unfit(tool.input_schema)
+        wrong = _invalid_arguments(tool.input_schema)
         refusal = None if wrong is None else await self._call(tool, wrong)
         return ToolEvidence(trials=tuple(trials), same_again=again, refusal=refusal, listed=True)
 
     async def _call(self, tool: Tool, arguments: JsonObject) -> Result:
-        name = _full(tool.local)
+        name = _canonical(tool.local)
         result = await self.house.gateway.call(name, arguments, self._caller(), origin=_ORIGIN)
         if result.metadata is not None:
-            self.traces.setdefault(tool.local, []).append(_digits(result.metadata.trace_id))
+            self.traces.setdefault(tool.local, []).append(_trace_digits(result.metadata.trace_id))
         return result
 
     def _caller(self) -> Caller:
@@ -125,39 +127,39 @@ class _Bench:
         return Caller(id=called, user=self.user, key="local", permissions=frozenset({"*"}))
 
 
-def _with_witnesses(
+def _with_observability(
     name: str, seen: ToolEvidence, called: Mapping[str, Sequence[str]], logged: set[str], metrics: str
 ) -> ToolEvidence:
     """Add what the log and the counters say; where nothing was called there is nothing to say."""
     traces = called.get(name, ())
     if not traces:
         return seen
-    counted = f'tool="{_full(name)}"' in metrics
+    counted = f'tool="{_canonical(name)}"' in metrics
     return replace(seen, logged=logged.issuperset(traces), counted=counted)
 
 
-def _traces(log: str) -> set[str]:
+def _logged_traces(log: str) -> set[str]:
     """The traces whose call was logged."""
     events: dict[str, set[str]] = {}
     for line in log.splitlines():
         event = loads(line)
         if "trace_id" in event:
-            events.setdefault(_digits(event["trace_id"]), set()).add(event["event"])
+            events.setdefault(_trace_digits(event["trace_id"]), set()).add(event["event"])
     return {trace for trace, seen in events.items() if "call" in seen}
 
 
-def _digits(trace: str) -> str:
+def _trace_digits(trace: str) -> str:
     """A trace's digits, however it is spelled."""
     return trace.replace("-", "")
 
 
-def _unfit(schema: JsonObject) -> JsonObject | None:
+def _invalid_arguments(schema: JsonObject) -> JsonObject | None:
     """Arguments the schema refuses, so that the tool itself is never reached; None where there are none."""
     check = compile_schema(schema)
     names = cast("Mapping[str, Any]", schema.get("properties", {}))
-    tries: list[JsonObject] = [{}, *({name: wrong} for name in names for wrong in _WRONG)]
+    tries: list[JsonObject] = [{}, *({name: wrong} for name in names for wrong in _UNFIT_VALUES)]
     return next((each for each in tries if not check.ok(each)), None)
 
 
-def _full(name: str) -> str:
+def _canonical(name: str) -> str:
     return f"{SOURCE}:{name}"

@@ -16,14 +16,14 @@ from toolcrib.sdk import AnyTool, Finding
 from toolcrib.sdk.checklist import Judgement, beside, judge
 from toolcrib.sdk.published import CompatibilityBreach, InvalidPublishedFile, compare, publish, read, write
 from toolcrib.sources.functions import Functions, ModuleProblem, load_module, source_id
-from toolcrib.testing.example_runs import try_out
+from toolcrib.testing.example_runs import run_examples
 
 # --- Finds what a check needs of a module: its tools, its file, the tests near it, what was published of it
 # ---
 
-_ROOTS = ("pyproject.toml", "setup.py", "setup.cfg", ".git")
-_MOST_FILES = 2_000
-_MOST_BYTES = 1_000_000
+_ROOT_MARKERS = ("pyproject.toml", "setup.py", "setup.cfg", ".git")
+_MAX_TEST_FILES = 2_000
+_MAX_TEST_FILE_BYTES = 1_000_000
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,9 +55,9 @@ def find_module(named: str, *, folder: Path | None = None) -> ToolModule:
     wanted: Path | None = None
     if named.endswith(".py"):
         wanted = Path(named).resolve()
-        name, root = _dotted(wanted)
+        name, root = _module_name(wanted)
     tools = load_module(name, folder=root)
-    file = _file_of(name)
+    file = _module_file(name)
     if wanted is not None and file != wanted:
         other = "another module" if file is None else str(file)
         raise ModuleProblem(f"{named} cannot be loaded as {name}, which is {other}: rename it")
@@ -65,13 +65,13 @@ def find_module(named: str, *, folder: Path | None = None) -> ToolModule:
     return ToolModule(name=name, tools=tools, file=file)
 
 
-def _dotted(file: Path) -> tuple[str, Path]:
+def _module_name(file: Path) -> tuple[str, Path]:
     """The name a file has as a module, and the folder from which it has that name."""
     for name in [*sys.modules]:
         if (
             name != "__main__"
             and name.rpartition(".")[2] in (file.stem, file.parent.name)
-            and _file_of(name) == file
+            and _module_file(name) == file
         ):
             return name, file.parent
     parts, folder = [file.stem] if file.stem != "__init__" else [], file.parent
@@ -81,21 +81,21 @@ def _dotted(file: Path) -> tuple[str, Path]:
     return ".".join(parts), folder
 
 
-def _file_of(name: str) -> Path | None:
+def _module_file(name: str) -> Path | None:
     said = getattr(sys.modules.get(name), "__file__", None)
     return Path(said).resolve() if isinstance(said, str) else None
 
 
-def named_in_tests(module: ToolModule) -> dict[str, str]:
+def find_tests(module: ToolModule) -> dict[str, str]:
     """Return, for each tool that a test near the module names, the file of the first such test."""
     found: dict[str, str] = {}
     if module.file is None:
         return found
     whole = re.compile(rf"check_tools\(\s*[\"'][^\"']*\b{re.escape(module.name.rpartition('.')[2])}\b")
-    words = {tool.name: re.compile(rf"(?<![\w-]){_spellings(tool)}(?![\w-])") for tool in module.tools}
-    root = _root(module.file.parent)
-    for file in islice(_tests(module.file, root), _MOST_FILES):
-        text = _text(file)
+    words = {tool.name: re.compile(rf"(?<![\w-]){_name_pattern(tool)}(?![\w-])") for tool in module.tools}
+    root = _project_root(module.file.parent)
+    for file in islice(_test_files(module.file, root), _MAX_TEST_FILES):
+        text = _test_text(file)
         everything = whole.search(text) is not None
         for name, word in words.items():
             if name not in found and (everything or word.search(text)):
@@ -105,37 +105,40 @@ def named_in_tests(module: ToolModule) -> dict[str, str]:
     return found
 
 
-def _spellings(tool: AnyTool) -> str:
+def _name_pattern(tool: AnyTool) -> str:
     function = getattr(tool.function, "__name__", tool.name)
     return f"(?:{re.escape(tool.name)}|{re.escape(function)})"
 
 
-def _root(folder: Path) -> Path:
+def _project_root(folder: Path) -> Path:
     """The folder of the project, or the module's own where there is no sign of one."""
     return next(
-        (each for each in (folder, *folder.parents) if any((each / sign).exists() for sign in _ROOTS)), folder
+        (each for each in (folder, *folder.parents) if any((each / sign).exists() for sign in _ROOT_MARKERS)),
+        folder,
     )
 
 
-def _tests(file: Path, root: Path) -> Iterator[Path]:
+def _test_files(file: Path, root: Path) -> Iterator[Path]:
     """Tests in the module's folder, and in a folder of tests of each folder up to the project's."""
     folder = file.parent
-    yield from sorted(_named_as_tests(folder.iterdir()))
+    yield from sorted(_filter_tests(folder.iterdir()))
     for each in (folder, *folder.parents):
         for name in ("tests", "test"):
-            yield from sorted(_named_as_tests((each / name).rglob("*.py")))
+            yield from sorted(_filter_tests((each / name).rglob("*.py")))
         if each == root:
             return
 
 
-def _named_as_tests(files: Iterable[Path]) -> Iterator[Path]:
+def _filter_tests(files: Iterable[Path]) -> Iterator[Path]:
     return (each for each in files if each.match("test_*.py") or each.match("*_test.py"))
 
 
-def _text(file: Path) -> str:
+def _test_text(file: Path) -> str:
     try:
         return (
-            file.read_text(encoding="utf-8", errors="replace") if file.stat().st_size <= _MOST_BYTES else ""
+            file.read_text(encoding="utf-8", errors="replace")
+            if file.stat().st_size <= _MAX_TEST_FILE_BYTES
+            else ""
         )
     except OSError:
         return ""
@@ -185,8 +188,8 @@ class ModuleReport:
 
 def check_module(module: ToolModule, *, run_mutations: bool = False, user: str | None = None) -> ModuleReport:
     """Check the tools of a module; what may change something is only run with `run_mutations`."""
-    seen = anyio.run(lambda: try_out(module.tools, run_mutations=run_mutations, user=user))
-    tests = named_in_tests(module)
+    seen = anyio.run(lambda: run_examples(module.tools, run_mutations=run_mutations, user=user))
+    tests = find_tests(module)
     tools = tuple(tool.bind(module.source) for tool in module.tools)
     checked = tuple(
         CheckedTool(

@@ -42,7 +42,7 @@ def pytest_collection_modifyitems(
 ) -> None:
     """Add a test for each item of the checklist and each tool of the modules that were named."""
     for module in cast("list[str]", config.getoption("toolcrib_modules")):
-        checks: ToolChecks = _within(session, ToolChecks, name=module, nodeid=module)
+        checks: ToolChecks = _child_node(session, ToolChecks, name=module, nodeid=module)
         items.extend(checks.collect())
 
 
@@ -74,16 +74,16 @@ class ToolChecks(pytest.Collector):
         try:
             tools = self.module.tools
         except ModuleProblem as error:
-            yield self._test("module", _failing(str(error)))
+            yield self._test("module", _failing_check(str(error)))
             return
         for tool in tools:
             for item in ITEMS:
-                yield self._test(f"{tool.name}[{item.id}]", _item(self, tool.name, item.id))
-            yield self._test(f"{tool.name}[definition]", _definition(self, tool.name))
-        yield self._test("published", _published(self))
+                yield self._test(f"{tool.name}[{item.id}]", _item_check(self, tool.name, item.id))
+            yield self._test(f"{tool.name}[definition]", _definition_check(self, tool.name))
+        yield self._test("published", _published_check(self))
 
     def _test(self, name: str, look: Callable[[], None]) -> "ToolCheck":
-        return _within(self, ToolCheck, name=name, look=look)
+        return _child_node(self, ToolCheck, name=name, look=look)
 
 
 class ToolCheck(pytest.Item):
@@ -113,21 +113,21 @@ def crib() -> "Callable[..., Crib]":
     return make
 
 
-def _within(parent: pytest.Collector, kind: Any, **fields: Any) -> Any:
+def _child_node(parent: pytest.Collector, kind: Any, **fields: Any) -> Any:
     """Make a node the way pytest wants it, which it does not tell the type checker."""
     return kind.from_parent(parent, **fields)
 
 
-def _failing(message: str) -> Callable[[], None]:
+def _failing_check(message: str) -> Callable[[], None]:
     def look() -> None:
         pytest.fail(message, pytrace=False)
 
     return look
 
 
-def _item(checks: ToolChecks, name: str, item: str) -> Callable[[], None]:
+def _item_check(checks: ToolChecks, name: str, item: str) -> Callable[[], None]:
     def look() -> None:
-        checked = _checked(checks, name)
+        checked = _checked_tool(checks, name)
         judged = checked.judged[item]
         if judged.verdict == "short" and checked.standing == "own":
             pytest.fail(judged.message, pytrace=False)
@@ -137,16 +137,16 @@ def _item(checks: ToolChecks, name: str, item: str) -> Callable[[], None]:
     return look
 
 
-def _definition(checks: ToolChecks, name: str) -> Callable[[], None]:
+def _definition_check(checks: ToolChecks, name: str) -> Callable[[], None]:
     def look() -> None:
-        wrong = "; ".join(each.message for each in _checked(checks, name).more)
+        wrong = "; ".join(each.message for each in _checked_tool(checks, name).more)
         if wrong:
             pytest.fail(wrong, pytrace=False)
 
     return look
 
 
-def _published(checks: ToolChecks) -> Callable[[], None]:
+def _published_check(checks: ToolChecks) -> Callable[[], None]:
     def look() -> None:
         broken = [f"{each.tool} {each.message}" for each in checks.report.breaches if each.level == "short"]
         if broken:
@@ -155,5 +155,5 @@ def _published(checks: ToolChecks) -> Callable[[], None]:
     return look
 
 
-def _checked(checks: ToolChecks, name: str) -> "CheckedTool":
+def _checked_tool(checks: ToolChecks, name: str) -> "CheckedTool":
     return next(each for each in checks.report.tools if each.tool.local == name)

@@ -7,17 +7,17 @@ from typing import Any, cast
 
 from rich.cells import cell_len, set_cell_size
 
-from toolcrib.cli.output import plain
+from toolcrib.cli.output import strip_control
 from toolcrib.model import Device, JsonObject
 
 # --- Draws what an app shows: a layout in, as many rows of text out as the display of the glasses has ---
 
-CELL = 16
+CELL_PIXELS = 16
 """How many of its pixels a display spends on the width of a character: no profile says how many fit."""
-_MOST_LINES, _MOST_COLUMNS = 40, 120
-_USUAL_LINES, _USUAL_COLUMNS = 5, 40
-_CUT = "…"
-_GAP = 2
+_MAX_LINES, _MAX_COLUMNS = 40, 120
+_DEFAULT_LINES, _DEFAULT_COLUMNS = 5, 40
+_ELLIPSIS = "…"
+_GAP_COLUMNS = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,31 +28,31 @@ class Screen:
     lines: int
 
 
-def screen_of(capabilities: JsonObject) -> Screen | None:
+def device_screen(capabilities: JsonObject) -> Screen | None:
     """Return the display a device says it has; None where it has none."""
     if not capabilities.get("hasDisplay"):
         return None
-    display = fields(capabilities.get("display"))
-    width = _number(fields(display.get("resolution")).get("width"))
-    columns = _USUAL_COLUMNS if width is None else width // CELL
-    lines = _number(display.get("maxTextLines")) or _USUAL_LINES
-    return Screen(min(max(columns, 10), _MOST_COLUMNS), min(lines, _MOST_LINES))
+    display = object_or_empty(capabilities.get("display"))
+    width = _positive_integer(object_or_empty(display.get("resolution")).get("width"))
+    columns = _DEFAULT_COLUMNS if width is None else width // CELL_PIXELS
+    lines = _positive_integer(display.get("maxTextLines")) or _DEFAULT_LINES
+    return Screen(min(max(columns, 10), _MAX_COLUMNS), min(lines, _MAX_LINES))
 
 
-def fields(value: Any) -> JsonObject:
+def object_or_empty(value: Any) -> JsonObject:
     """Return a value that should be an object; what is none has no fields."""
     return cast("JsonObject", value) if isinstance(value, dict) else {}
 
 
-def drawn(layout: JsonObject, screen: Screen) -> tuple[str, ...]:
+def draw_layout(layout: JsonObject, screen: Screen) -> tuple[str, ...]:
     """Draw a layout: exactly the rows of the screen, none wider than it. What it cannot show it says."""
     kind = str(layout.get("layoutType"))
     draw = _LAYOUTS.get(kind)
-    rows = _wall(f"[{kind}]", screen.columns, screen.lines) if draw is None else draw(layout, screen)
+    rows = _wrap(f"[{kind}]", screen.columns, screen.lines) if draw is None else draw(layout, screen)
     return tuple((*rows, *[""] * screen.lines)[: screen.lines])
 
 
-def framed(rows: tuple[str, ...], screen: Screen, title: str) -> list[str]:
+def add_frame(rows: tuple[str, ...], screen: Screen, title: str) -> list[str]:
     """Put a frame around what is drawn, so that its size can be seen."""
     shown = _cut(title, screen.columns - 2)
     head = f"─ {shown} " + "─" * (screen.columns - cell_len(shown) - 1)
@@ -61,27 +61,27 @@ def framed(rows: tuple[str, ...], screen: Screen, title: str) -> list[str]:
 
 
 def _text_wall(layout: JsonObject, screen: Screen) -> list[str]:
-    return _wall(_layout_text(layout, "text"), screen.columns, screen.lines)
+    return _wrap(_layout_text(layout, "text"), screen.columns, screen.lines)
 
 
 def _double_text_wall(layout: JsonObject, screen: Screen) -> list[str]:
     """One text above the other: each keeps to its half."""
     upper = (screen.lines + 1) // 2
-    top = _wall(_layout_text(layout, "topText"), screen.columns, upper)
-    bottom = _wall(_layout_text(layout, "bottomText"), screen.columns, screen.lines - upper)
+    top = _wrap(_layout_text(layout, "topText"), screen.columns, upper)
+    bottom = _wrap(_layout_text(layout, "bottomText"), screen.columns, screen.lines - upper)
     return [*top, *[""] * (upper - len(top)), *bottom]
 
 
 def _reference_card(layout: JsonObject, screen: Screen) -> list[str]:
-    title = _wall(_layout_text(layout, "title"), screen.columns, 1)
-    return [*title, *_wall(_layout_text(layout, "text"), screen.columns, screen.lines - len(title))]
+    title = _wrap(_layout_text(layout, "title"), screen.columns, 1)
+    return [*title, *_wrap(_layout_text(layout, "text"), screen.columns, screen.lines - len(title))]
 
 
 def _dashboard_card(layout: JsonObject, screen: Screen) -> list[str]:
     """One text to the left, the other to the right."""
-    width = (screen.columns - _GAP) // 2
-    left = _wall(_layout_text(layout, "leftText"), width, screen.lines)
-    right = _wall(_layout_text(layout, "rightText"), width, screen.lines)
+    width = (screen.columns - _GAP_COLUMNS) // 2
+    left = _wrap(_layout_text(layout, "leftText"), width, screen.lines)
+    right = _wrap(_layout_text(layout, "rightText"), width, screen.lines)
     rows: list[str] = []
     for at in range(max(len(left), len(right))):
         begins, ends = (side[at] if at < len(side) else "" for side in (left, right))
@@ -108,30 +108,30 @@ _LAYOUTS: Mapping[str, Callable[[JsonObject, Screen], list[str]]] = {
 }
 
 
-def _wall(text: str, columns: int, lines: int) -> list[str]:
+def _wrap(text: str, columns: int, lines: int) -> list[str]:
     """Wrap a text at its words; where it is too long, the last row says that there is more."""
     rows: list[str] = []
-    for row in _wrapped(text, columns):
+    for row in _wrapped_rows(text, columns):
         if len(rows) == lines:
-            return [*rows[:-1], _cut(rows[-1] + _CUT, columns) if lines else ""][:lines]
+            return [*rows[:-1], _cut(rows[-1] + _ELLIPSIS, columns) if lines else ""][:lines]
         rows.append(row)
     return rows
 
 
-def _wrapped(text: str, columns: int) -> Iterator[str]:
+def _wrapped_rows(text: str, columns: int) -> Iterator[str]:
     for line in text.splitlines():
         row = ""
         for word in line.split():
             if row and cell_len(row) + 1 + cell_len(word) > columns:
                 yield row
                 row = ""
-            *whole, rest = _pieces(word, columns)
+            *whole, rest = _split_word(word, columns)
             yield from whole
             row = f"{row} {rest}" if row else rest
         yield row
 
 
-def _pieces(word: str, columns: int) -> list[str]:
+def _split_word(word: str, columns: int) -> list[str]:
     """Break a word that is wider than the display."""
     pieces = [""]
     for each in word:
@@ -144,23 +144,23 @@ def _pieces(word: str, columns: int) -> list[str]:
 def _cut(text: str, columns: int) -> str:
     if cell_len(text) <= columns:
         return text
-    return set_cell_size(text, columns - 1).rstrip() + _CUT
+    return set_cell_size(text, columns - 1).rstrip() + _ELLIPSIS
 
 
 def _layout_text(layout: JsonObject, field: str) -> str:
     value = layout.get(field)
-    return plain("\n".join(value.splitlines())).strip("\n") if isinstance(value, str) else ""
+    return strip_control("\n".join(value.splitlines())).strip("\n") if isinstance(value, str) else ""
 
 
-def _number(value: Any) -> int | None:
+def _positive_integer(value: Any) -> int | None:
     return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else None
 
 
 # --- What a pair of glasses shows, has said and has been told of; each event in, lines for a reader out ---
 
 MAIN = "main"
-_REMEMBERED = 3
-_SHORTEST = 0.05
+_MAX_TRANSCRIPT_LINES = 3
+_MIN_SHOWN_SECONDS = 0.05
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,7 +179,7 @@ class Glasses:
         self.device, self.user, self.screen = device, user, screen
         self.views: dict[str, ShownLayout] = {}
         """What is on the display, by view; a view that is clear is not here, but for the main one."""
-        self.said: deque[str] = deque(maxlen=_REMEMBERED)
+        self.said: deque[str] = deque(maxlen=_MAX_TRANSCRIPT_LINES)
         """The last sentences, with who spoke them."""
         self.status = ""
         """The last thing heard of tools and apps."""
@@ -205,7 +205,7 @@ class Glasses:
             line = f"{self.speaker if kind == 'speak' else 'you'}: {words}"
             self.said.append(line)
             return [line]
-        self.status = _told(kind, data)
+        self.status = _event_text(kind, data)
         return [self.status]
 
     def faded(self, now: float) -> list[str]:
@@ -219,24 +219,24 @@ class Glasses:
 
     def _show(self, data: JsonObject, now: float) -> list[str]:
         view, package = _one_line(data.get("view")) or MAIN, _one_line(data.get("packageName"))
-        layout = fields(data.get("layout"))
+        layout = object_or_empty(data.get("layout"))
         if self.screen is None:
             return [f"no display: {package} shows a {_one_line(layout.get('layoutType'))}"]
         if layout.get("layoutType") == "clear_view":
             self.views.pop(view, None)
             return [f"display {view}: clear"]
-        rows = drawn(layout, self.screen)
-        self.views[view] = ShownLayout(rows, package, _until(data.get("durationMs"), now))
-        return framed(rows, self.screen, f"{view} · {package}" if package else view)
+        rows = draw_layout(layout, self.screen)
+        self.views[view] = ShownLayout(rows, package, _expiry(data.get("durationMs"), now))
+        return add_frame(rows, self.screen, f"{view} · {package}" if package else view)
 
 
-def _until(milliseconds: Any, now: float) -> float | None:
+def _expiry(milliseconds: Any, now: float) -> float | None:
     if isinstance(milliseconds, bool) or not isinstance(milliseconds, int | float) or milliseconds <= 0:
         return None
-    return now + max(milliseconds / 1000, _SHORTEST)
+    return now + max(milliseconds / 1000, _MIN_SHOWN_SECONDS)
 
 
-def _told(kind: str, data: JsonObject) -> str:
+def _event_text(kind: str, data: JsonObject) -> str:
     """Put an event of a tool, an app or the line in a few words."""
     if "lost" in data:
         return f"{kind}: {_one_line(data['lost'])} events were lost, this terminal is too slow"
@@ -254,4 +254,4 @@ def _count(value: Any) -> str:
 
 def _one_line(value: Any) -> str:
     """Keep a value to one line of text that cannot steer the terminal."""
-    return "" if value is None else plain(" ".join(str(value).split()))
+    return "" if value is None else strip_control(" ".join(str(value).split()))

@@ -10,8 +10,8 @@ import anyio
 import click
 import orjson
 
-from toolcrib.cli.glasses.glasses import MAIN, Glasses, drawn, framed
-from toolcrib.cli.output import say
+from toolcrib.cli.glasses.glasses import MAIN, Glasses, add_frame, draw_layout
+from toolcrib.cli.output import print_line
 from toolcrib.model import JsonObject
 
 if TYPE_CHECKING:
@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 
 # --- The voice of this machine: the programs that speak, and one that says everything in its turn ---
 
-_SECONDS = 60.0
+_MAX_SENTENCE_SECONDS = 60.0
 """How long one sentence may take."""
-_WAITING = 16
+_MAX_QUEUED_SENTENCES = 16
 _LANGUAGE = "{language}"
 _TEXT = "{text}"
 
@@ -62,7 +62,7 @@ class SpeechQueue:
 
     def __init__(self, voice: SpeechProgram | None, language: str) -> None:
         self._voice, self._language = voice, language.partition("-")[0]
-        self._ours, self._theirs = anyio.create_memory_object_stream[str](_WAITING)
+        self._ours, self._theirs = anyio.create_memory_object_stream[str](_MAX_QUEUED_SENTENCES)
         self._speaking: anyio.CancelScope | None = None
 
     def __enter__(self) -> Self:
@@ -102,13 +102,13 @@ class SpeechQueue:
         async for text in self._theirs:
             if self._voice is None:
                 continue
-            with anyio.move_on_after(_SECONDS) as self._speaking:
-                if not await _spoken(*self._voice.asked(text, self._language)):
+            with anyio.move_on_after(_MAX_SENTENCE_SECONDS) as self._speaking:
+                if not await _run_program(*self._voice.asked(text, self._language)):
                     self._voice = None
             self._speaking = None
 
 
-async def _spoken(command: tuple[str, ...], text: bytes) -> bool:
+async def _run_program(command: tuple[str, ...], text: bytes) -> bool:
     code = None
     try:
         code = (await anyio.run_process(command, input=text, check=False)).returncode
@@ -158,11 +158,11 @@ class PlainRenderer:
     """Every event as a few lines of text."""
 
     def began(self, glasses: Glasses, session: JsonObject) -> None:
-        say(glasses.describe())
+        print_line(glasses.describe())
 
     def happened(self, kind: str, data: JsonObject, lines: Sequence[str]) -> None:
         for line in lines:
-            say(line)
+            print_line(line)
 
     def typed(self, text: str) -> None:
         pass
@@ -208,9 +208,9 @@ def _displays(glasses: Glasses) -> list[Line]:
     lines: list[Line] = []
     for view in (MAIN, *(each for each in glasses.views if each != MAIN)):
         shown = glasses.views.get(view)
-        rows = drawn(_CLEAR, glasses.screen) if shown is None else shown.rows
+        rows = draw_layout(_CLEAR, glasses.screen) if shown is None else shown.rows
         title = f"{view} · {shown.package}" if shown is not None and shown.package else view
-        lines += [(row, "green") for row in framed(rows, glasses.screen, title)]
+        lines += [(row, "green") for row in add_frame(rows, glasses.screen, title)]
     return lines
 
 

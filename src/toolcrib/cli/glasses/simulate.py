@@ -15,22 +15,22 @@ import anyio.lowlevel
 from anyio.abc import TaskGroup
 
 from toolcrib.apps.hardware import device
-from toolcrib.cli.glasses.glasses import Glasses, fields, screen_of
+from toolcrib.cli.glasses.glasses import Glasses, device_screen, object_or_empty
 from toolcrib.cli.glasses.renderers import Renderer, SpeechQueue, find_speech_program
-from toolcrib.cli.remote_backend import RemoteBackend, connected, events_in, refusal
+from toolcrib.cli.remote_backend import RemoteBackend, gateway_client, read_events, refused_error
 from toolcrib.egress.client import Client
 from toolcrib.errors import Lost, Refused, ToolcribError
 from toolcrib.model import Device, JsonObject
 
 # --- The line between a pair of glasses and its gateway: the session, what comes out, what goes in ---
 
-OPEN: tuple[str, JsonObject] = ("connection", {"state": "open"})
+CONNECTION_OPEN: tuple[str, JsonObject] = ("connection", {"state": "open"})
 
 
 @asynccontextmanager
-async def line_to(url: str, key: str, user: str) -> AsyncGenerator["GatewayConnection"]:
+async def open_connection(url: str, key: str, user: str) -> AsyncGenerator["GatewayConnection"]:
     """Open the line of a user for as long as the block lasts."""
-    async with connected(url, key) as client:
+    async with gateway_client(url, key) as client:
         yield GatewayConnection(client, url, user)
 
 
@@ -67,9 +67,9 @@ class GatewayConnection(RemoteBackend):
         headers = {"Accept": "text/event-stream"}
         async with self._sent("GET", f"{self._path}/events", headers=headers) as response:
             if response.status >= 400:
-                raise refusal((await self._read(response))["error"])
-            yield OPEN
-            async with aclosing(events_in(response)) as events:
+                raise refused_error((await self._read(response))["error"])
+            yield CONNECTION_OPEN
+            async with aclosing(read_events(response)) as events:
                 async for event in events:
                     yield event
         raise Lost("OUTCOME_UNKNOWN", "the gateway has ended the line")
@@ -77,13 +77,13 @@ class GatewayConnection(RemoteBackend):
 
 # --- What is typed: lines out of a pipe or a file, or key by key out of a terminal that must not echo ---
 
-_CHUNK = 4096
-_LONGEST = 4000
+_CHUNK_BYTES = 4096
+_MAX_LINE_CHARS = 4000
 """A line is cut there: nobody says more in one breath."""
 _ENTER, _ERASE, _KILL, _END, _ESCAPE = "\r\n", "\x7f\x08", "\x15", "\x04", "\x1b"
 
 
-class Typed:
+class LineEditor:
     """Keys become lines. Other control characters, and whole escape sequences, are not text."""
 
     def __init__(self) -> None:
@@ -119,7 +119,7 @@ class Typed:
             self.text = self.text[:-1]
         elif key == _KILL:
             self.text = ""
-        elif (key.isprintable() or key == "\t") and len(self.text) < _LONGEST:
+        elif (key.isprintable() or key == "\t") and len(self.text) < _MAX_LINE_CHARS:
             self.text += " " if key == "\t" else key
 
     def _escaped(self, key: str) -> bool:
@@ -132,28 +132,28 @@ class Typed:
         return True
 
 
-async def keys() -> AsyncGenerator[bytes]:
+async def read_input() -> AsyncGenerator[bytes]:
     """Read our standard input as it comes, without a thread that would outlive us; ends where it ends."""
-    waits = _waits(0)
+    waits = _may_block(0)
     while True:
         if waits:
             await anyio.wait_readable(0)
         else:
             await anyio.lowlevel.checkpoint()
-        piece = os.read(0, _CHUNK)
+        piece = os.read(0, _CHUNK_BYTES)
         if not piece:
             return
         yield piece
 
 
-def _waits(descriptor: int) -> bool:
+def _may_block(descriptor: int) -> bool:
     """Whether reading can wait at all: a file never does, and /dev/null neither."""
     mode = os.fstat(descriptor).st_mode
     return stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode) or os.isatty(descriptor)
 
 
 @contextmanager
-def unechoed() -> Generator[None]:
+def without_echo() -> Generator[None]:
     """Have the terminal hand over each key and draw none of them; Ctrl-C still interrupts."""
     import termios
     import tty
@@ -169,8 +169,8 @@ def unechoed() -> Generator[None]:
 # --- Wears a pair of glasses: follows what apps show and say, passes on what is typed, ends with its session
 # ---
 
-_FIRST_WAIT, _LONGEST_WAIT = 0.5, 10.0
-_GOODBYE = 5.0
+_MIN_RECONNECT_SECONDS, _MAX_RECONNECT_SECONDS = 0.5, 10.0
+_END_SESSION_SECONDS = 5.0
 """How long the gateway may take to end a session that nobody waits for."""
 
 
@@ -190,22 +190,22 @@ async def simulate(line: GatewayConnection, wish: SimulationOptions, show: Rende
     """Wear them until the input ends or somebody says stop."""
     session = await line.begin(wish.model, wish.language)
     try:
-        worn = _device(session, wish.model)
-        glasses = Glasses(worn, wish.user, screen_of(worn.capabilities))
+        worn = _session_device(session, wish.model)
+        glasses = Glasses(worn, wish.user, device_screen(worn.capabilities))
         show.began(glasses, session)
         with SpeechQueue(find_speech_program() if wish.voice else None, wish.language or "") as mouth:
-            await _Wearer(line, wish, show, glasses, mouth).run()
+            await _Simulation(line, wish, show, glasses, mouth).run()
     finally:
-        with anyio.move_on_after(_GOODBYE, shield=True), suppress(ToolcribError):
+        with anyio.move_on_after(_END_SESSION_SECONDS, shield=True), suppress(ToolcribError):
             await line.end()
 
 
-def _device(session: JsonObject, model: str) -> Device:
+def _session_device(session: JsonObject, model: str) -> Device:
     """Return the device the gateway took it for."""
-    return device(fields(session.get("device")) or model)
+    return device(object_or_empty(session.get("device")) or model)
 
 
-class _Wearer:
+class _Simulation:
     """Keeps everything going at once."""
 
     def __init__(
@@ -248,17 +248,17 @@ class _Wearer:
 
     async def _follow(self) -> None:
         """Follow the events; a line that breaks is opened again, however long that takes."""
-        wait, told = _FIRST_WAIT, ""
+        wait, told = _MIN_RECONNECT_SECONDS, ""
         while True:
             try:
                 async with aclosing(self._line.events()) as events:
                     async for kind, data in events:
-                        wait, told = _FIRST_WAIT, ""
+                        wait, told = _MIN_RECONNECT_SECONDS, ""
                         self._happen(kind, data)
             except ToolcribError as error:
                 told = self._lost(error, told)
             await anyio.sleep(wait)
-            wait = min(wait * 2, _LONGEST_WAIT)
+            wait = min(wait * 2, _MAX_RECONNECT_SECONDS)
             # A gateway that was started again may not know of us any more. Where it cannot be told, nor
             # can it be followed, which is then said above.
             with suppress(ToolcribError):
@@ -286,8 +286,8 @@ class _Wearer:
 
     async def _listen(self) -> None:
         """Pass on every line that is typed, until the input ends."""
-        typed = Typed()
-        async with aclosing(keys()) as pieces:
+        typed = LineEditor()
+        async with aclosing(read_input()) as pieces:
             async for piece in pieces:
                 for line in typed.feed(piece):
                     await self._heard(line)
