@@ -51,7 +51,7 @@ class _TurnOptions(NamedTuple):
     report: Report | None
     key: str
 
-    def of(self, asked: ProviderCall, place: int) -> "_Way":
+    def of(self, asked: ProviderCall, place: int) -> "_TurnOptions":
         """Return the options for one call, with an idempotency key derived from the key of the message."""
         if not self.key:
             return self

@@ -286,7 +286,7 @@ class PromptIndex:
         ]
 
     @cached_property
-    def _names(self) -> tuple["_Names", "_Names"]:
+    def _names(self) -> tuple["_PromptNames", "_PromptNames"]:
         return _PromptNames(self._every, str), _PromptNames(self._every, fold)
 
     def find(self, name: str) -> FoundResource | None:
