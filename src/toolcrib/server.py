@@ -8,7 +8,7 @@ from functools import partial
 import anyio
 
 from toolcrib.background_tasks import background_tasks, keep_running
-from toolcrib.config import listen as moved
+from toolcrib.config import with_bind_address as moved
 from toolcrib.errors import Refused, ToolcribError, problem
 from toolcrib.formats.rest import encode
 from toolcrib.frontends.apps import AppSockets
@@ -54,42 +54,42 @@ _DRAIN_RETRY_SECONDS = 5.0
 class GatewayApp:
     """The ASGI application of a running gateway."""
 
-    def __init__(self, house: Runtime, *, host: str | None = None) -> None:
-        settings = house.document.server
-        self._gateway, self._identity = house.gateway, house.identity
+    def __init__(self, runtime: Runtime, *, host: str | None = None) -> None:
+        settings = runtime.document.server
+        self._gateway, self._identity = runtime.gateway, runtime.identity
         host, public_url = host or settings.host, settings.public_url
         hosts = AllowedHosts(host, allowed=settings.allowed_hosts, public_url=public_url)
         self._guard, self._clients = RequestGuard(hosts), ClientAddresses(settings.trusted_proxies)
         self._origins = CallOrigins(new_id, self._clients.address)
-        self._audit, self._failed_logins = house.console.audit, house.failed_logins
-        self._find_app = house.console.apps.find
-        self._sessions = PageSessions(house.identity.sign_in, public_url)
-        key, store = house.secret("mcp session"), house.console.store
-        self.mcp = StreamableHttpFrontend(house.gateway, house.conversations, key, store)
-        house.identity.ring.listen(self.mcp.end)
+        self._audit, self._failed_logins = runtime.console.audit, runtime.failed_logins
+        self._find_app = runtime.console.apps.find
+        self._sessions = PageSessions(runtime.identity.sign_in, public_url)
+        key, store = runtime.secret("mcp session"), runtime.console.store
+        self.mcp = StreamableHttpFrontend(runtime.gateway, runtime.conversations, key, store)
+        runtime.identity.ring.listen(self.mcp.end)
         self.draining, self.active = False, 0
-        self.memory, self._loop_lag = memory_watch(house), LoopLag()
-        self.intake = make_intake(house.document.limits, self._clients, self.memory, house.large_results)
-        watch_intake(house.console.journal, self.intake)
-        self._loop_lag.show(house.console.journal.watch)
+        self.memory, self._loop_lag = memory_watch(runtime), LoopLag()
+        self.intake = make_intake(runtime.document.limits, self._clients, self.memory, runtime.large_results)
+        watch_intake(runtime.console.journal, self.intake)
+        self._loop_lag.show(runtime.console.journal.watch)
         self._idle = anyio.Event()
         rest = RestFrontend(
-            house.gateway,
-            house.console,
-            house.identity,
-            conversations=house.conversations,
-            body_bytes=house.document.limits.body_bytes,
+            runtime.gateway,
+            runtime.console,
+            runtime.identity,
+            conversations=runtime.conversations,
+            body_bytes=runtime.document.limits.body_bytes,
             draining=lambda: self.draining,
             short_of_memory=self.memory.check,
             openapi=self._described,
-            legacy=house.document.legacy,
+            legacy=runtime.document.legacy,
         )
         self._rest = rest
-        house.identity.ring.listen(rest.end)
+        runtime.identity.ring.listen(rest.end)
         page = self._page(public_url)
         sockets = AppSockets(
-            house.sessions.accept,
-            heartbeat=house.document.apps.heartbeat_ms / 1000,
+            runtime.sessions.accept,
+            heartbeat=runtime.document.apps.heartbeat_ms / 1000,
             rejected=self._on_wrong_app_key,
         )
         self.router = Router((*rest.routes(), *self._mcp_routes(), *sockets.routes(), *page.routes()))
@@ -360,7 +360,7 @@ def _check_permission(caller: Caller, route: Route) -> None:
 
 
 async def serve(
-    house: Runtime,
+    runtime: Runtime,
     *,
     host: str | None = None,
     port: int | None = None,
@@ -372,25 +372,25 @@ async def serve(
     `host` and `port` override the config; without a port, it is the first free one of 6740 to 6749.
     Raises PortTaken if none is free, and ConfigError if the address would expose the gateway unsafely.
     """
-    settings = moved(house.document, host=host, port=port).server
+    settings = moved(runtime.document, host=host, port=port).server
     listening = listen(settings.host, settings.port)
     with listening:
-        await house.listens(settings.public_url or address_of(listening))
-        server = GatewayApp(house, host=settings.host)
+        await runtime.listens(settings.public_url or address_of(listening))
+        server = GatewayApp(runtime, host=settings.host)
         async with server.running():
             await run(
                 server,
                 listening,
                 on_listening=on_listening,
-                on_hangup=partial(hung_up, house),
+                on_hangup=partial(hung_up, runtime),
                 drain_seconds=drain_seconds,
             )
 
 
-async def hung_up(house: Runtime) -> None:
+async def hung_up(runtime: Runtime) -> None:
     """Handle SIGHUP: reload the config; an invalid one is logged, and the running one stays in force."""
     try:
-        await house.console.servers.reload(actor=SIGNAL)
+        await runtime.console.servers.reload(actor=SIGNAL)
     except ToolcribError as error:
         log.error("SIGHUP: %s", error)  # noqa: TRY400 - the traceback would add nothing
     except Exception:  # boundary: an unexpected error in a reload must not end the gateway

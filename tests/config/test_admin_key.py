@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from tests.config.faulty import faults
 from toolcrib.config import ConfigError, default_document, parse
-from toolcrib.config.secrets import SHORTEST_ADMIN_KEY, SHORTEST_ANYWHERE, too_short, weakness
+from toolcrib.config.secrets import MIN_ADMIN_KEY_CHARACTERS, MIN_LOOPBACK_KEY_CHARACTERS, too_short, weakness
 from toolcrib.identity.local_callers import FILE
 from toolcrib.runtime import build
 
@@ -109,12 +109,12 @@ ALPHABETS = {
 
 
 @pytest.mark.parametrize("alphabet", ALPHABETS.values(), ids=ALPHABETS)
-@given(random=st.randoms(use_true_random=True), length=st.integers(SHORTEST_ANYWHERE, 128))
+@given(random=st.randoms(use_true_random=True), length=st.integers(MIN_LOOPBACK_KEY_CHARACTERS, 128))
 @settings(max_examples=500, deadline=None)
 def test_random_keys_of_every_length_are_accepted(alphabet: str, random: Random, length: int) -> None:
     key = "".join(random.choices(alphabet, k=length))
     assert weakness(key) is None
-    assert length < SHORTEST_ADMIN_KEY or too_short(key, SHORTEST_ADMIN_KEY) is None
+    assert length < MIN_ADMIN_KEY_CHARACTERS or too_short(key, MIN_ADMIN_KEY_CHARACTERS) is None
 
 
 def test_random_keys_are_not_weak() -> None:

@@ -3,22 +3,23 @@
 import pytest
 
 from tests.config.faulty import faults
-from toolcrib.config import ConfigError, default_document, listen, parse
-from toolcrib.config.checks import loopback
+from tests.texts import matches
+from toolcrib.config import ConfigError, default_document, parse, with_bind_address
+from toolcrib.config.checks import is_loopback
 
 LONG = "0123456789-a-key-for-tests-alone"
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "127.8.9.10", "localhost", "::1", "[::1]"])
 def test_loopback_is_this_machine(host: str) -> None:
-    assert loopback(host)
+    assert is_loopback(host)
 
 
 @pytest.mark.parametrize(
     "host", ["0.0.0.0", "::", "10.0.0.1", "example.com", "localhost.example.com", "127.1", ""]
 )
 def test_all_else_is_not(host: str) -> None:
-    assert not loopback(host)
+    assert not is_loopback(host)
 
 
 @pytest.mark.parametrize(
@@ -34,9 +35,10 @@ def test_open_gateway_needs_loopback_address(auth: str, path: str) -> None:
     (fault,) = faults(f"server: {{host: 0.0.0.0}}\nauth:\n  {auth}\n")
     assert fault.startswith(f"toolcrib.yaml:3 {path}: ")
     document = parse(f"server: {{host: '::1'}}\nauth:\n  {auth}\n", "toolcrib.yaml", {})
-    assert listen(document, host="localhost", port=0).server.port == 0
-    with pytest.raises(ConfigError, match=f"^command line {path}: "):
-        listen(document, host="192.168.0.1")
+    assert with_bind_address(document, host="localhost", port=0).server.port == 0
+    with pytest.raises(ConfigError) as raised:
+        with_bind_address(document, host="192.168.0.1")
+    assert matches("config", "open gateway needs loopback address", str(raised.value), path=path)
 
 
 @pytest.mark.check(17)
@@ -54,10 +56,10 @@ def test_the_admin_key_of_the_environment_is_held_to_the_same() -> None:
 
 def test_listening_elsewhere_keeps_the_rest() -> None:
     document = default_document({})
-    moved = listen(document, host="0.0.0.0", port=7000)
+    moved = with_bind_address(document, host="0.0.0.0", port=7000)
     assert (moved.server.host, moved.server.port) == ("0.0.0.0", 7000)
     assert moved.contexts == document.contexts
-    assert listen(document) == document
+    assert with_bind_address(document) == document
 
 
 @pytest.mark.requirement("I3")

@@ -2,7 +2,7 @@
 
 import pytest
 
-from toolcrib.config.errors import ConfigError, ConfigFault, FilePosition, Where, spell
+from toolcrib.config.errors import ConfigError, ConfigFault, FilePosition, Where, format_path
 
 
 @pytest.mark.parametrize(
@@ -21,7 +21,7 @@ from toolcrib.config.errors import ConfigError, ConfigFault, FilePosition, Where
     ],
 )
 def test_a_path_reads_like_the_file(where: Where, spelled: str) -> None:
-    assert spell(where) == spelled
+    assert format_path(where) == spelled
 
 
 def test_a_fault_is_one_line() -> None:

@@ -7,8 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.texts import matches
 from toolcrib.config import ConfigError, Document, parse
-from toolcrib.config.imports import MOST_SERVERS, Imported, imported, spelled
+from toolcrib.config.imports import MAX_IMPORTED_SERVERS, ImportedServers, import_servers, servers_file
 
 ADVICE = ": holds a secret as it is; ${NAME} would take it from the environment instead"
 
@@ -21,12 +22,12 @@ class Anything(dict[str, str]):
         return "1" if key in ("HOST", "PORT") else "https://a-value-of-1"
 
 
-def found(document: object) -> Imported:
-    return imported(json.dumps(document).encode(), "mcp.json")
+def found(document: object) -> ImportedServers:
+    return import_servers(json.dumps(document).encode(), "mcp.json")
 
 
-def loaded(result: Imported) -> Document:
-    return parse(spelled(result.servers), "toolcrib.yaml", Anything())
+def loaded(result: ImportedServers) -> Document:
+    return parse(servers_file(result.servers), "toolcrib.yaml", Anything())
 
 
 def one(server: object, **beside: object) -> tuple[Any, list[str]]:
@@ -90,7 +91,7 @@ VS_CODE = b"""\
 
 @pytest.mark.requirement("B9")
 def test_a_file_of_vs_code() -> None:
-    result = imported(VS_CODE, "mcp.json")
+    result = import_servers(VS_CODE, "mcp.json")
     assert result.servers == {
         "perplexity": {
             "transport": "stdio",
@@ -108,7 +109,7 @@ def test_a_file_of_vs_code() -> None:
         "events.dev: is left out; it is the editor's own",
     ]
     document = parse(
-        spelled(result.servers), "toolcrib.yaml", {"ASK_KEY": "k", "EVENTS": "http://127.0.0.1:1"}
+        servers_file(result.servers), "toolcrib.yaml", {"ASK_KEY": "k", "EVENTS": "http://127.0.0.1:1"}
     )
     assert document.mcp.servers["events"].url == "http://127.0.0.1:1/stream"
     assert document.warnings == ()
@@ -253,7 +254,7 @@ def test_names_become_ids_of_their_own() -> None:
         "server_2",
         "x" * 63,
     ]
-    assert result.warnings[0] == 'mcp.json mcpServers["My Server"]: is called my_server here'
+    assert matches("config", "names become ids of their own", result.warnings[0])
     assert len(result.warnings) == 7
     assert list(loaded(result).mcp.servers) == list(result.servers)
 
@@ -267,7 +268,7 @@ def test_two_kinds_of_servers_in_one_file() -> None:
 
 
 def test_duplicates_are_reported() -> None:
-    result = imported(b'{"mcpServers": {"a": {"command": "x"}, "a": {"command": "y"}}}', "mcp.json")
+    result = import_servers(b'{"mcpServers": {"a": {"command": "x"}, "a": {"command": "y"}}}', "mcp.json")
     assert result.servers == {"a": {"transport": "stdio", "command": ["y"]}}
     assert result.warnings == ("mcp.json: gives 'a' twice in one object; the last one counts",)
 
@@ -312,7 +313,7 @@ def test_secrets_of_imported_config_are_detected(given: dict[str, Any], private:
         (["servers"], "mcp.json: holds no MCP servers"),
         ({"mcpServers": ["a"]}, "mcp.json: holds no MCP servers"),
         (
-            {"mcpServers": {str(n): dict[str, Any]() for n in range(MOST_SERVERS + 1)}},
+            {"mcpServers": {str(n): dict[str, Any]() for n in range(MAX_IMPORTED_SERVERS + 1)}},
             "mcp.json: holds more than 500 servers",
         ),
     ],
@@ -326,8 +327,9 @@ def test_a_file_without_servers_is_refused(document: object, said: str) -> None:
 def test_oversized_import_is_refused() -> None:
     """Quotes are written twice, so that a file that fits may become one that does not."""
     result = found({"servers": {"s": {"command": "x", "args": ["- " + "'" * 600_000]}}})
-    with pytest.raises(ConfigError, match="is larger than 1024 KiB"):
-        spelled(result.servers)
+    with pytest.raises(ConfigError) as raised:
+        servers_file(result.servers)
+    assert matches("config", "oversized import is refused", str(raised.value))
 
 
 TEXT = st.text(max_size=12) | st.sampled_from(

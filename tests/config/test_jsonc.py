@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from toolcrib.config import ConfigError
-from toolcrib.config.imports import DEEPEST, LARGEST, Read, read_json
+from toolcrib.config.imports import MAX_IMPORT_BYTES, MAX_IMPORT_DEPTH, ParsedJson, read_json
 
 
 def value(text: str) -> Any:
@@ -57,7 +57,7 @@ def test_plain_json_is_read_as_it_is(document: Any, indent: str | int | None) ->
 @given(st.binary(max_size=200) | st.text('{}[]",:/*\\ \n1a', max_size=60).map(str.encode))
 def test_any_bytes_are_read_or_refused(data: bytes) -> None:
     try:
-        assert isinstance(read_json(data, "mcp.json"), Read)
+        assert isinstance(read_json(data, "mcp.json"), ParsedJson)
     except ConfigError as error:
         refused = error
     else:
@@ -77,8 +77,8 @@ def test_any_bytes_are_read_or_refused(data: bytes) -> None:
         (b'{"a": NaN}', "mcp.json: is not valid JSON: it holds a number that is none"),
         (b'{"a": ' + b"1" * 5000 + b"}", "mcp.json: is not valid JSON: it holds a number that is none"),
         (b'{"a": "\\ud800"}', "mcp.json: is not valid JSON: it holds half a character"),
-        (b" " * (LARGEST + 1), "mcp.json: is larger than 1024 KiB"),
-        (b"\n" + b"[" * (DEEPEST + 1), "mcp.json:2: is nested more than 64 levels deep"),
+        (b" " * (MAX_IMPORT_BYTES + 1), "mcp.json: is larger than 1024 KiB"),
+        (b"\n" + b"[" * (MAX_IMPORT_DEPTH + 1), "mcp.json:2: is nested more than 64 levels deep"),
     ],
 )
 def test_syntax_error_names_the_line(data: bytes, said: str) -> None:
@@ -89,7 +89,7 @@ def test_syntax_error_names_the_line(data: bytes, said: str) -> None:
 
 
 def test_duplicate_keys_are_detected() -> None:
-    assert read_json(b'{"a": {"b": 1, "b": 2}, "c": 3}', "x") == Read({"a": {"b": 2}, "c": 3}, ("b",))
+    assert read_json(b'{"a": {"b": 1, "b": 2}, "c": 3}', "x") == ParsedJson({"a": {"b": 2}, "c": 3}, ("b",))
 
 
 @pytest.mark.parametrize(

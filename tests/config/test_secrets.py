@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from toolcrib.config import export, parse
-from toolcrib.config.secrets import audited_server, gather, mask
+from toolcrib.config.secrets import audited_server, find_secrets, mask
 
 
 def server(**settings: Any) -> dict[str, Any]:
@@ -62,7 +62,7 @@ def server(**settings: Any) -> dict[str, Any]:
     ],
 )
 def test_known_settings_and_passwords_are_secret(document: dict[str, Any], secrets: set[str]) -> None:
-    assert gather(document) == secrets
+    assert find_secrets(document) == secrets
 
 
 @pytest.mark.requirement("I2")
@@ -73,7 +73,7 @@ def test_environment_values_are_secret_unless_printable() -> None:
         (("server", "host"), "0.0.0.0"),
         (("log", "level"), "info"),
     ]
-    assert gather({}, taken) == {"a", "b"}
+    assert find_secrets({}, taken) == {"a", "b"}
 
 
 @pytest.mark.requirement("I2")
@@ -159,5 +159,5 @@ def test_no_value_of_a_server_is_audited(settings: dict[str, Any], kept: dict[st
 def test_long_texts_are_looked_through_once(text: str) -> None:
     """Looked at again from every place, one of these would take hours."""
     for document in (server(url=text), server(command=[text]), {"store": text}):
-        assert gather(document) is not None
+        assert find_secrets(document) is not None
         assert mask(document) is not None

@@ -4,7 +4,7 @@ import pytest
 
 from toolcrib.config import settings
 from toolcrib.config.errors import Where
-from toolcrib.config.settings import Setting, known
+from toolcrib.config.settings import Setting, setting_names
 
 
 def test_settings_are_listed_with_all_the_docs_need() -> None:
@@ -49,8 +49,8 @@ def test_settings_are_listed_with_all_the_docs_need() -> None:
     ],
 )
 def test_the_names_at_a_place_are_known(where: Where, names: tuple[str, ...]) -> None:
-    assert known(where) == names
+    assert setting_names(where) == names
 
 
 def test_the_names_in_a_list_of_mappings_are_known() -> None:
-    assert known(("mcp", "servers", "x", "tools", 3))[:2] == ("name", "expose_as")
+    assert setting_names(("mcp", "servers", "x", "tools", 3))[:2] == ("name", "expose_as")

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from pydantic import TypeAdapter, ValidationError
 
 from toolcrib.config import value_types
-from toolcrib.config.value_types import RATE, is_day, rate, spell_rate
+from toolcrib.config.value_types import RATE_MESSAGE, format_rate, is_day, rate
 from toolcrib.model import RateLimit
 
 
@@ -54,16 +54,16 @@ def test_rates_are_read(written: object, limit: RateLimit) -> None:
 def test_other_rates_are_refused_with_examples(written: object) -> None:
     with pytest.raises(ValueError, match="must be a rate, such as 600/min") as refused:
         rate(written)
-    assert str(refused.value) == RATE
+    assert str(refused.value) == RATE_MESSAGE
 
 
 @given(st.integers(1, 10**9 - 1), st.sampled_from([1_000, 60_000, 3_600_000, 86_400_000]))
 def test_short_rates_round_trip(calls: int, window: int) -> None:
-    assert rate(spell_rate(RateLimit(calls, window))) == RateLimit(calls, window)
+    assert rate(format_rate(RateLimit(calls, window))) == RateLimit(calls, window)
 
 
 def test_unusual_rate_windows_are_written_in_full() -> None:
-    assert spell_rate(RateLimit(5, 7)) == "{maxCalls: 5, windowMs: 7}"
+    assert format_rate(RateLimit(5, 7)) == "{maxCalls: 5, windowMs: 7}"
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from toolcrib.config.errors import Where
-from toolcrib.config.imports import Variables
+from toolcrib.config.imports import PlaceholderTranslator
 from toolcrib.config.secrets import expand
 
 INPUTS: list[Any] = [
@@ -25,7 +25,7 @@ def translated(*texts: str, inputs: Any = None) -> tuple[list[str], list[str]]:
     def say(where: Where, message: str) -> None:
         said.append(message)
 
-    variables = Variables(INPUTS if inputs is None else inputs, say)
+    variables = PlaceholderTranslator(INPUTS if inputs is None else inputs, say)
     return [variables.translate(("x",), text) for text in texts], said
 
 

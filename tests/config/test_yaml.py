@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from toolcrib.config import yaml as ours
-from toolcrib.config.yaml import DEEPEST, LARGEST, MOST_VALUES, Reading, read
+from toolcrib.config.yaml import MAX_CONFIG_BYTES, MAX_CONFIG_DEPTH, MAX_CONFIG_VALUES, Reading, read
 
 
 def reading(text: str) -> Reading:
@@ -169,7 +169,7 @@ def bomb() -> str:
         (lambda: "a: " + "{a: " * 10_000, "nested more than 64 levels"),
         (lambda: "".join(" " * n + "a:\n" for n in range(1_000)), "nested more than 64 levels"),
         (lambda: "- " * 10_000, "nested more than 64 levels"),
-        (lambda: "a: [" + "1," * (MOST_VALUES + 1) + "]", "more than 100000 values"),
+        (lambda: "a: [" + "1," * (MAX_CONFIG_VALUES + 1) + "]", "more than 100000 values"),
         (lambda: "? " * 10_000, "nested more than 64 levels"),
     ],
     ids=["aliases", "10 MB", "lists", "mappings", "indentation", "dashes", "values", "keys"],
@@ -185,10 +185,10 @@ def test_bombs_are_refused_quickly(make: Callable[[], str], complaint: str) -> N
 
 
 def test_the_largest_and_the_deepest_that_fit_are_read() -> None:
-    deep = "a: " + "[" * (DEEPEST - 1) + "1" + "]" * (DEEPEST - 1)
+    deep = "a: " + "[" * (MAX_CONFIG_DEPTH - 1) + "1" + "]" * (MAX_CONFIG_DEPTH - 1)
     assert reading(deep).faults == ()
-    assert reading("# " + "x" * (LARGEST - 2)).faults == ()
-    assert reading("# " + "x" * (LARGEST - 1)).faults != ()
+    assert reading("# " + "x" * (MAX_CONFIG_BYTES - 2)).faults == ()
+    assert reading("# " + "x" * (MAX_CONFIG_BYTES - 1)).faults != ()
 
 
 @given(st.binary(max_size=200) | st.text(max_size=200).map(lambda text: text.encode(errors="ignore")))

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from tests.docs import inventory, limits
 from tests.docs.pages import DOCS
 from toolcrib.config import Setting, settings
-from toolcrib.config.sections import LATER
+from toolcrib.config.sections import UNIMPLEMENTED
 from toolcrib.errors import CODES
 from toolcrib.http import Route
 from toolcrib.sdk.checklist import ITEMS
@@ -54,7 +54,7 @@ def is_later(path: str) -> bool:
     parts = path.replace("[]", "").split(".")
     return any(
         len(parts) >= len(pattern) and all(a in ("*", b) for a, b in zip(pattern, parts, strict=False))
-        for pattern in LATER
+        for pattern in UNIMPLEMENTED
     )
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from toolcrib.config import default_document, listen, parse
+from toolcrib.config import default_document, parse, with_bind_address
 from toolcrib.config.mcp import Defaults, McpServer, McpTool
 from toolcrib.model import Slow
 from toolcrib.runtime.convert import rules_of, settings_of
@@ -59,5 +59,5 @@ def test_only_old_addresses_depend_on_the_bind_address(
 
 @pytest.mark.requirement("I5")
 def test_the_command_lines_address_decides_for_old_addresses() -> None:
-    rules = rules_of(listen(default_document({}), host="0.0.0.0"))
+    rules = rules_of(with_bind_address(default_document({}), host="0.0.0.0"))
     assert rules.unrecorded.allow_private == ()

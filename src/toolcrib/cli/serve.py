@@ -36,17 +36,17 @@ def command(*, config: str | None, host: str | None, port: int | None, demo: boo
 
         _prepare_process()
         with ExitStack() as stack:
-            async with running_gateway(document, demo=demo) as house:
-                welcome = Banner(house, os.environ, demo=demo)
+            async with running_gateway(document, demo=demo) as runtime:
+                welcome = Banner(runtime, os.environ, demo=demo)
                 if welcome.shows_link:
-                    async with house.console.audit.action(command_line(), "signin.link"):
+                    async with runtime.console.audit.action(command_line(), "signin.link"):
                         pass
 
                 def listening(address: str) -> None:
                     stack.enter_context(publish_address(home(os.environ), address))
                     welcome.show(address)
 
-                await serve(house, host=host, port=port, on_listening=listening)
+                await serve(runtime, host=host, port=port, on_listening=listening)
 
     try:
         anyio.run(run, backend_options={"use_uvloop": True})

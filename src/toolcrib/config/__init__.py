@@ -3,15 +3,15 @@
 from toolcrib.config.errors import ConfigError, ConfigFault
 from toolcrib.config.load import (
     Document,
-    again,
     default_document,
     export,
     find,
     home,
-    listen,
     load,
     merge,
     parse,
+    reread,
+    with_bind_address,
 )
 from toolcrib.config.secrets import check_admin_key
 from toolcrib.config.settings import Setting, settings
@@ -21,15 +21,15 @@ __all__ = [
     "ConfigFault",
     "Document",
     "Setting",
-    "again",
     "check_admin_key",
     "default_document",
     "export",
     "find",
     "home",
-    "listen",
     "load",
     "merge",
     "parse",
+    "reread",
     "settings",
+    "with_bind_address",
 ]

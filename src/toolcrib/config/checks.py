@@ -17,7 +17,7 @@ from toolcrib.config.secrets import ADMIN_KEY_ADVICE, MIN_ADMIN_KEY_CHARACTERS, 
 from toolcrib.config.sections import UNIMPLEMENTED, ContextSection, OverrideSection, Sections, ServerSection
 from toolcrib.config.settings import setting_names
 from toolcrib.config.value_types import host_fault, is_day
-from toolcrib.config.yaml import value_at, has_path, matching_paths, rewrite
+from toolcrib.config.yaml import has_path, matching_paths, rewrite, value_at
 from toolcrib.formats import FORMATS
 from toolcrib.names import fold, snake_case
 
@@ -39,7 +39,11 @@ def server_conflicts(sections: Sections, document: Mapping[str, Any]) -> Iterato
     yield from _id_conflicts(sections)
     for name, server in sections.mcp.servers.items():
         where = (*SERVERS_PATH, name)
-        for keys, message in (*_transport_conflicts(server, where, document), *_duplicate_headers(server), *_duplicate_tools(server)):
+        for keys, message in (
+            *_transport_conflicts(server, where, document),
+            *_duplicate_headers(server),
+            *_duplicate_tools(server),
+        ):
             yield (*where, *keys), message
     yield from _exposed_name_conflicts(sections)
 
@@ -83,10 +87,15 @@ def _id_conflicts(sections: Sections) -> Iterator[Finding]:
         if owner is None:
             taken[folded_id(name)] = f"is that of {format_path((*SERVERS_PATH, name))}"
         else:
-            yield (*SERVERS_PATH, name), f"becomes the id {server_id(name)}, which {owner}; choose another name"
+            yield (
+                (*SERVERS_PATH, name),
+                f"becomes the id {server_id(name)}, which {owner}; choose another name",
+            )
 
 
-def _transport_conflicts(server: McpServer, where: tuple[str, ...], document: Mapping[str, Any]) -> Iterator[Finding]:
+def _transport_conflicts(
+    server: McpServer, where: tuple[str, ...], document: Mapping[str, Any]
+) -> Iterator[Finding]:
     if server.transport == "stdio":
         needed, how, others = "command", "a stdio server is started by it", _HTTP_SETTINGS
         why = "is for http and sse; a stdio server is started by its command"
@@ -131,7 +140,10 @@ def _exposed_name_conflicts(sections: Sections) -> Iterator[Finding]:
             whole, where = f"{server_id(name)}:{tool.name}", (*SERVERS_PATH, name, "tools", place)
             owner, elsewhere = owners.setdefault(tool.expose_as, (whole, where))
             if owner != whole:
-                yield (*where, "expose_as"), f"is given to {format_path(elsewhere)} as well; a name has one tool"
+                yield (
+                    (*where, "expose_as"),
+                    f"is given to {format_path(elsewhere)} as well; a name has one tool",
+                )
 
 
 # --- Cross-field validation: settings that conflict, or are unsafe for the address the gateway listens on
@@ -160,9 +172,8 @@ def exposure_faults(sections: Sections) -> Iterator[Finding]:
     """Yield settings that are unsafe because the gateway is reachable from other machines."""
     way = _exposed_by(sections.server)
     if way is not None and _is_short(sections.auth.admin_key):
-        needed = (
-            f"it or $TOOLCRIB_ADMIN_KEY needs {MIN_ADMIN_KEY_CHARACTERS} characters without repetition; {ADMIN_KEY_ADVICE}"
-        )
+        characters = f"{MIN_ADMIN_KEY_CHARACTERS} characters without repetition"
+        needed = f"it or $TOOLCRIB_ADMIN_KEY needs {characters}; {ADMIN_KEY_ADVICE}"
         yield ("auth", "admin_key"), f"is too short for {way}: {needed}"
     if is_loopback(sections.server.host):
         return

@@ -12,9 +12,9 @@ Where = tuple[str | int, ...]
 Finding = tuple[Where, str]
 """A path and a message, not yet located in a file."""
 
-_PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
-_LONGEST_KEY = 80
-_MOST_SHOWN = 100
+_BARE_KEY = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
+_MAX_KEY_CHARACTERS = 80
+_MAX_SHOWN_FAULTS = 100
 
 
 class FilePosition(NamedTuple):
@@ -36,7 +36,7 @@ class ConfigFault:
     @property
     def path(self) -> str:
         """The path in the document, formatted for operators."""
-        return spell(self.where)
+        return format_path(self.where)
 
     def __str__(self) -> str:
         file = self.file if self.place is None else f"{self.file}:{self.place.line}"
@@ -49,21 +49,21 @@ class ConfigError(Exception):
 
     def __init__(self, faults: Iterable[ConfigFault]) -> None:
         self.faults = tuple(faults)
-        lines = [str(fault) for fault in self.faults[:_MOST_SHOWN]]
-        if len(self.faults) > _MOST_SHOWN:
-            lines.append(f"… and {len(self.faults) - _MOST_SHOWN} more")
+        lines = [str(fault) for fault in self.faults[:_MAX_SHOWN_FAULTS]]
+        if len(self.faults) > _MAX_SHOWN_FAULTS:
+            lines.append(f"… and {len(self.faults) - _MAX_SHOWN_FAULTS} more")
         super().__init__("\n".join(lines))
 
 
-def spell(where: Where) -> str:
+def format_path(where: Where) -> str:
     """Format a path: `contexts.support.tools[0]`, `overrides["local:*"].cache_ttl`."""
     spelled = ""
     for part in where:
         if isinstance(part, int):
             spelled += f"[{part}]"
-        elif _PLAIN.fullmatch(part) and len(part) <= _LONGEST_KEY:
+        elif _BARE_KEY.fullmatch(part) and len(part) <= _MAX_KEY_CHARACTERS:
             spelled += f".{part}" if spelled else part
         else:
-            cut = part if len(part) <= _LONGEST_KEY else part[:_LONGEST_KEY] + "…"
+            cut = part if len(part) <= _MAX_KEY_CHARACTERS else part[:_MAX_KEY_CHARACTERS] + "…"
             spelled += f"[{json.dumps(cut, ensure_ascii=not cut.isprintable())}]"
     return spelled

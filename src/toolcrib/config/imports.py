@@ -6,20 +6,20 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, NoReturn, cast
 
-from toolcrib.config.checks import check, conflicts, same_id
-from toolcrib.config.errors import ConfigError, ConfigFault, FilePosition, Finding, Where, spell
+from toolcrib.config.checks import check, conflicts, folded_id
+from toolcrib.config.errors import ConfigError, ConfigFault, FilePosition, Finding, Where, format_path
 from toolcrib.config.load import dump
-from toolcrib.config.mcp import RESERVED, server_id
-from toolcrib.config.secrets import REFERENCE, mask, telling
-from toolcrib.config.yaml import at, read, rewrite, texts
+from toolcrib.config.mcp import RESERVED_SERVER_IDS, server_id
+from toolcrib.config.secrets import REFERENCE, mask, names_secret
+from toolcrib.config.yaml import read, rewrite, text_values, value_at
 from toolcrib.model import JsonObject
 from toolcrib.names import snake_case
 
 # --- JSONC parser (JSON with comments and trailing commas): bounded size and depth, line numbers in errors
 # ---
 
-LARGEST = 1 << 20
-DEEPEST = 64
+MAX_IMPORT_BYTES = 1 << 20
+MAX_IMPORT_DEPTH = 64
 
 # An unterminated string or comment matches to the end of the text, so that matching takes linear time.
 _STRING = r'"(?:[^"\\]|\\.)*+(?:"|\\?\Z)'
@@ -30,40 +30,44 @@ _NOT_A_NEWLINE = re.compile(r"[^\n]")
 
 
 @dataclass(frozen=True, slots=True)
-class Read:
+class ParsedJson:
     """The parsed value, and the keys that an object has more than once, where the last one wins."""
 
     value: Any
     repeated: tuple[str, ...]
 
 
-def read_json(data: bytes, name: str) -> Read:
+def read_json(data: bytes, name: str) -> ParsedJson:
     """Parse one document. Raises ConfigError with the line of the error."""
-    if len(data) > LARGEST:
-        _refuse(name, f"is larger than {LARGEST // 1024} KiB")
+    if len(data) > MAX_IMPORT_BYTES:
+        _refuse(name, f"is larger than {MAX_IMPORT_BYTES // 1024} KiB")
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         _refuse(name, "is not UTF-8 text; save it as UTF-8", data.count(b"\n", 0, error.start))
-    plain = _LAST_COMMA.sub(_blank, _COMMENT.sub(_blank, text))
-    _measure(plain, name)
+    plain = _LAST_COMMA.sub(_blank_out, _COMMENT.sub(_blank_out, text))
+    _check_depth(plain, name)
     return _parsed(plain, name)
 
 
-def _blank(match: re.Match[str]) -> str:
+def _blank_out(match: re.Match[str]) -> str:
     """Return a string unchanged, and blank out all else except newlines, so that line numbers stay valid."""
     return match[1] or _NOT_A_NEWLINE.sub(" ", match[0])
 
 
-def _measure(text: str, name: str) -> None:
+def _check_depth(text: str, name: str) -> None:
     depth = 0
     for match in _BRACKET.finditer(text):
         depth += bool(match[1]) - bool(match[2])
-        if depth > DEEPEST:
-            _refuse(name, f"is nested more than {DEEPEST} levels deep", text.count("\n", 0, match.start()))
+        if depth > MAX_IMPORT_DEPTH:
+            _refuse(
+                name,
+                f"is nested more than {MAX_IMPORT_DEPTH} levels deep",
+                text.count("\n", 0, match.start()),
+            )
 
 
-def _parsed(text: str, name: str) -> Read:
+def _parsed(text: str, name: str) -> ParsedJson:
     repeated: dict[str, None] = {}
 
     def entries(pairs: Iterable[tuple[str, Any]]) -> dict[str, Any]:
@@ -75,7 +79,7 @@ def _parsed(text: str, name: str) -> Read:
         return found
 
     try:
-        value = json.loads(text, object_pairs_hook=entries, parse_constant=_no_number)
+        value = json.loads(text, object_pairs_hook=entries, parse_constant=_refuse_constant)
         json.dumps(value, ensure_ascii=False).encode()
     except json.JSONDecodeError as error:
         _refuse(name, f"is not valid JSON: {error.msg}", error.lineno - 1)
@@ -83,10 +87,10 @@ def _parsed(text: str, name: str) -> Read:
         _refuse(name, r"is not valid JSON: it holds half a character, such as \ud800 alone")
     except ValueError:
         _refuse(name, "is not valid JSON: it holds a number that is none, or that has no end")
-    return Read(value, tuple(repeated))
+    return ParsedJson(value, tuple(repeated))
 
 
-def _no_number(word: str) -> NoReturn:
+def _refuse_constant(word: str) -> NoReturn:
     raise ValueError(word)
 
 
@@ -97,23 +101,23 @@ def _refuse(name: str, message: str, lines_before: int | None = None) -> NoRetur
 
 # --- Translates `${…}` placeholders of other MCP hosts to environment references, or to plain text ---
 
-Say = Callable[[Where, str], None]
+AddWarning = Callable[[Where, str], None]
 
-_WRITTEN = re.compile(r"\$\{(?P<inner>[^{}]*)\}|\$\{")
-_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-_LIKE_OURS = re.compile(r"(?P<name>[A-Z_][A-Z0-9_]*)(?::-[^{}]*)?")
-_LONGEST_SAID = 200
+_PLACEHOLDER = re.compile(r"\$\{(?P<inner>[^{}]*)\}|\$\{")
+_VARIABLE_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_OUR_SYNTAX = re.compile(r"(?P<name>[A-Z_][A-Z0-9_]*)(?::-[^{}]*)?")
+_MAX_DESCRIPTION_CHARACTERS = 200
 
-_HOME = "HOME"
-_OF_EDITORS = re.compile(
+_HOME_VARIABLE = "HOME"
+_EDITOR_VARIABLE = re.compile(
     r"(?:workspaceFolder|workspaceFolderBasename|workspaceRoot|cwd|pathSeparator|/)|(?:file|config|command):.*"
 )
 
 
-class Variables:
+class PlaceholderTranslator:
     """Translates the placeholders of one file; each variable is reported once."""
 
-    def __init__(self, inputs: Any, say: Say) -> None:
+    def __init__(self, inputs: Any, say: AddWarning) -> None:
         listed = cast("Iterable[Any]", inputs if isinstance(inputs, list) else ())
         self._inputs = {each["id"]: each for each in listed if _is_input(each)}
         self._say = say
@@ -125,19 +129,21 @@ class Variables:
         """Return the text with its placeholders in the syntax of our config."""
         if "${" not in text:
             return text
-        return _WRITTEN.sub(lambda match: self._translated(where, match), text)
+        return _PLACEHOLDER.sub(lambda match: self._translated(where, match), text)
 
     def _translated(self, where: Where, match: re.Match[str]) -> str:
         inner = match["inner"]
         kind, _, name = (inner or "").partition(":")
-        if kind == "env" and _NAME.fullmatch(name):
+        if kind == "env" and _VARIABLE_NAME.fullmatch(name):
             return f"${{{name}}}"
         if kind == "input" and name:
             return self._asked(where, name)
         if inner == "userHome":
-            self._once(where, inner, f"names the user's home folder, which is taken from ${{{_HOME}}}")
-            return f"${{{_HOME}}}"
-        ours = _LIKE_OURS.fullmatch(inner or "")
+            self._once(
+                where, inner, f"names the user's home folder, which is taken from ${{{_HOME_VARIABLE}}}"
+            )
+            return f"${{{_HOME_VARIABLE}}}"
+        ours = _OUR_SYNTAX.fullmatch(inner or "")
         if ours is not None:
             meant = f"write $${{{ours['name']}}} where just that text is meant"
             self._once(
@@ -145,7 +151,7 @@ class Variables:
             )
             return match[0]
         if inner is not None:
-            self._once(where, inner, _kept(inner))
+            self._once(where, inner, _untranslated_warning(inner))
         return f"${match[0]}"
 
     def _asked(self, where: Where, asked: str) -> str:
@@ -154,7 +160,11 @@ class Variables:
         name = self._names.get(asked) or self._variable(asked)
         self._names[asked] = name
         default, description = about.get("default"), about.get("description")
-        said = f": {description[:_LONGEST_SAID]}" if isinstance(description, str) and description else ""
+        said = (
+            f": {description[:_MAX_DESCRIPTION_CHARACTERS]}"
+            if isinstance(description, str) and description
+            else ""
+        )
         self._once(where, name, f"asks for {asked[:80]!r}; set the variable {name} instead{said}")
         usable = isinstance(default, str) and default and not set(default) & set("{}\n")
         return f"${{{name}:-{default}}}" if usable else f"${{{name}}}"
@@ -179,21 +189,21 @@ def _is_input(entry: Any) -> bool:
     return isinstance(entry, Mapping) and isinstance(cast("JsonObject", entry).get("id"), str)
 
 
-def _kept(inner: str) -> str:
-    if _OF_EDITORS.fullmatch(inner):
+def _untranslated_warning(inner: str) -> str:
+    if _EDITOR_VARIABLE.fullmatch(inner):
         return f"holds ${{{inner[:80]}}}, which only an editor knows; write what it stands for"
     return "holds a ${…} that means nothing here, and is kept as plain text"
 
 
 # --- Imports MCP server files of other hosts; settings that cannot be converted are reported as warnings ---
 
-MOST_SERVERS = 500
-_LONGEST_ID = 63
+MAX_IMPORTED_SERVERS = 500
+_MAX_ID_CHARACTERS = 63
 
 _TRANSPORTS = {"stdio": "stdio", "http": "http", "sse": "sse", "streamablehttp": "http"}
-_ADDRESSES = ("url", "serverUrl", "httpUrl")
-_PROGRAM = frozenset({"command", "args", "env", "cwd"})
-_LEFT_OUT = {
+_URL_KEYS = ("url", "serverUrl", "httpUrl")
+_STDIO_KEYS = frozenset({"command", "args", "env", "cwd"})
+_IGNORED_SETTINGS = {
     "envFile": "is not read; put what it holds under env, or into the gateway's environment",
     "alwaysAllow": "is left out; contexts and overrides say who may use a tool",
     "autoApprove": "is left out; contexts and overrides say who may use a tool",
@@ -204,13 +214,13 @@ _LEFT_OUT = {
         ("tools", "includeTools", "excludeTools"),
         "is left out; name the tools that are let through under tools",
     ),
-    **dict.fromkeys((*_ADDRESSES, "headers"), "is left out, for the server has another way to be reached"),
-    **dict.fromkeys(_PROGRAM, "is left out, for the server is reached by its address"),
+    **dict.fromkeys((*_URL_KEYS, "headers"), "is left out, for the server has another way to be reached"),
+    **dict.fromkeys(_STDIO_KEYS, "is left out, for the server is reached by its address"),
 }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Imported:
+class ImportedServers:
     """The converted servers for `mcp.servers`, and the warnings of the conversion."""
 
     servers: dict[str, JsonObject]
@@ -219,12 +229,12 @@ class Imported:
     @property
     def private(self) -> bool:
         """Whether the servers may contain secrets."""
-        document = _document(self.servers)
+        document = _document_of(self.servers)
         passed = any(server.get("env") or server.get("headers") for server in self.servers.values())
         return passed or mask(document) != document
 
 
-def imported(data: bytes, name: str) -> Imported:
+def import_servers(data: bytes, name: str) -> ImportedServers:
     """Convert the file of another host. Raises ConfigError if it is invalid or has no servers."""
     found = read_json(data, name)
     warnings: list[str] = []
@@ -234,46 +244,46 @@ def imported(data: bytes, name: str) -> Imported:
 
     for key in found.repeated:
         say((), f"gives {key[:80]!r} twice in one object; the last one counts")
-    groups = dict(_groups(found.value, name, say))
-    taken: dict[str, _Taken] = {}
+    groups = dict(_server_groups(found.value, name, say))
+    taken: dict[str, _ConvertedServer] = {}
     for where, servers in groups.items():
-        variables = Variables(at(found.value, (*where[:-1], "inputs")), say)
+        variables = PlaceholderTranslator(value_at(found.value, (*where[:-1], "inputs")), say)
         for title, given in servers.items():
-            server = _Server((*where, title), given, variables, say).converted()
+            server = _ServerConverter((*where, title), given, variables, say).converted()
             if server is not None:
-                taken[_id(title, taken, where, say)] = _Taken((*where, title), server)
-    sound = _sound(taken, say)
+                taken[_unique_id(title, taken, where, say)] = _ConvertedServer((*where, title), server)
+    sound = _without_invalid(taken, say)
     notes = (str(ConfigFault(message=message, where=path)) for path, message in _literal_secrets(sound))
-    return Imported(servers=sound, warnings=(*warnings, *notes))
+    return ImportedServers(servers=sound, warnings=(*warnings, *notes))
 
 
-def spelled(servers: Mapping[str, JsonObject]) -> str:
+def servers_file(servers: Mapping[str, JsonObject]) -> str:
     """Serialize servers as a config file. Raises ConfigError if the file would exceed the size limit."""
-    text = dump(_document(servers))
+    text = dump(_document_of(servers))
     if faults := read(text.encode(), "the imported config").faults:
         raise ConfigError(faults)
     return text
 
 
 @dataclass(frozen=True, slots=True)
-class _Taken:
+class _ConvertedServer:
     where: Where
     server: dict[str, Any]
 
 
-def _document(servers: Mapping[str, JsonObject]) -> dict[str, Any]:
+def _document_of(servers: Mapping[str, JsonObject]) -> dict[str, Any]:
     return {"mcp": {"servers": dict(servers)}}
 
 
-def _groups(document: Any, name: str, say: Say) -> Iterator[tuple[tuple[str, ...], JsonObject]]:
+def _server_groups(document: Any, name: str, say: AddWarning) -> Iterator[tuple[tuple[str, ...], JsonObject]]:
     """Yield the server mappings of a file with their paths; warn about other top-level keys."""
     ways = (("mcpServers",), ("servers",), ("mcp", "servers"))
-    found = {way: at(document, way) for way in ways if isinstance(at(document, way), Mapping)}
+    found = {way: value_at(document, way) for way in ways if isinstance(value_at(document, way), Mapping)}
     if not found:
         message = "holds no MCP servers: there is neither mcpServers nor servers in it"
         raise ConfigError([ConfigFault(message=message, file=name)])
-    if sum(map(len, found.values())) > MOST_SERVERS:
-        raise ConfigError([ConfigFault(message=f"holds more than {MOST_SERVERS} servers", file=name)])
+    if sum(map(len, found.values())) > MAX_IMPORTED_SERVERS:
+        raise ConfigError([ConfigFault(message=f"holds more than {MAX_IMPORTED_SERVERS} servers", file=name)])
     known = {*(way[0] for way in found), "inputs", "$schema"}
     if others := [key for key in document if key not in known]:
         listed = ", ".join(key[:80] for key in others[:10])
@@ -281,12 +291,12 @@ def _groups(document: Any, name: str, say: Say) -> Iterator[tuple[tuple[str, ...
     yield from found.items()
 
 
-def _id(title: str, taken: Mapping[str, Any], where: Where, say: Say) -> str:
+def _unique_id(title: str, taken: Mapping[str, Any], where: Where, say: AddWarning) -> str:
     """Return a unique, valid server id close to the name in the file; warn if it differs."""
-    chosen = (server_id(title) or "server")[:_LONGEST_ID].rstrip("._-")
-    chosen = f"mcp_{chosen}" if chosen in RESERVED else chosen
-    start, number, used = chosen[: _LONGEST_ID - 4], 1, {same_id(each) for each in taken}
-    while same_id(chosen) in used:
+    chosen = (server_id(title) or "server")[:_MAX_ID_CHARACTERS].rstrip("._-")
+    chosen = f"mcp_{chosen}" if chosen in RESERVED_SERVER_IDS else chosen
+    start, number, used = chosen[: _MAX_ID_CHARACTERS - 4], 1, {folded_id(each) for each in taken}
+    while folded_id(chosen) in used:
         number += 1
         chosen = f"{start}_{number}"
     if chosen != title:
@@ -294,10 +304,10 @@ def _id(title: str, taken: Mapping[str, Any], where: Where, say: Say) -> str:
     return chosen
 
 
-class _Server:
+class _ServerConverter:
     """Converts one server of another host, setting by setting."""
 
-    def __init__(self, where: Where, given: Any, variables: Variables, say: Say) -> None:
+    def __init__(self, where: Where, given: Any, variables: PlaceholderTranslator, say: AddWarning) -> None:
         self._where, self._given = where, given
         self._translate, self._say = variables.translate, say
 
@@ -312,9 +322,9 @@ class _Server:
         if not self._enabled():
             server["enabled"] = False
         if transport == "stdio":
-            reached, known = self._program(), _PROGRAM
+            reached, known = self._program(), _STDIO_KEYS
         else:
-            reached, known = self._address(), frozenset({self._first(*_ADDRESSES), "headers"})
+            reached, known = self._address(), frozenset({self._first(*_URL_KEYS), "headers"})
         self._mention_others({*known, self._first("type", "transport"), "disabled", "enabled"})
         return None if reached is None else {**server, **reached}
 
@@ -331,7 +341,7 @@ class _Server:
             return _TRANSPORTS[word]
         if self._given.get("command"):
             return "stdio"
-        key = self._first(*_ADDRESSES)
+        key = self._first(*_URL_KEYS)
         if not key:
             return self._refuse("has neither a command nor a url")
         path = str(self._given[key]).partition("?")[0].rstrip("/")
@@ -358,7 +368,7 @@ class _Server:
         return program | self._pairs("env")
 
     def _address(self) -> dict[str, Any] | None:
-        key = self._first(*_ADDRESSES)
+        key = self._first(*_URL_KEYS)
         if not key:
             return self._refuse("has no url")
         url = self._text((key,), self._given[key])
@@ -396,10 +406,10 @@ class _Server:
     def _mention_others(self, known: Collection[str]) -> None:
         for key, value in cast("JsonObject", self._given).items():
             if key not in known and value not in (None, False, "", [], {}):
-                self._say((*self._where, key), _LEFT_OUT.get(key, "is not known here, and left out"))
+                self._say((*self._where, key), _IGNORED_SETTINGS.get(key, "is not known here, and left out"))
 
 
-def _sound(taken: dict[str, _Taken], say: Say) -> dict[str, JsonObject]:
+def _without_invalid(taken: dict[str, _ConvertedServer], say: AddWarning) -> dict[str, JsonObject]:
     """Remove all that our own validation would reject, with warnings."""
     servers = {key: each.server for key, each in taken.items()}
     while findings := _findings(servers):
@@ -410,17 +420,17 @@ def _sound(taken: dict[str, _Taken], say: Say) -> dict[str, JsonObject]:
                 if server.get(rest[0], {}).pop(rest[1], None) is not None:
                     say((*where, *rest), f"is left out: it {message}")
             elif servers.pop(str(key), None) is not None:
-                say(where, f"is left out: {spell(tuple(rest)) or 'its name'} {message}")
+                say(where, f"is left out: {format_path(tuple(rest)) or 'its name'} {message}")
     return {key: {k: v for k, v in server.items() if v != {}} for key, server in servers.items()}
 
 
 def _findings(servers: Mapping[str, JsonObject]) -> list[Finding]:
-    document = rewrite(_document(servers), _example)
+    document = rewrite(_document_of(servers), _with_sample_values)
     sections, findings = check(document)
     return findings or list(conflicts(sections, document))
 
 
-def _example(where: Where, text: str) -> str:
+def _with_sample_values(where: Where, text: str) -> str:
     """Expand references with placeholders for validation, since the environment is not known yet."""
 
     def filled(match: re.Match[str]) -> str:
@@ -432,8 +442,10 @@ def _example(where: Where, text: str) -> str:
 
 
 def _literal_secrets(servers: Mapping[str, JsonObject]) -> Iterator[Finding]:
-    document = _document(servers)
-    for (where, text), (_where, covered) in zip(texts(document), texts(mask(document)), strict=True):
+    document = _document_of(servers)
+    for (where, text), (_where, covered) in zip(
+        text_values(document), text_values(mask(document)), strict=True
+    ):
         passed = where[3] in ("env", "headers")
-        if text != covered and (not passed or telling(str(where[4]))):
+        if text != covered and (not passed or names_secret(str(where[4]))):
             yield where, "holds a secret as it is; ${NAME} would take it from the environment instead"

@@ -9,12 +9,29 @@ from typing import Any, cast
 
 import yaml
 
-from toolcrib.config.checks import SERVERS, check, conflicts, exposed, remarks, same_id, unusable_hosts
+from toolcrib.config.checks import (
+    SERVERS_PATH,
+    check,
+    conflicts,
+    exposure_faults,
+    folded_id,
+    ineffective_settings,
+    unusable_hosts,
+)
 from toolcrib.config.errors import ConfigError, ConfigFault, FilePosition, Finding, Where
 from toolcrib.config.mcp import server_id
-from toolcrib.config.secrets import escape, expand, gather, mask
+from toolcrib.config.secrets import escape, expand, find_secrets, mask
 from toolcrib.config.sections import ContextSection, Sections
-from toolcrib.config.yaml import DEEPEST, LARGEST, Reading, at, depth, holds, read, scalar
+from toolcrib.config.yaml import (
+    MAX_CONFIG_BYTES,
+    MAX_CONFIG_DEPTH,
+    Reading,
+    depth,
+    has_path,
+    parse_scalar,
+    read,
+    value_at,
+)
 from toolcrib.interfaces import GIVERS
 from toolcrib.model import AddressGiver, JsonObject
 
@@ -51,7 +68,7 @@ class ErrorReport:
         for way in (where[:length] for length in range(len(where), 0, -1)):
             if way in self._places:
                 return ConfigFault(message=message, where=where, file=self._name, place=self._places[way])
-            if holds(self._overlay, way):
+            if has_path(self._overlay, way):
                 return ConfigFault(message=message, where=where, file=OVERLAY)
         return ConfigFault(message=message, where=where, file=self._name)
 
@@ -89,10 +106,10 @@ def home(env: Mapping[str, str]) -> Path:
 
 # Unquoted, YAML readers normalize these to plain line breaks.
 _OTHER_BREAKS = re.compile("[\x85\u2028\u2029]")
-CHANGEABLE = frozenset({"contexts", "overrides", "pins"})
+RUNTIME_SECTIONS = frozenset({"contexts", "overrides", "pins"})
 
 
-def without_givers(overlay: JsonObject) -> tuple[JsonObject, Mapping[str, AddressGiver]]:
+def split_givers(overlay: JsonObject) -> tuple[JsonObject, Mapping[str, AddressGiver]]:
     """Split a stored overlay into its settings and the giver of each server."""
     givers = overlay.get(GIVERS)
     if not isinstance(givers, Mapping):
@@ -107,9 +124,9 @@ def merge(file: JsonObject, overlay: JsonObject) -> dict[str, Any]:
     Nor is a server: a run-time change must not alter how a server of the file is started.
     """
     if servers := _servers(overlay):
-        rest = {name: servers[name] for name in added(file, overlay)}
+        rest = {name: servers[name] for name in added_servers(file, overlay)}
         overlay = {**overlay, "mcp": {**overlay["mcp"], "servers": rest}}
-    merged = _under(file, overlay)
+    merged = _merged_under(file, overlay)
     ours = file.get("overrides")
     if isinstance(ours, Mapping) and isinstance(overlay.get("overrides"), Mapping):
         # Later overrides take precedence over earlier ones, so those of the file come last.
@@ -119,42 +136,42 @@ def merge(file: JsonObject, overlay: JsonObject) -> dict[str, Any]:
     return merged
 
 
-def _under(file: JsonObject, overlay: JsonObject) -> dict[str, Any]:
+def _merged_under(file: JsonObject, overlay: JsonObject) -> dict[str, Any]:
     merged = dict(file)
     for key, value in overlay.items():
         if key not in file:
             merged[key] = value
         elif isinstance(file[key], Mapping) and isinstance(value, Mapping):
-            merged[key] = _under(file[key], cast("JsonObject", value))
+            merged[key] = _merged_under(file[key], cast("JsonObject", value))
     return merged
 
 
-def added(file: JsonObject, overlay: JsonObject) -> tuple[str, ...]:
+def added_servers(file: JsonObject, overlay: JsonObject) -> tuple[str, ...]:
     """Return the names of the servers that are only in the overlay."""
-    known = {same_id(name) for name in _servers(file)}
-    return tuple(name for name in _servers(overlay) if same_id(name) not in known)
+    known = {folded_id(name) for name in _servers(file)}
+    return tuple(name for name in _servers(overlay) if folded_id(name) not in known)
 
 
-def shadowed(file: JsonObject, overlay: JsonObject) -> Iterator[Finding]:
+def shadowed_servers(file: JsonObject, overlay: JsonObject) -> Iterator[Finding]:
     """Yield a warning for each server of the file that shadows one of the overlay."""
-    known = {same_id(name) for name in _servers(overlay)}
+    known = {folded_id(name) for name in _servers(overlay)}
     for name in _servers(file):
-        if same_id(name) in known:
-            yield (*SERVERS, name), "was added while running as well; what the file says is used"
+        if folded_id(name) in known:
+            yield (*SERVERS_PATH, name), "was added while running as well; what the file says is used"
 
 
 def _servers(document: JsonObject) -> JsonObject:
-    servers = at(document, SERVERS)
+    servers = value_at(document, SERVERS_PATH)
     return cast("JsonObject", servers) if isinstance(servers, Mapping) else {}
 
 
-def foreign(overlay: JsonObject) -> Iterator[Finding]:
+def forbidden_settings(overlay: JsonObject) -> Iterator[Finding]:
     """Yield the settings that an overlay must not contain: only the config file may set them."""
-    if depth(overlay, DEEPEST + 1) > DEEPEST:
-        yield (), f"is nested more than {DEEPEST} levels deep"
+    if depth(overlay, MAX_CONFIG_DEPTH + 1) > MAX_CONFIG_DEPTH:
+        yield (), f"is nested more than {MAX_CONFIG_DEPTH} levels deep"
         return
     for key, value in overlay.items():
-        if key in CHANGEABLE:
+        if key in RUNTIME_SECTIONS:
             continue
         inner = cast("JsonObject", value) if key == "mcp" and isinstance(value, Mapping) else {"": value}
         for part in inner:
@@ -182,13 +199,13 @@ class _Dumper(yaml.SafeDumper):
         return True
 
 
-def _text(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
-    misread = not isinstance(scalar(text), str) or _OTHER_BREAKS.search(text)
+def _represent_text(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
+    misread = not isinstance(parse_scalar(text), str) or _OTHER_BREAKS.search(text)
     style = '"' if misread else None
     return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=style)  # pyright: ignore[reportUnknownMemberType]
 
 
-_Dumper.add_representer(str, _text)
+_Dumper.add_representer(str, _represent_text)
 
 
 # --- Loads the config: merges file, environment and overlay into a validated document, or raises all faults
@@ -198,7 +215,7 @@ ADMIN_KEY = "TOOLCRIB_ADMIN_KEY"
 OLD_ADMIN_KEY = "TOOLCRIB_ADMIN_KEY_OLD"
 REREAD_SECONDS = 1.0
 """Seconds to retry a file that is being written, since many programs truncate a file before writing."""
-_REREAD_PAUSE = 0.02
+_REREAD_INTERVAL_SECONDS = 0.02
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -224,16 +241,16 @@ class Document(Sections):
 def load(path: Path | None, *, env: Mapping[str, str], overlay: JsonObject | None = None) -> Document:
     """Load and validate a config file; None is the built-in default. Raises ConfigError with all faults."""
     if path is None:
-        return _assembled(Reading(), "built-in default", env, overlay or {})
-    return _loaded(path, _bytes(path), env, overlay or {})
+        return _validated(Reading(), "built-in default", env, overlay or {})
+    return _loaded(path, _read_file(path), env, overlay or {})
 
 
 def parse(text: str, name: str, env: Mapping[str, str]) -> Document:
     """Validate the text of a config."""
-    return _assembled(read(text.encode(errors="surrogatepass"), name), name, env, {})
+    return _validated(read(text.encode(errors="surrogatepass"), name), name, env, {})
 
 
-def again(
+def reread(
     document: Document, *, env: Mapping[str, str], overlay: JsonObject, in_force: Document | None = None
 ) -> Document:
     """Reload a document's file with this overlay; blocks while the file is being written.
@@ -243,15 +260,15 @@ def again(
     """
     if document.source is not None:
         may_be_empty = (in_force or document).file_is_empty
-        content = _bytes_at_rest(document.source, may_be_empty=may_be_empty)
+        content = _read_stable_file(document.source, may_be_empty=may_be_empty)
         return _loaded(document.source, content, env, overlay)
     if not overlay:
         return document
-    read = _assembled(Reading(values=document.raw), "built-in default", env, overlay)
+    read = _validated(Reading(values=document.raw), "built-in default", env, overlay)
     settled: dict[str, Any] = {
         each.name: getattr(document, each.name)
         for each in fields(Sections)
-        if each.name not in CHANGEABLE and each.name != "mcp"
+        if each.name not in RUNTIME_SECTIONS and each.name != "mcp"
     }
     servers = {**document.mcp.servers, **read.mcp.servers, **document.mcp.servers}
     return replace(
@@ -269,29 +286,30 @@ def default_document(env: Mapping[str, str]) -> Document:
     return load(None, env=env)
 
 
-def listen(document: Document, *, host: str | None = None, port: int | None = None) -> Document:
+def with_bind_address(document: Document, *, host: str | None = None, port: int | None = None) -> Document:
     """Return the document with the bind address of the command line, revalidated for exposure."""
     server = document.server
     server = replace(server, host=host or server.host, port=server.port if port is None else port)
     moved = replace(document, server=server)
     faults = [
-        ConfigFault(message=message, where=where, file="command line") for where, message in exposed(moved)
+        ConfigFault(message=message, where=where, file="command line")
+        for where, message in exposure_faults(moved)
     ]
     if faults:
         raise ConfigError(faults)
     return moved
 
 
-def _bytes(path: Path) -> bytes:
+def _read_file(path: Path) -> bytes:
     try:
         with path.open("rb") as file:
-            return file.read(LARGEST + 1)
+            return file.read(MAX_CONFIG_BYTES + 1)
     except OSError as error:
         reason = f"cannot be read: {error.strerror or 'not a file'}"
     raise ConfigError([ConfigFault(message=reason, file=str(path))])
 
 
-def _bytes_at_rest(path: Path, *, may_be_empty: bool) -> bytes:
+def _read_stable_file(path: Path, *, may_be_empty: bool) -> bytes:
     """Return the content of a stable file: a truncated one would remove every server.
 
     The file is stable if its size and modification time did not change during the read. After
@@ -299,13 +317,13 @@ def _bytes_at_rest(path: Path, *, may_be_empty: bool) -> bytes:
     """
     deadline = time.monotonic() + REREAD_SECONDS
     while True:
-        before = _modified(path)
-        content = _bytes(path)
-        if (content or may_be_empty) and _modified(path) == before:
+        before = _file_version(path)
+        content = _read_file(path)
+        if (content or may_be_empty) and _file_version(path) == before:
             return content
         if time.monotonic() > deadline:
             break
-        time.sleep(_REREAD_PAUSE)
+        time.sleep(_REREAD_INTERVAL_SECONDS)
     if content or may_be_empty:
         return content
     raise ConfigError(
@@ -313,7 +331,7 @@ def _bytes_at_rest(path: Path, *, may_be_empty: bool) -> bytes:
     )
 
 
-def _modified(path: Path) -> tuple[int, int]:
+def _file_version(path: Path) -> tuple[int, int]:
     try:
         found = path.stat()
     except OSError:
@@ -322,16 +340,16 @@ def _modified(path: Path) -> tuple[int, int]:
 
 
 def _loaded(path: Path, content: bytes, env: Mapping[str, str], overlay: JsonObject) -> Document:
-    document = _assembled(read(content, str(path)), str(path), env, overlay)
+    document = _validated(read(content, str(path)), str(path), env, overlay)
     return replace(document, source=path, file_is_empty=not content)
 
 
-def _assembled(reading: Reading, name: str, env: Mapping[str, str], overlay: JsonObject) -> Document:
+def _validated(reading: Reading, name: str, env: Mapping[str, str], overlay: JsonObject) -> Document:
     if not reading.whole:
         raise ConfigError(reading.faults)
-    overlay, givers = without_givers(overlay)
+    overlay, givers = split_givers(overlay)
     report = ErrorReport(reading, name, overlay)
-    if misplaced := list(foreign(overlay)):
+    if misplaced := list(forbidden_settings(overlay)):
         report.add(misplaced)
         overlay = {}
     written = {key: value for key, value in reading.values.items() if value is not None}
@@ -340,24 +358,26 @@ def _assembled(reading: Reading, name: str, env: Mapping[str, str], overlay: Jso
     merged = merge(expanded.values, overlay)
     sections, findings = check(merged)
     report.add(findings)
-    sections = _completed(sections, merged, env)
+    sections = _with_defaults(sections, merged, env)
     report.add(conflicts(sections, merged))
-    report.add(unusable_hosts(sections, added(written, overlay)))
+    report.add(unusable_hosts(sections, added_servers(written, overlay)))
     report.close()
     servers = {server_id(name): server for name, server in sections.mcp.servers.items()}
     sections = replace(sections, mcp=replace(sections.mcp, servers=servers))
     known: dict[str, Any] = {each.name: getattr(sections, each.name) for each in fields(sections)}
     return Document(
         **known,
-        secret_texts=gather(merged, expanded.taken) | _admin_keys(sections),
-        warnings=report.located((*remarks(sections, merged), *shadowed(written, overlay))),
+        secret_texts=find_secrets(merged, expanded.taken) | _admin_keys(sections),
+        warnings=report.located(
+            (*ineffective_settings(sections, merged), *shadowed_servers(written, overlay))
+        ),
         raw=merge(written, escape(overlay)),
-        added=frozenset(server_id(name) for name in added(written, overlay)),
+        added=frozenset(server_id(name) for name in added_servers(written, overlay)),
         url_givers={server_id(name): giver for name, giver in givers.items()},
     )
 
 
-def _completed(sections: Sections, merged: JsonObject, env: Mapping[str, str]) -> Sections:
+def _with_defaults(sections: Sections, merged: JsonObject, env: Mapping[str, str]) -> Sections:
     """Fill in defaults that depend on the environment: admin key, database path and default context."""
     auth = replace(
         sections.auth,

@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, BeforeValidator, Field
 
 from toolcrib.config.value_types import (
-    BLANK,
+    BLANK_AS_UNSET,
     Argument,
     EnvName,
     HeaderName,
@@ -21,12 +21,14 @@ from toolcrib.config.value_types import (
 )
 from toolcrib.names import snake_case
 
-RESERVED_IDS = frozenset({"local", "crib", "tools", "demo"})
+RESERVED_SERVER_IDS = frozenset({"local", "crib", "tools", "demo"})
 """Ids of the gateway's own sources."""
 
 _SERVER_ID = re.compile(r"[a-z0-9][a-z0-9._-]{0,62}")
+
+
 def server_id(name: str) -> str:
-    """Return the id of a server: its name if valid as an id, else the name in snake case, which may be empty."""
+    """Return the id of a server: its name if valid as an id, else in snake case, which may be empty."""
     return name if _SERVER_ID.fullmatch(name) else snake_case(name)
 
 
@@ -75,22 +77,24 @@ class McpProcessLimits:
 
     memory_mb: Annotated[
         Annotated[Whole, Field(ge=16, le=1 << 24)] | None,
-        BLANK,
+        BLANK_AS_UNSET,
         "address space in MiB, which is more than the memory in use; Linux only",
     ] = None
     cpu_seconds: Annotated[
-        Annotated[Whole, Field(ge=1, le=31_536_000)] | None, BLANK, "total CPU time in seconds"
+        Annotated[Whole, Field(ge=1, le=31_536_000)] | None, BLANK_AS_UNSET, "total CPU time in seconds"
     ] = None
     open_files: Annotated[
-        Annotated[Whole, Field(ge=16, le=1 << 20)] | None, BLANK, "open files, pipes and sockets"
+        Annotated[Whole, Field(ge=16, le=1 << 20)] | None, BLANK_AS_UNSET, "open files, pipes and sockets"
     ] = None
     processes: Annotated[
         Annotated[Whole, Field(ge=1, le=1 << 22)] | None,
-        BLANK,
+        BLANK_AS_UNSET,
         "processes and threads of the gateway's user, counted over all programs; has no effect for root",
     ] = None
     file_size_mb: Annotated[
-        Annotated[Whole, Field(ge=1, le=1 << 24)] | None, BLANK, "maximum size in MiB of a file that it writes"
+        Annotated[Whole, Field(ge=1, le=1 << 24)] | None,
+        BLANK_AS_UNSET,
+        "maximum size in MiB of a file that it writes",
     ] = None
 
 
@@ -99,10 +103,10 @@ class Defaults:
     """Defaults for the tools of a server."""
 
     timeout_ms: Annotated[Milliseconds, "time limit of one attempt"] = 10_000
-    slow_response_threshold_ms: Annotated[Milliseconds | None, BLANK, "time after which a running call is announced as slow"] = (
-        None
-    )
-    slow_response_message: Annotated[Text | None, BLANK, "text of that announcement"] = None
+    slow_response_threshold_ms: Annotated[
+        Milliseconds | None, BLANK_AS_UNSET, "time after which a running call is announced as slow"
+    ] = None
+    slow_response_message: Annotated[Text | None, BLANK_AS_UNSET, "text of that announcement"] = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,17 +114,19 @@ class McpTool:
     """One tool of a server to expose, with its settings."""
 
     name: Annotated[Text, "name of the tool on the server"]
-    expose_as: Annotated[SafeName | None, BLANK, "safe name for the tool"] = None
-    description: Annotated[Text | None, BLANK, "description for models, instead of the tool's own"] = None
-    speech_field: Annotated[Text | None, BLANK, "field of the result that is read aloud"] = None
-    speech_template: Annotated[
-        Text | None, BLANK, "sentence to read aloud, with {fields} of the result"
+    expose_as: Annotated[SafeName | None, BLANK_AS_UNSET, "safe name for the tool"] = None
+    description: Annotated[
+        Text | None, BLANK_AS_UNSET, "description for models, instead of the tool's own"
     ] = None
-    timeout_ms: Annotated[Milliseconds | None, BLANK, "time limit of one attempt"] = None
-    slow_response_threshold_ms: Annotated[Milliseconds | None, BLANK, "time after which a running call is announced as slow"] = (
-        None
-    )
-    slow_response_message: Annotated[Text | None, BLANK, "text of that announcement"] = None
+    speech_field: Annotated[Text | None, BLANK_AS_UNSET, "field of the result that is read aloud"] = None
+    speech_template: Annotated[
+        Text | None, BLANK_AS_UNSET, "sentence to read aloud, with {fields} of the result"
+    ] = None
+    timeout_ms: Annotated[Milliseconds | None, BLANK_AS_UNSET, "time limit of one attempt"] = None
+    slow_response_threshold_ms: Annotated[
+        Milliseconds | None, BLANK_AS_UNSET, "time after which a running call is announced as slow"
+    ] = None
+    slow_response_message: Annotated[Text | None, BLANK_AS_UNSET, "text of that announcement"] = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -128,9 +134,13 @@ class McpServer:
     """One MCP server."""
 
     transport: Annotated[Literal["stdio", "http", "sse"], "transport of the server"]
-    enabled: Annotated[bool, "uses the server; if false, its settings are validated, but it is not started"] = True
+    enabled: Annotated[
+        bool, "uses the server; if false, its settings are validated, but it is not started"
+    ] = True
     command: Annotated[Command, "program and arguments as a list, for stdio"] = field(default=(), repr=False)
-    url: Annotated[ServerAddress | None, BLANK, "URL, for http and sse"] = field(default=None, repr=False)
+    url: Annotated[ServerAddress | None, BLANK_AS_UNSET, "URL, for http and sse"] = field(
+        default=None, repr=False
+    )
     headers: Annotated[Mapping[HeaderName, HeaderValue], "headers to send, for http and sse"] = field(
         default_factory=dict[str, str], repr=False
     )
@@ -139,43 +149,47 @@ class McpServer:
     )
     cwd: Annotated[
         Annotated[Argument, Field(min_length=1)] | None,
-        BLANK,
+        BLANK_AS_UNSET,
         "working directory of the program, relative to the config file's folder; for stdio",
     ] = field(default=None, repr=False)
-    start: Annotated[Literal["eager", "lazy"], "eager: starts with the gateway; lazy: starts on first use"] = "eager"
+    start: Annotated[
+        Literal["eager", "lazy"], "eager: starts with the gateway; lazy: starts on first use"
+    ] = "eager"
     idle_stop_ms: Annotated[
         Milliseconds | None,
-        BLANK,
+        BLANK_AS_UNSET,
         "stops the program after this time without a call; the next call starts it; for stdio",
     ] = None
     start_timeout_ms: Annotated[Milliseconds, "time limit from the start until the tools are listed"] = 30_000
     poll_ms: Annotated[
         Annotated[Whole, Field(ge=100, le=86_400_000)] | None,
-        BLANK,
-        "interval of tool list refreshes; unset: every minute if the server does not announce changes, else none",
+        BLANK_AS_UNSET,
+        "interval of tool list refreshes; unset: one minute for servers that do not announce changes",
     ] = None
     relay: Annotated[
         tuple[Literal["elicitation", "sampling", "roots"], ...] | None,
-        BLANK,
+        BLANK_AS_UNSET,
         "requests of the server that are relayed to callers; unset: all, except roots for stdio",
     ] = None
     max_connections: Annotated[
         Annotated[Whole, Field(ge=1, le=1_000)] | None,
-        BLANK,
-        "connections for callers that can answer requests, besides the shared one; unset: 8 for stdio, else 32",
+        BLANK_AS_UNSET,
+        "connections for callers that can answer requests, plus the shared one; unset: 8 for stdio, else 32",
     ] = None
     connection_idle_ms: Annotated[
         Milliseconds, "time after which such a connection (stdio: process) is closed without a call"
     ] = 24_000
     limits: Annotated[
-        McpProcessLimits | None, BLANK, "resource limits of its processes, instead of `mcp.limits`; for stdio"
+        McpProcessLimits | None,
+        BLANK_AS_UNSET,
+        "resource limits of its processes, instead of `mcp.limits`; for stdio",
     ] = None
     restart: Annotated[Restart, "restart policy"] = Restart()
     defaults: Annotated[Defaults, "defaults for its tools"] = Defaults()
     pin: Annotated[
         Literal["strict", "notify", "off"] | None,
-        BLANK,
-        "when a tool definition changes: strict hides the tool until approved, notify reports the change, off "
+        BLANK_AS_UNSET,
+        "when a tool definition changes: strict hides the tool until approved, notify reports it, off "
         "accepts it; unset: notify for stdio servers of the config file, else strict",
     ] = None
     tools: Annotated[tuple[McpTool, ...], "the tools to expose; empty: all"] = ()
@@ -195,9 +209,9 @@ class McpSection:
         Annotated[Whole, Field(ge=1, le=1_000)],
         "maximum processes for callers that can answer requests, of all stdio servers together",
     ] = 32
-    limits: Annotated[
-        McpProcessLimits, "default resource limits of the processes of a server; for stdio"
-    ] = McpProcessLimits()
-    servers: Annotated[Mapping[ServerName, McpServer], "the servers, by a name that becomes the id"] = (
-        field(default_factory=dict[str, McpServer])
+    limits: Annotated[McpProcessLimits, "default resource limits of the processes of a server; for stdio"] = (
+        McpProcessLimits()
+    )
+    servers: Annotated[Mapping[ServerName, McpServer], "the servers, by a name that becomes the id"] = field(
+        default_factory=dict[str, McpServer]
     )

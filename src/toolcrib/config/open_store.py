@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from toolcrib.store.sql.store import SqlStore
 
 SQLITE_FILE = "sqlite:///"
-FEWEST_DIFFERENT_BYTES = 12
+MIN_DISTINCT_BYTES = 12
 """Minimum of distinct bytes in a key file: 32 random bytes always have more, a repeated word has fewer."""
 
 
@@ -36,18 +36,18 @@ def wrapping_of(document: Document, env: Mapping[str, str]) -> WrappingSecrets:
     """Return the secrets that wrap the data key of the store; key files are read and validated at once."""
     settings, auth = document.secrets, document.auth
     given = None if document.passing_admin_key else auth.admin_key
-    found = _Found(
+    found = _OperatorSecrets(
         home=home(env),
-        admin_key=_of_text(given),
-        admin_key_old=_of_text(auth.admin_key_old),
-        file=_of_file(settings.key_file, "key_file"),
-        file_old=_of_file(settings.key_file_old, "key_file_old"),
+        admin_key=_from_text(given),
+        admin_key_old=_from_text(auth.admin_key_old),
+        file=_from_file(settings.key_file, "key_file"),
+        file_old=_from_file(settings.key_file_old, "key_file_old"),
     )
     return WrappingSecrets(found.current, found.make, found.earlier)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Found:
+class _OperatorSecrets:
     """The configured secrets; the file of the generated admin key is read lazily."""
 
     home: Path
@@ -74,14 +74,14 @@ class _Found:
 
         if not (self.home / FILE).exists():
             return None
-        return _of_text(admin_key(None, self.home, new_key))
+        return _from_text(admin_key(None, self.home, new_key))
 
 
-def _of_text(key: str | None) -> WrappingSecret | None:
+def _from_text(key: str | None) -> WrappingSecret | None:
     return WrappingSecret("admin_key", key.encode()) if key else None
 
 
-def _of_file(path: str | None, name: str) -> WrappingSecret | None:
+def _from_file(path: str | None, name: str) -> WrappingSecret | None:
     if path is None:
         return None
     try:
@@ -92,7 +92,7 @@ def _of_file(path: str | None, name: str) -> WrappingSecret | None:
         data = data.strip()
     if len(data) > MAX_SECRET_FILE_BYTES:
         raise _fault(name, f"{path} has more than {MAX_SECRET_FILE_BYTES:,} bytes: that is no key")
-    if len(data) < LONG_SECRET_BYTES or len(set(data)) < FEWEST_DIFFERENT_BYTES:
+    if len(data) < LONG_SECRET_BYTES or len(set(data)) < MIN_DISTINCT_BYTES:
         made = f"make one with `(umask 077; openssl rand -base64 32 > {path})`"
         raise _fault(name, f"{path} needs {LONG_SECRET_BYTES} random bytes or letters at least; {made}")
     return WrappingSecret("key_file", data)

@@ -8,14 +8,14 @@ from typing import Any
 from urllib.parse import unquote, urlsplit
 
 from toolcrib.config.errors import ConfigError, ConfigFault, Finding, Where
-from toolcrib.config.yaml import rewrite, texts
+from toolcrib.config.yaml import rewrite, text_values
 from toolcrib.model import JsonObject
 
 # --- Strength checks of admin keys: length, entropy, repetition, sequences and well-known words ---
 
-SHORTEST_ADMIN_KEY = 32
+MIN_ADMIN_KEY_CHARACTERS = 32
 """Minimum length of a configured admin key if the gateway is reachable by others, directly or by proxy."""
-SHORTEST_ANYWHERE = 16
+MIN_LOOPBACK_KEY_CHARACTERS = 16
 """Minimum length on loopback too, since the key also wraps the data key of the secrets in the store."""
 MIN_DISTINCT_SHARE = 4
 """A key needs one distinct character per this many characters, up to `MAX_DISTINCT_NEEDED`."""
@@ -28,7 +28,7 @@ MIN_RUN = 4
 MAX_SHARE_IN_RUNS = 0.5
 _WORDS = ("changeme", "password", "passwort", "letmein", "qwerty", "default", "example", "placeholder")
 _WORDS_ALONE = ("admin", "secret", "test", "toolcrib", "key", "token", "root", "12345678", "abcdefgh")
-_LINES = (
+_SEQUENCES = (
     "abcdefghijklmnopqrstuvwxyz",
     "01234567890",
     *("qwertyuiop", "asdfghjkl", "zxcvbnm", "qwertzuiop", "yxcvbnm", "azertyuiop", "qsdfghjklm", "wxcvbn"),
@@ -36,12 +36,12 @@ _LINES = (
 )
 """The alphabet, the digits, and the rows and columns of keyboard layouts."""
 Pair = tuple[str, str]
-_AHEAD: frozenset[Pair] = frozenset(pair for line in _LINES for pair in pairwise(line))
-_BACK: frozenset[Pair] = frozenset((second, first) for first, second in _AHEAD)
-_MAX_FILLED = 8
+_ASCENDING: frozenset[Pair] = frozenset(pair for line in _SEQUENCES for pair in pairwise(line))
+_DESCENDING: frozenset[Pair] = frozenset((second, first) for first, second in _ASCENDING)
+_MAX_OTHER_CHARACTERS = 8
 """A key that contains well-known words is rejected if at most this many other characters are left."""
-FILE = "admin.key"
-ADVICE = "make one with `openssl rand -hex 32`, or leave it out and one is made"
+ADMIN_KEY_FILE = "admin.key"
+ADMIN_KEY_ADVICE = "make one with `openssl rand -hex 32`, or leave it out and one is made"
 
 
 def weakness(key: str) -> str | None:
@@ -55,7 +55,7 @@ def weakness(key: str) -> str | None:
         return "is a well-known word"
     if _share_in_runs(key.lower()) > MAX_SHARE_IN_RUNS:
         return "is mostly a sequence of the alphabet, of digits, of neighbouring keys or of one character"
-    return too_short(key, SHORTEST_ANYWHERE)
+    return too_short(key, MIN_LOOPBACK_KEY_CHARACTERS)
 
 
 def too_short(key: str, shortest: int) -> str | None:
@@ -72,11 +72,11 @@ def check_admin_key(key: str, *, given: bool) -> None:
     """Raise ConfigError for a weak admin key; a generated one (from its file) needs the full length."""
     reason = weakness(key)
     if reason is None and not given:
-        reason = too_short(key, SHORTEST_ADMIN_KEY)
+        reason = too_short(key, MIN_ADMIN_KEY_CHARACTERS)
     if reason is not None:
-        message = f"{reason}; {ADVICE}"
+        message = f"{reason}; {ADMIN_KEY_ADVICE}"
         raise ConfigError(
-            [ConfigFault(message=message, where=("auth", "admin_key"), file="" if given else FILE)]
+            [ConfigFault(message=message, where=("auth", "admin_key"), file="" if given else ADMIN_KEY_FILE)]
         )
 
 
@@ -90,7 +90,7 @@ def _share_in_runs(key: str) -> float:
     """Return the fraction of adjacent pairs that are part of a run of equal or consecutive characters."""
     pairs = list(pairwise(key))
     equal = frozenset((each, each) for each in key)
-    in_runs = {place for kind in (equal, _AHEAD, _BACK) for place in _long_runs(pairs, kind)}
+    in_runs = {place for kind in (equal, _ASCENDING, _DESCENDING) for place in _long_runs(pairs, kind)}
     return len(in_runs) / max(len(pairs), 1)
 
 
@@ -108,14 +108,14 @@ def _is_a_word(key: str) -> bool:
     known = [word for word in (*_WORDS, *_WORDS_ALONE) if word in left]
     for word in known:
         left = left.replace(word, "")
-    return bool(known) and len(left) <= _MAX_FILLED
+    return bool(known) and len(left) <= _MAX_OTHER_CHARACTERS
 
 
 # --- Expands environment variables: `${NAME}`, `${NAME:-default}`, and `$${` as the escape for `${` ---
 
 REFERENCE = re.compile(r"\$\$\{|\$\{(?:(?P<name>[A-Za-z_][A-Za-z0-9_]*)(?::-(?P<default>[^{}]*))?\})?")
 
-_SPELLINGS = "write ${NAME} or ${NAME:-default}, or $${ where a plain ${ is meant"
+_SYNTAX_ADVICE = "write ${NAME} or ${NAME:-default}, or $${ where a plain ${ is meant"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -129,12 +129,12 @@ class Expanded:
 
 def expand(values: Mapping[str, Any], env: Mapping[str, str]) -> Expanded:
     """Expand every reference; one that fails is a finding with the variable's name, never with a value."""
-    filler = _Filler(env)
+    filler = _Expander(env)
     filled = rewrite(values, filler.text)
     return Expanded(values=filled, taken=tuple(filler.taken), findings=tuple(filler.findings))
 
 
-class _Filler:
+class _Expander:
     def __init__(self, env: Mapping[str, str]) -> None:
         self.taken: list[tuple[Where, str]] = []
         self.findings: list[Finding] = []
@@ -148,7 +148,7 @@ class _Filler:
     def _filled(self, where: Where, match: re.Match[str]) -> str:
         if match["name"] is None:
             if match[0] == "${":
-                self.findings.append((where, f"has a reference that cannot be read; {_SPELLINGS}"))
+                self.findings.append((where, f"has a reference that cannot be read; {_SYNTAX_ADVICE}"))
             return "${"
         given = self._env.get(match["name"])
         if given:
@@ -169,7 +169,7 @@ def escape(values: Any) -> Any:
 
 MASK = "***"
 
-_OPEN = frozenset({"server", "log", "metrics", "limits"})
+_PUBLIC_SECTIONS = frozenset({"server", "log", "metrics", "limits"})
 """Sections that are printed on purpose and have no secrets, even if the environment supplies values."""
 
 _WEB_ADDRESSES = frozenset({("traces", "endpoint"), ("search", "url")})
@@ -180,7 +180,7 @@ Span = tuple[int, int]
 Finder = Callable[[str], Iterable[Span]]
 """Yields the spans of secrets in a text."""
 
-_TELLING = re.compile(
+_SECRET_NAME = re.compile(
     r"token|secret|passw(?:or)?d|passphrase|credential|api[_-]?key|authorization|cookie"
     r"|(?<![a-z])(?:key|auth|pass|pwd)(?![a-z])",
     re.IGNORECASE,
@@ -189,12 +189,12 @@ _FLAG = re.compile(r"--?[\w.-]{1,100}")
 _WORD = re.compile(r"\S+")
 _BEFORE_PASSWORD = re.compile(r"://[^:/@\s]*:")
 _PATH = re.compile(r"[/\\]")
-_AUDITED = ("transport", "enabled", "start", "pin", "relay")
+_AUDITED_SETTINGS = ("transport", "enabled", "start", "pin", "relay")
 """Settings of a server with enumerated values, which cannot be secrets."""
 _SCHEME = re.compile(r"(?:Bearer|Basic|Token|ApiKey)?\s*", re.IGNORECASE)
 
 
-def _found(pattern: str) -> Finder:
+def _finder(pattern: str) -> Finder:
     compiled = re.compile(pattern, re.IGNORECASE | re.DOTALL)
     return lambda text: (match.span("secret") for match in compiled.finditer(text))
 
@@ -208,46 +208,46 @@ def _password(text: str) -> Iterator[Span]:
             yield before.end(), last
 
 
-_whole = _found("(?P<secret>.+)")
-_user = _found(r"://(?P<secret>[^:/@\s]+)(?=@)")
-_query = _found("[?&](?:[^=&#]{0,200}=)?(?P<secret>[^&#]+)")
-_password_in_query = _found(
-    rf"[?&][^=&#]{{0,40}}(?:{_TELLING.pattern})[^=&#]{{0,40}}=(?P<secret>(?:\$\{{[^}}]*\}}|[^&#}}])+)"
+_whole = _finder("(?P<secret>.+)")
+_user = _finder(r"://(?P<secret>[^:/@\s]+)(?=@)")
+_query = _finder("[?&](?:[^=&#]{0,200}=)?(?P<secret>[^&#]+)")
+_password_in_query = _finder(
+    rf"[?&][^=&#]{{0,40}}(?:{_SECRET_NAME.pattern})[^=&#]{{0,40}}=(?P<secret>(?:\$\{{[^}}]*\}}|[^&#}}])+)"
 )
 """Postgres clients accept a password in the query; other parameters of the URL are not secrets."""
-_key_in_path = _found(
+_key_in_path = _finder(
     "(?<=/)(?P<secret>(?=[^/?#]*[0-9])[^/?#]*(?:[a-z0-9_]{20}|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-)[^/?#]*)"
 )
 _ADDRESS = (_password, _user, _query, _key_in_path)
-_named = _found(rf"(?:{_TELLING.pattern})[\w-]{{0,40}}\s{{0,8}}[:=]\s{{0,8}}(?P<secret>\S.*)")
-_flag_in_text = _found(
-    rf"(?<!\S)--?[\w.-]{{0,60}}?(?:{_TELLING.pattern})[\w.-]{{0,40}}\s{{1,8}}(?P<secret>[^\s-]\S*)"
+_named = _finder(rf"(?:{_SECRET_NAME.pattern})[\w-]{{0,40}}\s{{0,8}}[:=]\s{{0,8}}(?P<secret>\S.*)")
+_flag_in_text = _finder(
+    rf"(?<!\S)--?[\w.-]{{0,60}}?(?:{_SECRET_NAME.pattern})[\w.-]{{0,40}}\s{{1,8}}(?P<secret>[^\s-]\S*)"
 )
 
 
-def telling(name: str) -> bool:
+def names_secret(name: str) -> bool:
     """Whether a name indicates a secret, such as `api_key`."""
-    return _TELLING.search(name) is not None
+    return _SECRET_NAME.search(name) is not None
 
 
-def gather(values: Mapping[str, Any], taken: Iterable[tuple[Where, str]] = ()) -> frozenset[str]:
+def find_secrets(values: Mapping[str, Any], taken: Iterable[tuple[Where, str]] = ()) -> frozenset[str]:
     """Collect every secret text of an expanded document, for redaction in logs."""
-    found = {text for where, text in taken if where[0] not in _OPEN}
-    flagged = frozenset(_flagged(values))
-    for where, text in texts(values):
+    found = {text for where, text in taken if where[0] not in _PUBLIC_SECTIONS}
+    flagged = frozenset(_flag_arguments(values))
+    for where, text in text_values(values):
         for find in _finders(where, flagged):
             for start, end in find(text):
-                found.update(_spellings(text[start:end], password=find is _password))
+                found.update(_secret_variants(text[start:end], password=find is _password))
     return frozenset(found - {""})
 
 
 def mask(raw: Any) -> Any:
     """Copy an unexpanded document with secrets masked; references stay, but their defaults are masked."""
-    flagged = frozenset(_flagged(raw))
+    flagged = frozenset(_flag_arguments(raw))
 
     def masked(where: Where, text: str) -> str:
         for find in _finders(where, flagged):
-            text = _covered(text, find)
+            text = _masked(text, find)
         return text
 
     return rewrite(raw, masked)
@@ -258,17 +258,17 @@ def audited_server(settings: Mapping[str, Any]) -> JsonObject:
 
     Audit records are permanent, and an argument or a part of a URL may be a secret that looks harmless.
     """
-    kept: JsonObject = {name: settings[name] for name in _AUDITED if name in settings}
+    kept: JsonObject = {name: settings[name] for name in _AUDITED_SETTINGS if name in settings}
     program, *arguments = settings.get("command") or ("",)
     if program:
         # Cut at a space: a whole command line is not a program name.
         kept |= {"program": _PATH.split(program)[-1].partition(" ")[0], "arguments": len(arguments)}
     if settings.get("url"):
-        kept["url"] = _host_alone(settings["url"])
+        kept["url"] = _origin_of(settings["url"])
     return kept | {name: sorted(settings[name]) for name in ("env", "headers") if settings.get(name)}
 
 
-def _host_alone(url: str) -> str:
+def _origin_of(url: str) -> str:
     """Return the scheme, host and port of a URL, without the parts that may contain a token."""
     try:
         parts = urlsplit(url)
@@ -279,10 +279,10 @@ def _host_alone(url: str) -> str:
     return f"{parts.scheme}://{f'[{host}]' if ':' in host else host}{port}"
 
 
-def _covered(text: str, find: Finder) -> str:
+def _masked(text: str, find: Finder) -> str:
     parts, done = list[str](), 0
     for start, end in find(text):
-        parts += (text[done:start], _references_alone(text[start:end]))
+        parts += (text[done:start], _mask_except_references(text[start:end]))
         done = end
     return "".join((*parts, text[done:]))
 
@@ -304,17 +304,17 @@ def _finders(where: Where, flagged: frozenset[Where]) -> tuple[Finder, ...]:
     return (_password, _named, _flag_in_text) if where[3] == "command" else (_password,)
 
 
-def _flagged(document: Any) -> Iterator[Where]:
+def _flag_arguments(document: Any) -> Iterator[Where]:
     """Yield the paths of command arguments that follow a flag such as `--api-key`."""
     earlier, said = Where(), ""
-    for where, text in texts(document):
+    for where, text in text_values(document):
         together = where[:2] == ("mcp", "servers") and where[3:4] == ("command",) and earlier[:4] == where[:4]
-        if together and _FLAG.fullmatch(said) and telling(said) and not text.startswith("-"):
+        if together and _FLAG.fullmatch(said) and names_secret(said) and not text.startswith("-"):
             yield where
         earlier, said = where, text
 
 
-def _spellings(secret: str, *, password: bool) -> Iterator[str]:
+def _secret_variants(secret: str, *, password: bool) -> Iterator[str]:
     """Yield the forms in which a secret may appear in logs: raw, URL-decoded, or without its auth scheme."""
     yield from (secret, unquote(secret), _SCHEME.sub("", secret, count=1))
     if password:
@@ -322,7 +322,7 @@ def _spellings(secret: str, *, password: bool) -> Iterator[str]:
         yield from (first, unquote(first))
 
 
-def _references_alone(text: str) -> str:
+def _mask_except_references(text: str) -> str:
     names = [match for match in REFERENCE.finditer(text) if match["name"]]
     if not names or not _SCHEME.fullmatch(REFERENCE.sub("", text)):
         return MASK

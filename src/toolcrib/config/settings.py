@@ -8,10 +8,10 @@ from typing import Annotated, Any, Literal, NamedTuple, Union, cast, get_args, g
 
 from toolcrib.config.errors import Where
 from toolcrib.config.sections import Sections
-from toolcrib.config.value_types import spell_rate
+from toolcrib.config.value_types import format_rate
 from toolcrib.model import Deprecation, RateLimit
 
-_WORDS: dict[Any, str] = {
+_TYPE_NAMES: dict[Any, str] = {
     str: "text",
     int: "whole number",
     float: "number",
@@ -36,23 +36,23 @@ def settings() -> tuple[Setting, ...]:
     return tuple(_settings(Sections, ""))
 
 
-def known(where: Where) -> tuple[str, ...]:
+def setting_names(where: Where) -> tuple[str, ...]:
     """Return the names of the settings that are valid in the mapping at a path."""
     kind: Any = Sections
     for part in where:
-        kind = _inside(kind, part)
+        kind = _type_at(kind, part)
     return tuple(each.name for each in fields(kind)) if is_dataclass(kind) else ()
 
 
 def _settings(kind: type, prefix: str) -> Iterator[Setting]:
     for each in fields(kind):
         hint, path = _hints(kind)[each.name], f"{prefix}{each.name}"
-        inner = _plain(hint)
+        inner = _bare_type(hint)
         if _is_section(inner):
             yield from _settings(inner, f"{path}.")
             continue
         meaning = next(note for note in hint.__metadata__ if isinstance(note, str))
-        yield Setting(path, _word(hint), _default(each), meaning)
+        yield Setting(path, _type_name(hint), _default(each), meaning)
         if _is_section(_element(inner)):
             yield from _settings(_element(inner), f"{path}.<name>." if _is_mapping(inner) else f"{path}[].")
 
@@ -62,17 +62,17 @@ def _hints(kind: type) -> dict[str, Any]:
     return get_type_hints(kind, include_extras=True)
 
 
-def _plain(hint: Any) -> Any:
+def _bare_type(hint: Any) -> Any:
     """Strip `Annotated` and `| None` off a type."""
     if get_origin(hint) is Annotated:
-        return _plain(get_args(hint)[0])
+        return _bare_type(get_args(hint)[0])
     if get_origin(hint) in (Union, UnionType):
-        return _plain(next(each for each in get_args(hint) if each is not NoneType))
+        return _bare_type(next(each for each in get_args(hint) if each is not NoneType))
     return hint
 
 
 def _is_section(kind: Any) -> bool:
-    return is_dataclass(kind) and kind not in _WORDS
+    return is_dataclass(kind) and kind not in _TYPE_NAMES
 
 
 def _is_mapping(kind: Any) -> bool:
@@ -82,22 +82,22 @@ def _is_mapping(kind: Any) -> bool:
 def _element(kind: Any) -> Any:
     """Return the element type of a mapping or a list."""
     arguments = get_args(kind)
-    return _plain(arguments[1] if _is_mapping(kind) else arguments[0]) if arguments else None
+    return _bare_type(arguments[1] if _is_mapping(kind) else arguments[0]) if arguments else None
 
 
-def _inside(kind: Any, part: str | int) -> Any:
+def _type_at(kind: Any, part: str | int) -> Any:
     if is_dataclass(kind):
-        return _plain(_hints(cast("type", kind)).get(str(part)))
+        return _bare_type(_hints(cast("type", kind)).get(str(part)))
     return _element(kind)
 
 
-def _word(hint: Any) -> str:
-    kind = _plain(hint)
-    if kind in _WORDS:
-        return _WORDS[kind]
+def _type_name(hint: Any) -> str:
+    kind = _bare_type(hint)
+    if kind in _TYPE_NAMES:
+        return _TYPE_NAMES[kind]
     if get_origin(kind) is Literal:
         return ", ".join(str(each) for each in get_args(kind))
-    element = "mapping" if _is_section(_element(kind)) else _word(_element(kind))
+    element = "mapping" if _is_section(_element(kind)) else _type_name(_element(kind))
     return f"mapping of {element}" if _is_mapping(kind) else f"list of {element}"
 
 
@@ -106,7 +106,7 @@ def _default(each: Field[Any]) -> str:
         return "required"
     value = each.default
     if isinstance(value, RateLimit):
-        return spell_rate(value)
+        return format_rate(value)
     if value is None or isinstance(value, bool):
         return {None: "null", True: "true", False: "false"}[value]
     if value == ():

@@ -12,7 +12,7 @@ from pydantic import AfterValidator, BeforeValidator, Field
 from toolcrib.egress import UNNAMEABLE, Egress, can_be_looked_up
 from toolcrib.model import Category, RateLimit
 
-RATE = "must be a rate, such as 600/min, 10/s or {maxCalls: 600, windowMs: 60000}"
+RATE_MESSAGE = "must be a rate, such as 600/min, 10/s or {maxCalls: 600, windowMs: 60000}"
 
 _RATE = re.compile(r"([0-9]{1,9})\s*/\s*([a-z]+)")
 _UNITS = {"s": 1_000, "min": 60_000, "hour": 3_600_000, "day": 86_400_000}
@@ -25,9 +25,9 @@ _MILLISECONDS = {
     "h": 3_600_000,
     "d": 86_400_000,
 }
-_LONGEST = 200
+_MAX_PATTERN_CHARACTERS = 200
 
-_PLAIN_HOST = re.compile(r"[A-Za-z0-9._-]+")
+_HOST_NAME = re.compile(r"[A-Za-z0-9._-]+")
 _HEADER = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,128}")
 _OWN_HEADERS = frozenset(
     {
@@ -58,32 +58,32 @@ def rate(value: object) -> RateLimit:
     if isinstance(value, RateLimit):
         return value
     if isinstance(value, str):
-        return _spelled(value)
+        return _parse_rate(value)
     if isinstance(value, Mapping):
-        return _counted(cast("Mapping[str, Any]", value))
-    raise ValueError(RATE)
+        return _convert_rate(cast("Mapping[str, Any]", value))
+    raise ValueError(RATE_MESSAGE)
 
 
-def _spelled(text: str) -> RateLimit:
+def _parse_rate(text: str) -> RateLimit:
     match = _RATE.fullmatch(text.strip())
     if match is None or match[2] not in _MILLISECONDS or int(match[1]) == 0:
-        raise ValueError(RATE)
+        raise ValueError(RATE_MESSAGE)
     return RateLimit(int(match[1]), _MILLISECONDS[match[2]])
 
 
-def _counted(parts: Mapping[str, Any]) -> RateLimit:
-    if set(parts) != {"maxCalls", "windowMs"} or not all(_counts(number) for number in parts.values()):
-        raise ValueError(RATE)
+def _convert_rate(parts: Mapping[str, Any]) -> RateLimit:
+    if set(parts) != {"maxCalls", "windowMs"} or not all(_is_positive(number) for number in parts.values()):
+        raise ValueError(RATE_MESSAGE)
     return RateLimit(int(parts["maxCalls"]), int(parts["windowMs"]))
 
 
-def _counts(number: Any) -> bool:
+def _is_positive(number: Any) -> bool:
     if isinstance(number, str):
         return re.fullmatch(r"[0-9]{1,12}", number) is not None and int(number) > 0
     return isinstance(number, int) and not isinstance(number, bool) and number > 0
 
 
-def spell_rate(limit: RateLimit) -> str:
+def format_rate(limit: RateLimit) -> str:
     """Format a rate, in the short form if there is one."""
     for unit, milliseconds in _UNITS.items():
         if limit.window_ms == milliseconds:
@@ -91,7 +91,7 @@ def spell_rate(limit: RateLimit) -> str:
     return f"{{maxCalls: {limit.max_calls}, windowMs: {limit.window_ms}}}"
 
 
-def _blank(value: object) -> object:
+def _blank_as_none(value: object) -> object:
     return None if value == "" else value
 
 
@@ -101,7 +101,7 @@ def _not_boolean(value: object) -> object:
     return value
 
 
-def _given(value: object) -> object:
+def _refuse_null(value: object) -> object:
     if value is None:
         raise ValueError("has no value; write [] for none, or leave the setting out for all")
     return value
@@ -120,7 +120,12 @@ def _matching(pattern: str, message: str) -> Callable[[str], str]:
 
 def _pattern(text: str) -> str:
     """Validate a tool name or a glob: only `*` is a wildcard, and both sides of a colon are non-empty."""
-    if not text or len(text) > _LONGEST or not text.isprintable() or any(each in text for each in " ?[]"):
+    if (
+        not text
+        or len(text) > _MAX_PATTERN_CHARACTERS
+        or not text.isprintable()
+        or any(each in text for each in " ?[]")
+    ):
         raise ValueError("must be a tool's name or a glob with *, without spaces, ? or brackets")
     if text.startswith(":") or text.endswith(":"):
         raise ValueError("must have something on both sides of the colon")
@@ -138,14 +143,14 @@ def host_fault(address: str) -> str | None:
     """Return why a URL can never be connected to, independent of DNS; None if it may be."""
     host = urlsplit(address).hostname or ""
     # Fast path: the URL parser is slow to load, and only unusual hosts need it.
-    if _PLAIN_HOST.fullmatch(host):
+    if _HOST_NAME.fullmatch(host):
         reason = None if can_be_looked_up(host) else UNNAMEABLE
     else:
         reason = Egress(guarded=False).refusal(address)
     return None if reason is None else f"cannot be used: {reason}"
 
 
-def _named(address: str) -> str:
+def _with_usable_host(address: str) -> str:
     if fault := host_fault(address):
         raise ValueError(fault)
     return address
@@ -207,7 +212,7 @@ def is_day(text: str) -> bool:
         return False
 
 
-def _coming(start: str, message: str) -> BeforeValidator:
+def _refuse_later(start: str, message: str) -> BeforeValidator:
     def check(value: object) -> object:
         if isinstance(value, str) and value.startswith(start):
             raise ValueError(message)
@@ -216,10 +221,10 @@ def _coming(start: str, message: str) -> BeforeValidator:
     return BeforeValidator(check)
 
 
-BLANK = BeforeValidator(_blank)
+BLANK_AS_UNSET = BeforeValidator(_blank_as_none)
 """Treats an empty string as unset, such as from `${NAME:-}`."""
 
-GIVEN = BeforeValidator(_given)
+NOT_NULL = BeforeValidator(_refuse_null)
 """Rejects null, which would be ambiguous between all and none."""
 
 Rate = Annotated[RateLimit, BeforeValidator(rate)]
@@ -291,7 +296,7 @@ Pattern = Annotated[str, AfterValidator(_pattern)]
 Entry = Annotated[str, AfterValidator(_entry)]
 ServerAddress = Annotated[str, AfterValidator(_web_address)]
 """URL of an MCP server. Its host is checked later, since a stored one must not prevent the start."""
-WebAddress = Annotated[ServerAddress, AfterValidator(_named)]
+WebAddress = Annotated[ServerAddress, AfterValidator(_with_usable_host)]
 ToolName = Annotated[str, AfterValidator(_tool_name)]
 HeaderName = Annotated[str, AfterValidator(_header_name)]
 HeaderValue = Annotated[str, AfterValidator(_one_line)]
@@ -301,6 +306,9 @@ EnvName = Annotated[
 Argument = Annotated[str, AfterValidator(_no_nul)]
 Network = Annotated[str, AfterValidator(_network)]
 Mode = Annotated[
-    Literal["keys", "trust_header"], _coming("jwt", "jwt comes in a later version; use keys or trust_header")
+    Literal["keys", "trust_header"],
+    _refuse_later("jwt", "jwt comes in a later version; use keys or trust_header"),
 ]
-SharedAddress = Annotated[Literal["memory"], _coming("redis", "Redis comes in a later version; use memory")]
+SharedAddress = Annotated[
+    Literal["memory"], _refuse_later("redis", "Redis comes in a later version; use memory")
+]

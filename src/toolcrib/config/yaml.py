@@ -27,16 +27,16 @@ def rewrite(value: Any, change: Callable[[Where, str], str], where: Where = ()) 
     return value
 
 
-def texts(value: Any, where: Where = ()) -> Iterator[tuple[Where, str]]:
+def text_values(value: Any, where: Where = ()) -> Iterator[tuple[Where, str]]:
     """Yield every string value with its path."""
     if isinstance(value, str):
         yield where, value
     elif isinstance(value, Mapping):
         for key, inner in cast("Mapping[str, Any]", value).items():
-            yield from texts(inner, (*where, key))
+            yield from text_values(inner, (*where, key))
     elif isinstance(value, Sequence):
         for place, inner in enumerate(cast("Sequence[Any]", value)):
-            yield from texts(inner, (*where, place))
+            yield from text_values(inner, (*where, place))
 
 
 def depth(value: Any, limit: int) -> int:
@@ -51,20 +51,20 @@ def depth(value: Any, limit: int) -> int:
     return 1 + max(depth(each, limit - 1) for each in inner)
 
 
-def present(document: Any, pattern: Sequence[str], where: Where = ()) -> Iterator[Where]:
+def matching_paths(document: Any, pattern: Sequence[str], where: Where = ()) -> Iterator[Where]:
     """Yield every path that matches a pattern of keys; `*` matches any key, and lists are traversed."""
     if not pattern:
         yield where
     elif isinstance(document, Mapping):
         entries = cast("JsonObject", document)
         for key in entries if pattern[0] == "*" else {pattern[0]} & entries.keys():
-            yield from present(entries[key], pattern[1:], (*where, key))
+            yield from matching_paths(entries[key], pattern[1:], (*where, key))
     elif isinstance(document, Sequence) and not isinstance(document, str):
         for place, inner in enumerate(cast("Sequence[Any]", document)):
-            yield from present(inner, pattern, (*where, place))
+            yield from matching_paths(inner, pattern, (*where, place))
 
 
-def holds(document: Any, where: Where) -> bool:
+def has_path(document: Any, where: Where) -> bool:
     """Whether a path exists in a document."""
     inner = document
     for part in where:
@@ -79,7 +79,7 @@ def holds(document: Any, where: Where) -> bool:
     return True
 
 
-def at(document: Any, keys: Sequence[str]) -> Any:
+def value_at(document: Any, keys: Sequence[str]) -> Any:
     """Return the value at a path of nested mappings; None if there is none."""
     inner = document
     for key in keys:
@@ -93,22 +93,22 @@ def at(document: Any, keys: Sequence[str]) -> Any:
 # they could use memory, and the recursion is bounded. Scalars follow YAML 1.2, so `off` and `2026-01-01` are
 # text; a boolean setting still accepts `on` and `off`.
 
-LARGEST = 1 << 20
-DEEPEST = 64
-MOST_VALUES = 100_000
-LONGEST_NUMBER = 40
+MAX_CONFIG_BYTES = 1 << 20
+MAX_CONFIG_DEPTH = 64
+MAX_CONFIG_VALUES = 100_000
+MAX_NUMBER_CHARACTERS = 40
 
 _LOADER = yaml.CSafeLoader if yaml.__with_libyaml__ else yaml.SafeLoader
 
-_WORDS: dict[str, bool | None] = {
+_CONSTANTS: dict[str, bool | None] = {
     **dict.fromkeys(("", "~", "null", "Null", "NULL")),
     **dict.fromkeys(("true", "True", "TRUE"), True),
     **dict.fromkeys(("false", "False", "FALSE"), False),
 }
-_WHOLE = re.compile(r"[-+]?[0-9]+")
-_OTHER_WHOLE = re.compile(r"0o[0-7]+|0x[0-9a-fA-F]+")
-_BROKEN = re.compile(r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?")
-_ENDLESS = re.compile(r"[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN)")
+_DECIMAL = re.compile(r"[-+]?[0-9]+")
+_OCTAL_OR_HEXADECIMAL = re.compile(r"0o[0-7]+|0x[0-9a-fA-F]+")
+_FLOAT = re.compile(r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?")
+_NOT_FINITE = re.compile(r"[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN)")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -123,28 +123,32 @@ class Reading:
 
 def read(data: bytes, name: str) -> Reading:
     """Parse one document; faults are collected, and a syntax error stops parsing."""
-    if len(data) > LARGEST:
-        return _stopped(name, f"is larger than {LARGEST // 1024} KiB; a config file is a page or two", None)
+    if len(data) > MAX_CONFIG_BYTES:
+        return _stopped(
+            name, f"is larger than {MAX_CONFIG_BYTES // 1024} KiB; a config file is a page or two", None
+        )
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        return _stopped(name, "is not UTF-8 text; save it as UTF-8", _place(data[: error.start].decode()))
+        return _stopped(
+            name, "is not UTF-8 text; save it as UTF-8", _position_after(data[: error.start].decode())
+        )
     return _parsed(text, name)
 
 
-def scalar(text: str) -> str | int | float | bool | None:
+def parse_scalar(text: str) -> str | int | float | bool | None:
     """Resolve a plain scalar by the YAML 1.2 core schema: null, boolean, number, else the text."""
-    if text in _WORDS:
-        return _WORDS[text]
-    if len(text) > LONGEST_NUMBER:
+    if text in _CONSTANTS:
+        return _CONSTANTS[text]
+    if len(text) > MAX_NUMBER_CHARACTERS:
         return text
-    if _WHOLE.fullmatch(text):
+    if _DECIMAL.fullmatch(text):
         return int(text)
-    if _OTHER_WHOLE.fullmatch(text):
+    if _OCTAL_OR_HEXADECIMAL.fullmatch(text):
         return int(text, 0)
-    if _ENDLESS.fullmatch(text):
+    if _NOT_FINITE.fullmatch(text):
         return nan
-    return float(text) if _BROKEN.fullmatch(text) else text
+    return float(text) if _FLOAT.fullmatch(text) else text
 
 
 def _parsed(text: str, name: str) -> Reading:
@@ -158,8 +162,8 @@ def _parsed(text: str, name: str) -> Reading:
         return _stopped(name, f"is not valid YAML: {error.problem}{_advice(text, place)}", place, builder)
     except yaml.reader.ReaderError as error:
         before = text.encode()[: error.position].decode(errors="ignore")
-        return _stopped(name, f"is not valid YAML: {error.reason}", _place(before), builder)
-    except _TooMuch as stop:
+        return _stopped(name, f"is not valid YAML: {error.reason}", _position_after(before), builder)
+    except _ParsingStopped as stop:
         return _stopped(name, str(stop), stop.place, builder)
     return Reading(values=values, places=builder.places, faults=tuple(builder.faults))
 
@@ -178,17 +182,17 @@ def _stopped(
     return Reading(faults=(*earlier, ConfigFault(message=message, file=name, place=place)), whole=False)
 
 
-def _place(before: str) -> FilePosition:
+def _position_after(before: str) -> FilePosition:
     return FilePosition(before.count("\n") + 1, len(before) - (before.rfind("\n") + 1) + 1)
 
 
-class _TooMuch(Exception):
+class _ParsingStopped(Exception):
     def __init__(self, message: str, event: yaml.Event) -> None:
         super().__init__(message)
-        self.place = _start(event)
+        self.place = _position(event)
 
 
-def _start(event: yaml.Event) -> FilePosition:
+def _position(event: yaml.Event) -> FilePosition:
     mark = event.start_mark
     return FilePosition(1, 1) if mark is None else FilePosition(mark.line + 1, mark.column + 1)
 
@@ -212,10 +216,10 @@ class _Builder:
         next(self._events)
         following = next(self._events)
         if not isinstance(following, yaml.StreamEndEvent):
-            raise _TooMuch("holds more than one document; remove the line with ---", following)
+            raise _ParsingStopped("holds more than one document; remove the line with ---", following)
         if root is None or isinstance(root, dict):
             return cast("dict[str, Any]", root or {})
-        raise _TooMuch("must be a mapping of sections, such as `server:`", first)
+        raise _ParsingStopped("must be a mapping of sections, such as `server:`", first)
 
     def _value(self, event: yaml.Event, where: Where) -> Any:
         self._count(event, where)
@@ -229,14 +233,14 @@ class _Builder:
         return self._mapping(where)
 
     def _count(self, event: yaml.Event, where: Where) -> None:
-        self.places.setdefault(where, _start(event))
-        if len(where) > DEEPEST:
-            raise _TooMuch(f"is nested more than {DEEPEST} levels deep", event)
-        if len(self.places) > MOST_VALUES:
-            raise _TooMuch(f"holds more than {MOST_VALUES} values", event)
+        self.places.setdefault(where, _position(event))
+        if len(where) > MAX_CONFIG_DEPTH:
+            raise _ParsingStopped(f"is nested more than {MAX_CONFIG_DEPTH} levels deep", event)
+        if len(self.places) > MAX_CONFIG_VALUES:
+            raise _ParsingStopped(f"holds more than {MAX_CONFIG_VALUES} values", event)
 
     def _refuse(self, message: str, event: yaml.Event, where: Where) -> None:
-        self.faults.append(ConfigFault(message=message, where=where, file=self._name, place=_start(event)))
+        self.faults.append(ConfigFault(message=message, where=where, file=self._name, place=_position(event)))
 
     def _refuse_marks(self, event: yaml.Event, where: Where) -> None:
         if getattr(event, "anchor", None) is not None:
@@ -245,7 +249,7 @@ class _Builder:
             self._refuse("has a tag; plain values are all a config needs", event, where)
 
     def _scalar(self, event: yaml.ScalarEvent, where: Where) -> Any:
-        value = scalar(event.value) if event.implicit[0] else event.value
+        value = parse_scalar(event.value) if event.implicit[0] else event.value
         if isinstance(value, float) and not isfinite(value):
             return self._refuse("is not a finite number; put it in quotes if text is meant", event, where)
         if isinstance(value, str) and "\0" in value:
@@ -265,7 +269,7 @@ class _Builder:
             if key is None:
                 self._value(next(self._events), (*where, ""))
                 continue
-            self.places[*where, key] = _start(event)
+            self.places[*where, key] = _position(event)
             entries[key] = self._value(next(self._events), (*where, key))
         return entries
 

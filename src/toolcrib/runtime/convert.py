@@ -5,7 +5,7 @@ from dataclasses import asdict, fields
 
 from toolcrib.catalog import Overrides, ToolOverride
 from toolcrib.config import Document
-from toolcrib.config.checks import loopback
+from toolcrib.config.checks import is_loopback
 from toolcrib.config.mcp import Defaults, McpServer, McpTool
 from toolcrib.config.sections import ContextSection, OverrideSection
 from toolcrib.egress import AddressRules
@@ -25,7 +25,7 @@ def rules_of(document: Document) -> AddressRules:
     """Return the rules that check addresses given at run time."""
     named = document.allow_private
     # Before givers were recorded, a gateway bound to loopback allowed loopback addresses to every key.
-    before = tuple(map(str, LOOPBACK)) if named is None and loopback(document.server.host) else named
+    before = tuple(map(str, LOOPBACK)) if named is None and is_loopback(document.server.host) else named
     return AddressRules.of(named or (), before or ())
 
 
