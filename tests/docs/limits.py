@@ -22,7 +22,7 @@ from toolcrib.sources import functions
 from toolcrib.sources.mcp import connection, handshake, lines, validation
 from toolcrib.steps import replay
 from toolcrib.steps.activate import Activate
-from toolcrib.steps.attempt import BY_RESPONSE_TIME
+from toolcrib.steps.attempt import TIMEOUT_BY_RESPONSE_TIME
 from toolcrib.steps.breaker import Breaker
 from toolcrib.steps.bulkhead import Bulkhead
 from toolcrib.store.shared import memory as result_cache
@@ -118,7 +118,7 @@ def _calls() -> list[Row]:
     limits = default_document({}).limits
     rate = limits.per_user
     assert rate is not None
-    seconds = ", ".join(f"{word} {limit:g} s" for word, limit in BY_RESPONSE_TIME.items())
+    seconds = ", ".join(f"{word} {limit:g} s" for word, limit in TIMEOUT_BY_RESPONSE_TIME.items())
     return [
         ("calls of one user", f"{rate.max_calls} in {rate.window_ms / 1000:g} s", "`limits.per_user`"),
         ("calls of one source at once", str(limits.concurrency), "`limits.concurrency`"),
@@ -143,10 +143,10 @@ def _calls() -> list[Row]:
 
 def _keys() -> list[Row]:
     return [
-        ("answer kept for an idempotency key", size(replay.LARGEST), _FIXED),
+        ("answer kept for an idempotency key", size(replay.MAX_STORED_BYTES), _FIXED),
         ("how long it is kept", f"{REPLAY_RETENTION_SECONDS / 3600:g} h", _FIXED),
         *_idempotency(),
-        ("how long a call of another machine counts as running", f"{replay.LONGEST:g} s", _FIXED),
+        ("how long a call of another machine counts as running", f"{replay.MAX_CLAIM_SECONDS:g} s", _FIXED),
     ]
 
 

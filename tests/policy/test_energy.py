@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from toolcrib.model import Tool
 from toolcrib.policy.contexts import Context, Contexts
-from toolcrib.policy.energy import AWAIT, EnergyRule, band_of
+from toolcrib.policy.energy import AWAIT_ENERGY_TOOL, EnergyRule, band_of
 from toolcrib.testing import a_caller, a_tool
 
 pytestmark = pytest.mark.requirement("F5")
@@ -17,7 +17,7 @@ CONTEXTS = {
     "plain": Context(),
 }
 FREE, CHEAP, DEAR, DEARER = (a_tool(f"tools:t{cost}", energy_cost=cost) for cost in (0, 5, 40, 70))
-WAITING = a_tool(AWAIT, source="crib", family="core")
+WAITING = a_tool(AWAIT_ENERGY_TOOL, source="crib", family="core")
 
 
 def _seen(context: str, level: float) -> set[str]:

@@ -8,9 +8,10 @@ import anyio
 import pytest
 from anyio.lowlevel import checkpoint
 
+from tests.texts import matches
 from toolcrib.errors import Lost
 from toolcrib.model import Call, Family, JsonObject, Result, Tool
-from toolcrib.steps.attempt import TICK, Attempt, _Try  # pyright: ignore[reportPrivateUsage]
+from toolcrib.steps.attempt import TICK_SECONDS, Attempt, _RunningAttempt  # pyright: ignore[reportPrivateUsage]
 from toolcrib.steps.deadline import Deadline
 from toolcrib.testing import a_call, a_tool, echo
 
@@ -173,7 +174,7 @@ class InstantChannel:
 @pytest.mark.parametrize("deadline, asked_until, then_until", [(inf, inf, 1006.0), (1003.0, 1003.0, 1003.0)])
 def test_time_limit_pauses_during_elicitation(deadline: float, asked_until: float, then_until: float) -> None:
     clock = Clock()
-    limit = _Try(cast("asyncio.Task[object]", clock), until=110.0, deadline=deadline)
+    limit = _RunningAttempt(cast("asyncio.Task[object]", clock), until=110.0, deadline=deadline)
     clock.now = 104.0
     limit.stand_still()
     assert limit.until == asked_until
@@ -232,7 +233,7 @@ async def test_one_timer_serves_all_attempts(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr(loop, "call_later", counting)
     for _ in range(3):
         await stage(a_call(tool), nested)
-    assert timers == [TICK]
+    assert timers == [TICK_SECONDS]
 
 
 async def test_ended_attempt_is_not_watched() -> None:
@@ -249,13 +250,14 @@ async def test_source_limit_is_looked_up_by_source_name() -> None:
 
 
 @pytest.mark.parametrize(
-    "tool, said",
+    "tool, code",
     [
-        (a_tool("far:read", category="query", timeout=0.01), "it is safe to try again"),
-        (a_tool("far:write", timeout=0.01), "it may have taken effect, so check before trying again"),
+        (a_tool("far:read", category="query", timeout=0.01), "TIMEOUT"),
+        (a_tool("far:write", timeout=0.01), "OUTCOME_UNKNOWN"),
     ],
 )
-async def test_timeout_message_names_tool_and_retry_safety(tool: Tool, said: str) -> None:
+async def test_timeout_message_names_tool_and_retry_safety(tool: Tool, code: str) -> None:
     with anyio.fail_after(5), pytest.raises(Lost) as lost:
         await Attempt(lambda _: None).fit(tool)(a_call(tool), hang)
-    assert lost.value.problem.message == f"{tool.name} did not answer in time; {said}"
+    assert lost.value.problem.code == code
+    assert matches("errors", f"{code} of {tool.name}", lost.value.problem.message)

@@ -10,11 +10,12 @@ import pytest
 from anyio.lowlevel import checkpoint
 
 from tests.steps.replay_steps import CHANGE, CountingHandler, ReplaySteps, code, keyed, replay_steps
+from tests.texts import matches
 from toolcrib.errors import BusinessRuleError, Failed, Refused, Unavailable, problem
 from toolcrib.formats import rest
 from toolcrib.interfaces import ReplayRow, ReplayTotals
 from toolcrib.model import REPLAYED, Ask, Call, Hints, Problem, Result, Tool, Voice
-from toolcrib.steps.replay import LARGEST, Replay
+from toolcrib.steps.replay import MAX_STORED_BYTES, Replay
 from toolcrib.testing import a_call, a_caller, a_tool, echo
 
 pytestmark = [pytest.mark.anyio, pytest.mark.requirement("E10", "E12")]
@@ -216,14 +217,13 @@ async def test_question_frees_the_key_for_the_answer() -> None:
 
 
 async def test_large_answer_is_replayed_as_result_too_large() -> None:
-    large = Result(data="x" * LARGEST)
+    large = Result(data="x" * MAX_STORED_BYTES)
     async with replay_steps() as steps:
         handler = CountingHandler(large)
         chain = steps.chain(handler)
         first, again = await chain(keyed()), await chain(keyed())
     assert first.data == large.data
     assert of(again).code == "RESULT_TOO_LARGE"
-    assert "was carried out" in of(again).message
     assert handler.done == 1
 
 
@@ -244,9 +244,6 @@ async def test_non_json_arguments_are_compared() -> None:
 
 
 # --- with keys in memory ---
-
-
-CHECK = "it may have taken effect, so check before asking again under another key"
 
 
 class MemoryKeys:
@@ -317,9 +314,7 @@ async def test_mismatch_message_says_what_to_do() -> None:
     await memory.call(CountingHandler(), arguments={"a": 1})
     other = await memory.call(CountingHandler(), arguments={"a": 2})
     assert code(other) == "IDEMPOTENCY_MISMATCH"
-    assert said(other) == (
-        "this idempotency key was used for another request; take a new key for a new request"
-    )
+    assert matches("errors", "idempotency key of another request", said(other))
 
 
 @pytest.mark.parametrize(
@@ -337,10 +332,7 @@ async def test_call_of_another_process_is_in_progress_or_unknown(
     )
     again = await memory.call(CountingHandler())
     assert code(again) == ended
-    if ended == "IN_PROGRESS":
-        assert said(again) == "a call with this idempotency key is still running; ask again for its answer"
-    else:
-        assert said(again) == f"the call with this idempotency key was cut short; {CHECK}"
+    assert matches("errors", f"{ended} of an idempotency key", said(again))
 
 
 async def test_cancelled_running_call_is_stored_as_unknown() -> None:
@@ -349,7 +341,8 @@ async def test_cancelled_running_call_is_stored_as_unknown() -> None:
         await memory.replay_steps.chain(hang)(keyed())
     assert memory.keys.row.answer is not None
     found = rest.decode_stored(memory.keys.row.answer)
-    assert (code(found), said(found)) == ("OUTCOME_UNKNOWN", f"fake:change was cut short; {CHECK}")
+    assert code(found) == "OUTCOME_UNKNOWN"
+    assert matches("errors", "OUTCOME_UNKNOWN of a cancelled call", said(found))
 
 
 async def test_cancelled_unsent_call_frees_its_key() -> None:
@@ -407,25 +400,19 @@ def fitting(size: int) -> Result:
 
 
 @pytest.mark.parametrize(
-    "result, ended, told",
+    "result, ended",
     [
-        (Result(data=object()), "CONTRACT_VIOLATION", "is not JSON"),
-        (fitting(LARGEST), None, ""),
-        (
-            fitting(LARGEST + 1),
-            "RESULT_TOO_LARGE",
-            f"has {LARGEST + 1} bytes, and at most {LARGEST} are kept",
-        ),
+        (Result(data=object()), "CONTRACT_VIOLATION"),
+        (fitting(MAX_STORED_BYTES), None),
+        (fitting(MAX_STORED_BYTES + 1), "RESULT_TOO_LARGE"),
     ],
     ids=["no JSON", "just fits", "too large"],
 )
-async def test_unstorable_answer_is_stored_as_carried_out(
-    result: Result, ended: str | None, told: str
-) -> None:
+async def test_unstorable_answer_is_stored_as_carried_out(result: Result, ended: str | None) -> None:
     memory = MemoryReplay()
     await memory.call(CountingHandler(result))
     handler = CountingHandler()
     again = await memory.call(handler)
     assert (code(again), handler.done) == (ended, 0)
     if ended is not None:
-        assert said(again) == f"the call was carried out; its answer was not kept, as it {told}"
+        assert matches("errors", f"{ended} of a stored answer", said(again))

@@ -19,7 +19,7 @@ from toolcrib.quotas import REPLAY_RETENTION_SECONDS
 from toolcrib.steps import replay
 from toolcrib.steps.attempt import Attempt
 from toolcrib.steps.bulkhead import Bulkhead
-from toolcrib.steps.replay import LONGEST
+from toolcrib.steps.replay import MAX_CLAIM_SECONDS
 from toolcrib.store import open_store
 
 pytestmark = [pytest.mark.anyio, pytest.mark.requirement("E12")]
@@ -156,7 +156,7 @@ async def test_call_of_another_process_expires(tmp_path: Path) -> None:
         hung, handler = Hung(), CountingHandler()
         tasks.start_soon(one.chain(hung), keyed())
         await hung.reached.wait()
-        machine.passes(LONGEST)
+        machine.passes(MAX_CLAIM_SECONDS)
         assert code(await other.chain(handler)(keyed())) == "OUTCOME_UNKNOWN"
         assert code(await one.chain(handler)(keyed())) == "IN_PROGRESS"
         assert handler.done == 0
@@ -247,7 +247,7 @@ async def test_failed_claim_prevents_the_call(error: Exception) -> None:
 async def test_failed_write_of_an_answer_is_retried(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(replay, "RETRY_SECONDS", 0.01)
+    monkeypatch.setattr(replay, "ENDING_RETRY_SECONDS", 0.01)
     async with moody() as (steps, store), anyio.create_task_group() as tasks:
         handler = CountingHandler()
         chain = steps.chain(handler)
@@ -285,8 +285,8 @@ async def test_pending_outcomes_are_bounded_in_bytes(monkeypatch: pytest.MonkeyP
 
 
 async def test_expired_pending_outcome_is_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(replay, "RETRY_SECONDS", 0.01)
-    monkeypatch.setattr("toolcrib.steps.replay.LONGEST", 0.0)
+    monkeypatch.setattr(replay, "ENDING_RETRY_SECONDS", 0.01)
+    monkeypatch.setattr("toolcrib.steps.replay.MAX_CLAIM_SECONDS", 0.0)
     async with moody() as (steps, store), anyio.create_task_group() as tasks:
         chain = steps.chain(CountingHandler())
         store.failing["finish"] = Unavailable("SOURCE_DOWN", "the disk is full")

@@ -36,7 +36,7 @@ class Held:
 
 @pytest.fixture(autouse=True)
 def room_for_two(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(replay, "RETRY_SECONDS", 0.01)
+    monkeypatch.setattr(replay, "ENDING_RETRY_SECONDS", 0.01)
     monkeypatch.setattr(replay, "MAX_PENDING_BYTES", 2_500)
 
 

@@ -13,14 +13,14 @@ from toolcrib.errors import Lost
 from toolcrib.interfaces import StoredReplays
 from toolcrib.model import Call, Result
 from toolcrib.quotas import REPLAY_RETENTION_SECONDS, ReplayQuota
-from toolcrib.steps.replay import LARGEST
+from toolcrib.steps.replay import MAX_STORED_BYTES
 from toolcrib.store import open_store
 from toolcrib.testing import a_caller
 
 pytestmark = [pytest.mark.anyio, pytest.mark.requirement("E12", "I10")]
 
 EVE, BOB = a_caller(id="key:eve", key="eve"), a_caller(id="key:bob", key="bob")
-LARGE = "x" * (LARGEST - 4096)
+LARGE = "x" * (MAX_STORED_BYTES - 4096)
 
 
 class Large:

@@ -11,7 +11,7 @@ from toolcrib.model import NO_CONTEXT, Caller, Tool
 from toolcrib.names import fold
 from toolcrib.search import SEARCH_TOOL
 
-_MOST_KNOWN = 20_000
+_MAX_CACHED_MATCHES = 20_000
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,7 +69,7 @@ class _Entries:
         key = (tool.name, tool.exposed, tool.fingerprint)
         found = known.get(key)
         if found is None:
-            if len(known) >= _MOST_KNOWN:
+            if len(known) >= _MAX_CACHED_MATCHES:
                 known.clear()
             found = known[key] = self._matches(tool)
         return found

@@ -12,9 +12,9 @@ Band = Literal["high", "medium", "low", "urgent"]
 
 BANDS: tuple[tuple[Band, float], ...] = (("high", 50.0), ("medium", 20.0), ("low", 0.0))
 """Each band and its lower bound; below the last bound the band is urgent."""
-REACH: dict[Band, float] = {"high": inf, "medium": 50.0, "low": 20.0, "urgent": 0.0}
+MAX_COST_BY_BAND: dict[Band, float] = {"high": inf, "medium": 50.0, "low": 20.0, "urgent": 0.0}
 """Maximum cost of a tool that a caller in each band may use."""
-AWAIT = "crib:await_energy"
+AWAIT_ENERGY_TOOL = "crib:await_energy"
 """The tool that waits for energy: visible exactly in contexts that count energy."""
 
 
@@ -36,7 +36,7 @@ class EnergyRule:
 
     def cost(self, tool: Tool) -> float:
         """Return the energy cost of a call to a tool."""
-        if tool.name == AWAIT:
+        if tool.name == AWAIT_ENERGY_TOOL:
             return 0.0
         return self._default if tool.energy_cost is None else tool.energy_cost
 
@@ -49,8 +49,12 @@ class EnergyRule:
         """Hide tools that cost more than the context allows, or than the caller has left."""
         context = self._contexts.contexts.get(caller.context)
         if context is None or not context.counts_energy:
-            return None if tool.name != AWAIT else Reason(self.name, "is for contexts in which energy counts")
-        if context.urgent or tool.name == AWAIT:
+            return (
+                None
+                if tool.name != AWAIT_ENERGY_TOOL
+                else Reason(self.name, "is for contexts in which energy counts")
+            )
+        if context.urgent or tool.name == AWAIT_ENERGY_TOOL:
             return None
         return self._too_dear(tool, caller, context)
 
@@ -61,7 +65,7 @@ class EnergyRule:
         level = self._level(caller.id)
         if least is not None and level < least:
             return Reason(self.name, f"is in a context that needs {least:g} energy; wait until there is more")
-        if cost > REACH[band_of(level)]:
+        if cost > MAX_COST_BY_BAND[band_of(level)]:
             return Reason(self.name, f"costs {cost:g} energy, more than is left; wait until there is more")
         return None
 

@@ -5,7 +5,7 @@ from collections.abc import Hashable
 from toolcrib.interfaces import Reason
 from toolcrib.model import Caller, Tool
 
-TOOLS = "tools"
+TOOLS_PERMISSION = "tools"
 """With `auth.default: deny`, `tools:SOURCE` and `tools:*` grant the tools that require no permission."""
 
 
@@ -22,7 +22,7 @@ class PermissionsRule:
         """Deny a tool with missing permissions, and name them."""
         needed = tool.permissions
         if self._deny and not needed:
-            needed = frozenset({f"{TOOLS}:{tool.source}"})
+            needed = frozenset({f"{TOOLS_PERMISSION}:{tool.source}"})
         if needed <= caller.permissions:
             return None
         missing = sorted(each for each in needed if not caller.may(each))

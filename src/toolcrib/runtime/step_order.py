@@ -7,7 +7,7 @@ from toolcrib.config import Document
 from toolcrib.interfaces import ResultMemory, Shared, Step
 from toolcrib.model import Call, Origin
 from toolcrib.observe import CallRecorder
-from toolcrib.policy.energy import AWAIT
+from toolcrib.policy.energy import AWAIT_ENERGY_TOOL
 from toolcrib.steps.activate import Activate
 from toolcrib.steps.announce import Announce
 from toolcrib.steps.attempt import Attempt
@@ -66,7 +66,9 @@ def order(
         Retry(),
         breaker,
         Activate(supervisor.is_up, supervisor.wake, ready=ready, share=limits.share),
-        Bulkhead(limits.concurrency, limits.waiting, apart=frozenset({AWAIT}), share=limits.share),
+        Bulkhead(
+            limits.concurrency, limits.waiting, apart=frozenset({AWAIT_ENERGY_TOOL}), share=limits.share
+        ),
         replay.begin,
         Attempt(supervisor.timeout),
     )

@@ -11,7 +11,7 @@ from toolcrib.interfaces import Handler, Outcome, Stage
 from toolcrib.model import Call, Result, Tool
 from toolcrib.slots import DEFAULT_SHARE, Slots
 
-_MAX_MARGIN = 0.25
+_MAX_MARGIN_SECONDS = 0.25
 """A waiting call is refused up to this many seconds before its deadline, so that the response is in time."""
 
 
@@ -69,7 +69,7 @@ class Activate:
         if call.deadline is None:
             return self.limit
         left = max(0.0, call.deadline - anyio.current_time())
-        return min(self.limit, left - min(_MAX_MARGIN, left / 10))
+        return min(self.limit, left - min(_MAX_MARGIN_SECONDS, left / 10))
 
     @contextmanager
     def _place(self, source: str, principal: str) -> Generator[None]:

@@ -11,7 +11,7 @@ from toolcrib.model import Call, Progress, Report, Result, Tool
 log = logging.getLogger(__name__)
 
 
-def _never(call: Call) -> bool:
+def _never_silent(call: Call) -> bool:
     del call
     return False
 
@@ -20,7 +20,7 @@ def _never(call: Call) -> bool:
 class Announce:
     """Skips calls without a progress callback, and calls for which `silent` returns true."""
 
-    silent: Callable[[Call], bool] = _never
+    silent: Callable[[Call], bool] = _never_silent
     """Whether to suppress the notification: the provider owns the audio, or the operator disabled it."""
     _telling: set["asyncio.Task[None]"] = field(
         default_factory=set["asyncio.Task[None]"], init=False, repr=False
@@ -47,12 +47,12 @@ class Announce:
 
     def _tell(self, loop: asyncio.AbstractEventLoop, report: Report, said: Progress) -> None:
         # A separate task: a client that receives slowly does not delay the call.
-        task = loop.create_task(_told(report, said))
+        task = loop.create_task(_send(report, said))
         self._telling.add(task)
         task.add_done_callback(self._telling.discard)
 
 
-async def _told(report: Report, said: Progress) -> None:
+async def _send(report: Report, said: Progress) -> None:
     try:
         await report(said)
     except Exception:  # boundary: an error in the caller's callback must not fail the call

@@ -10,13 +10,13 @@ from toolcrib.errors import Lost, Refused
 from toolcrib.interfaces import Handler, Stage, is_not_begun
 from toolcrib.model import Call, ObservedChannel, Result, Tool
 
-BY_RESPONSE_TIME = {"fast": 1.0, "medium": 5.0, "slow": 60.0}
-RETRY_SECONDS = 2.0
-TICK = 0.02
+TIMEOUT_BY_RESPONSE_TIME = {"fast": 1.0, "medium": 5.0, "slow": 60.0}
+NOT_BEGUN_RETRY_SECONDS = 2.0
+TICK_SECONDS = 0.02
 """Interval of the timeout check, in seconds: the maximum delay until a timeout is noticed."""
 
 
-class _Try:
+class _RunningAttempt:
     """A running attempt: its task, its time limit, and the number of cancellations sent to it."""
 
     __slots__ = ("deadline", "left", "task", "told", "until")
@@ -46,25 +46,25 @@ class _Try:
         return not self.task.cancelling()
 
 
-class _Watch:
+class _TimeoutWatch:
     """Checks all attempts with one timer: a cancel scope per attempt would cost more than most steps."""
 
     def __init__(self) -> None:
-        self._tries: set[_Try] = set()
+        self._tries: set[_RunningAttempt] = set()
         self._ticking = False
 
-    def begin(self, limit: float, deadline: float | None) -> _Try:
+    def begin(self, limit: float, deadline: float | None) -> _RunningAttempt:
         """Start the timeout of the current task."""
         loop = asyncio.get_running_loop()
         task = cast("asyncio.Task[object]", asyncio.current_task(loop))
-        try_ = _Try(task, loop.time() + limit, inf if deadline is None else deadline)
+        try_ = _RunningAttempt(task, loop.time() + limit, inf if deadline is None else deadline)
         self._tries.add(try_)
         if not self._ticking:
             self._ticking = True
-            loop.call_later(TICK, self._tick, loop)
+            loop.call_later(TICK_SECONDS, self._tick, loop)
         return try_
 
-    def end(self, try_: _Try) -> None:
+    def end(self, try_: _RunningAttempt) -> None:
         """End the timeout; a function that ignored its cancellation and returned has succeeded."""
         self._tries.discard(try_)
         if try_.told:
@@ -79,7 +79,7 @@ class _Watch:
                 try_.task.cancel()
         self._ticking = bool(self._tries)
         if self._ticking:
-            loop.call_later(TICK, self._tick, loop)
+            loop.call_later(TICK_SECONDS, self._tick, loop)
 
 
 @dataclass(frozen=True)
@@ -87,11 +87,13 @@ class Attempt:
     """Uses the first timeout that is set: the tool's, its source's, the one of its response time."""
 
     source_timeout: Callable[[str], float | None]
-    _watch: _Watch = field(default_factory=_Watch, init=False, repr=False)
+    _watch: _TimeoutWatch = field(default_factory=_TimeoutWatch, init=False, repr=False)
 
     def limit(self, tool: Tool) -> float:
         """Return the timeout of one attempt of this tool, in seconds."""
-        return tool.timeout or self.source_timeout(tool.keeper) or BY_RESPONSE_TIME[tool.response_time]
+        return (
+            tool.timeout or self.source_timeout(tool.keeper) or TIMEOUT_BY_RESPONSE_TIME[tool.response_time]
+        )
 
     def fit(self, tool: Tool) -> Stage:
         """Return the stage; every tool has a timeout."""
@@ -107,7 +109,7 @@ class Attempt:
                 return await proceed(call)
             except asyncio.CancelledError as error:
                 if try_.is_over():
-                    raise _not_begun(tool) if is_not_begun(error) else _too_late(tool) from None
+                    raise _not_begun(tool) if is_not_begun(error) else _timed_out(tool) from None
                 raise
             finally:
                 watch.end(try_)
@@ -117,10 +119,10 @@ class Attempt:
 
 def _not_begun(tool: Tool) -> Refused:
     message = f"{tool.name} could not begin within its time limit; nothing was done, try again shortly"
-    return Refused("OVERLOADED", message, retry_after=RETRY_SECONDS)
+    return Refused("OVERLOADED", message, retry_after=NOT_BEGUN_RETRY_SECONDS)
 
 
-def _too_late(tool: Tool) -> Lost:
+def _timed_out(tool: Tool) -> Lost:
     if tool.read_only or tool.idempotent:
         return Lost("TIMEOUT", f"{tool.name} did not answer in time; it is safe to try again")
     message = f"{tool.name} did not answer in time; it may have taken effect, so check before trying again"

@@ -13,10 +13,10 @@ from toolcrib.model import Call, ObservedChannel, Result, Tool
 BreakerState = Literal["closed", "open", "half_open"]
 Verdict = Literal["good", "bad", "neither"]
 
-_AT_FAULT = frozenset({"NETWORK_ERROR", "HTTP_ERROR", "TIMEOUT", "OUTCOME_UNKNOWN"})
-_ENOUGH_PRINCIPALS = 2
+_SOURCE_FAULT_CODES = frozenset({"NETWORK_ERROR", "HTTP_ERROR", "TIMEOUT", "OUTCOME_UNKNOWN"})
+_PRINCIPALS_FOR_EVERYONE = 2
 """With failed calls of this many principals, the breaker holds for everyone."""
-_TOGETHER = 0.05
+_SAME_FAILURE_SECONDS = 0.05
 """Failures within this many seconds count as one: a crash fails all running calls at the same time."""
 
 
@@ -91,7 +91,7 @@ class _Circuit:
         """Classify an error as good, bad or neither; an app that did not start concerns only one user."""
         if error.problem.stage is not None:
             return "neither"
-        if isinstance(error, Lost) or error.problem.code in _AT_FAULT:
+        if isinstance(error, Lost) or error.problem.code in _SOURCE_FAULT_CODES:
             hurried = call.deadline is not None and self._settings.clock() >= call.deadline
             return "neither" if hurried else "bad"
         return "good" if isinstance(error, Failed | Broken) else "neither"
@@ -106,12 +106,12 @@ class _Circuit:
             self._answered(closed=closed)
         if verdict != "bad":
             return
-        if len(self._failing) < _ENOUGH_PRINCIPALS:
+        if len(self._failing) < _PRINCIPALS_FOR_EVERYONE:
             self._failing.add(call.caller.principal)
         if self.state != "closed":
             return
         now = self._settings.clock()
-        if now - self._failed_at < _TOGETHER:
+        if now - self._failed_at < _SAME_FAILURE_SECONDS:
             return
         self._failed_at = now
         self.failed += 1

@@ -10,7 +10,7 @@ from toolcrib.interfaces import Handler, Stage
 from toolcrib.model import Call, Result, Tool
 from toolcrib.slots import DEFAULT_SHARE, FairSlots, Hold
 
-_MAX_MARGIN = 0.25
+_MAX_MARGIN_SECONDS = 0.25
 """A waiting call is refused up to this many seconds before its deadline, so that the response is in time."""
 
 
@@ -57,4 +57,4 @@ class Bulkhead:
         if call.deadline is None:
             return self.patience
         left = max(0.0, call.deadline - anyio.current_time())
-        return min(self.patience, left - min(_MAX_MARGIN, left / 10))
+        return min(self.patience, left - min(_MAX_MARGIN_SECONDS, left / 10))

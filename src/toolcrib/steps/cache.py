@@ -11,7 +11,7 @@ import orjson
 from toolcrib.interfaces import Handler, Shared, Stage
 from toolcrib.model import Call, Channel, ObservedChannel, Result, Tool
 
-_LARGEST = 1024 * 1024
+_MAX_CACHED_BYTES = 1024 * 1024
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ class Cache:
         async def cache(call: Call, proceed: Handler) -> Result:
             if call.answers or call.state:
                 return await proceed(call)
-            key = _key(call)
+            key = _cache_key(call)
             kept = await self.shared.recall(key)
             if kept is not None:
                 return kept.replace(cached=True)
@@ -56,12 +56,12 @@ class Cache:
         if channel is not None:
             call = call.replace(channel=ObservedChannel(channel, lambda: asked.append(True)))
         result = await proceed(call)
-        if not asked and _keepable(result):
-            await self.shared.keep(key, _own(result), ttl)
+        if not asked and _is_cacheable(result):
+            await self.shared.keep(key, _cacheable_copy(result), ttl)
         return result
 
 
-def _key(call: Call) -> str:
+def _cache_key(call: Call) -> str:
     """Return the cache key: all that the result may depend on, including the hash of the definition."""
     caller, tool = call.caller, call.tool
     who = (
@@ -73,11 +73,11 @@ def _key(call: Call) -> str:
     return blake2b(asked, digest_size=20).hexdigest()
 
 
-def _own(result: Result) -> Result:
+def _cacheable_copy(result: Result) -> Result:
     """Return a copy for the cache that shares no mutable data with the result in use."""
     data = orjson.loads(result.encoded) if result.encoded else result.data
     return result.replace(data=data, made=time())
 
 
-def _keepable(result: Result) -> bool:
-    return result.problem is None and result.ask is None and len(result.encoded) <= _LARGEST
+def _is_cacheable(result: Result) -> bool:
+    return result.problem is None and result.ask is None and len(result.encoded) <= _MAX_CACHED_BYTES

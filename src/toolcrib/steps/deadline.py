@@ -8,7 +8,7 @@ from toolcrib.errors import Refused
 from toolcrib.interfaces import Handler, Outcome, Stage
 from toolcrib.model import Call, Result, Tool
 
-_GRACE = 0.1
+_GRACE_SECONDS = 0.1
 """A running attempt ends at the deadline with its own error; this later limit ends calls still waiting."""
 
 
@@ -19,14 +19,14 @@ class Deadline:
     def fit(self, tool: Tool) -> Stage:
         """Return the stage; a call to any tool may have a deadline."""
         del tool
-        return _bound
+        return _with_deadline
 
 
-def _bound(call: Call, proceed: Handler) -> Outcome:
-    return proceed(call) if call.deadline is None else _until(call.deadline, call, proceed)
+def _with_deadline(call: Call, proceed: Handler) -> Outcome:
+    return proceed(call) if call.deadline is None else _run_until(call.deadline, call, proceed)
 
 
-async def _until(deadline: float, call: Call, proceed: Handler) -> Result:
-    with anyio.CancelScope(deadline=deadline + _GRACE):
+async def _run_until(deadline: float, call: Call, proceed: Handler) -> Result:
+    with anyio.CancelScope(deadline=deadline + _GRACE_SECONDS):
         return await proceed(call)
     raise Refused("TIMEOUT", "the deadline passed before the tool was asked; nothing was done")

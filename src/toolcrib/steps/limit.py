@@ -10,7 +10,7 @@ from toolcrib.errors import Refused
 from toolcrib.interfaces import Handler, RateDemand, Shared, Stage
 from toolcrib.model import Call, RateLimit, Result, Tool
 
-_MOST_CALLERS = 256
+_MAX_CACHED_CALLERS = 256
 
 
 @dataclass(frozen=True)
@@ -29,13 +29,13 @@ class Limit:
         if tool.rate_limit is not None:
             rates.append((f"tool:{tool.name}", tool.rate_limit))
         rates += [
-            (f"tool:{tool.name}:{glob}", rate) for glob, rate in self.per_tool.items() if _names(glob, tool)
+            (f"tool:{tool.name}:{glob}", rate) for glob, rate in self.per_tool.items() if _matches(glob, tool)
         ]
         if not rates:
             return None
         plans = tuple((f":{what}", rate.max_calls, rate.window_ms / 1000) for what, rate in rates)
 
-        @lru_cache(maxsize=_MOST_CALLERS)
+        @lru_cache(maxsize=_MAX_CACHED_CALLERS)
         def demands(who: str) -> tuple[RateDemand, ...]:
             return tuple(RateDemand(who + what, calls, window) for what, calls, window in plans)
 
@@ -49,5 +49,5 @@ class Limit:
         return limit
 
 
-def _names(glob: str, tool: Tool) -> bool:
+def _matches(glob: str, tool: Tool) -> bool:
     return fnmatchcase(tool.name, glob) or fnmatchcase(tool.exposed, glob)

@@ -9,7 +9,7 @@ from toolcrib.errors import problem
 from toolcrib.interfaces import Handler, Outcome, Recorder, Stage
 from toolcrib.model import Call, ObservedChannel, Origin, Result, Tool
 
-_GONE = Result(problem=problem("CANCELLED", "the caller went away"))
+_CLIENT_DISCONNECTED = Result(problem=problem("CANCELLED", "the caller went away"))
 
 
 @dataclass(frozen=True)
@@ -27,10 +27,10 @@ class Record:
     def fit(self, tool: Tool) -> Stage:
         """Return the stage; every tool is recorded."""
         if tool.declared_mutation and self.begun is not None:
-            stage: Stage = partial(_announced, self.begun, replace(self, running=None).fit_timing(tool))
+            stage: Stage = partial(_logged_before, self.begun, replace(self, running=None).fit_timing(tool))
         else:
             stage = self.fit_timing(tool)
-        return stage if self.wants is None else partial(_flagged, self.wants, stage)
+        return stage if self.wants is None else partial(_with_sampling, self.wants, stage)
 
     def fit_timing(self, tool: Tool) -> Stage:
         """Return the stage that times calls to this tool; tools in this process never elicit input."""
@@ -43,7 +43,7 @@ class Record:
         try:
             result = await proceed(call)
         except BaseException:  # only cancellation passes `recover`: record it and re-raise
-            self.recorder.record(call, _GONE, perf_counter() - started)
+            self.recorder.record(call, _CLIENT_DISCONNECTED, perf_counter() - started)
             raise
         self.recorder.record(call, result, perf_counter() - started)
         return result
@@ -60,19 +60,21 @@ class Record:
         try:
             result = await proceed(heard)
         except BaseException:  # as above
-            self.recorder.record(call, _GONE, watch.seconds, watch.waited)
+            self.recorder.record(call, _CLIENT_DISCONNECTED, watch.seconds, watch.waited)
             raise
         self.recorder.record(call, result, watch.seconds, watch.waited)
         return result
 
 
-async def _flagged(wants: Callable[[Origin], bool], stage: Stage, call: Call, proceed: Handler) -> Result:
+async def _with_sampling(
+    wants: Callable[[Origin], bool], stage: Stage, call: Call, proceed: Handler
+) -> Result:
     """Set the sampled flag before the call proceeds, so that downstream servers decide alike."""
     wanted = wants(call.origin)
     return await stage(call.replace(origin=call.origin.replace(sampled=wanted)), proceed)
 
 
-def _announced(begun: Callable[[Call], None], stage: Stage, call: Call, proceed: Handler) -> Outcome:
+def _logged_before(begun: Callable[[Call], None], stage: Stage, call: Call, proceed: Handler) -> Outcome:
     """Write the log line of a call before anything of it is sent."""
     begun(call)
     return stage(call, proceed)

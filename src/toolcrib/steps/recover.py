@@ -25,14 +25,14 @@ async def _recover(call: Call, proceed: Handler) -> Result:
     try:
         return await proceed(call)
     except ToolcribError as error:
-        _tell(call, error)
+        _log_error(call, error)
         return Result(problem=error.problem, hints=error.hints)
     except Exception:
-        log.exception("%s failed unexpectedly", call.tool.name, extra=_about(call, "EXECUTION_ERROR"))
+        log.exception("%s failed unexpectedly", call.tool.name, extra=_log_fields(call, "EXECUTION_ERROR"))
         return Result(problem=problem("EXECUTION_ERROR", "the gateway failed; the operator has the details"))
 
 
-def _tell(call: Call, error: ToolcribError) -> None:
+def _log_error(call: Call, error: ToolcribError) -> None:
     """Log the stack of an error with a cause or of a broken contract; of other errors at DEBUG only."""
     code, cause = error.problem.code, error.__cause__
     if cause is None and not isinstance(error, Broken):
@@ -46,11 +46,11 @@ def _tell(call: Call, error: ToolcribError) -> None:
             "%s",
             said if said.startswith(name) else f"{name}: {said}",
             exc_info=error,
-            extra=_about(call, code),
+            extra=_log_fields(call, code),
         )
 
 
-def _about(call: Call, code: str) -> dict[str, object]:
+def _log_fields(call: Call, code: str) -> dict[str, object]:
     """Return the log fields of a call, named as in its own lines, and its secrets to be masked."""
     return {
         SECRETS_FIELD: SecretArguments(call.arguments),

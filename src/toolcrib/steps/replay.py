@@ -18,9 +18,9 @@ from toolcrib.quotas import BoundedReplays, ReplayQuota
 
 log = logging.getLogger(__name__)
 
-LARGEST = 1024 * 1024
+MAX_STORED_BYTES = 1024 * 1024
 """Maximum size of a stored result, in bytes."""
-LONGEST = 900.0
+MAX_CLAIM_SECONDS = 900.0
 """Maximum seconds a claim of another process is respected; after that its call counts as interrupted."""
 
 MAX_INLINE_SECONDS = 1.0
@@ -28,12 +28,12 @@ MAX_INLINE_SECONDS = 1.0
 MIN_INLINE_SECONDS = 0.1
 """Minimum of the same, also past the deadline: a working store needs a few milliseconds."""
 MAX_PENDING_BYTES = 32 * 1024 * 1024
-RETRY_SECONDS = 1.0
-_LAST_TRY_SECONDS = 3.0
+ENDING_RETRY_SECONDS = 1.0
+_LAST_RETRY_TIMEOUT_SECONDS = 3.0
 
-_PAUSE = 1.0
-_STORE_PAUSE = 2.0
-_CHECK = "it may have taken effect, so check before asking again under another key"
+_IN_PROGRESS_RETRY_SECONDS = 1.0
+_STORE_RETRY_SECONDS = 2.0
+_CHECK_ADVICE = "it may have taken effect, so check before asking again under another key"
 
 
 @dataclass
@@ -72,10 +72,10 @@ class Endings:
         """Retry pending endings until cancelled, then one last time."""
         try:
             while True:
-                await anyio.sleep(RETRY_SECONDS)
+                await anyio.sleep(ENDING_RETRY_SECONDS)
                 await self._retry(MAX_INLINE_SECONDS)
         except anyio.get_cancelled_exc_class():
-            await self._retry(_LAST_TRY_SECONDS)
+            await self._retry(_LAST_RETRY_TIMEOUT_SECONDS)
             for call in tuple(self._pending):
                 self._give_up(call)
             raise
@@ -152,7 +152,7 @@ class Replay:
     endings: Endings = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        now, short = self.clock.now, rest.encode_stored(Result(problem=_dropped())).decode()
+        now, short = self.clock.now, rest.encode_stored(Result(problem=_evicted())).decode()
         bounded = BoundedReplays(self.replays, self.quota, short_answer=short, clock=now)
         object.__setattr__(self, "bounded", bounded)
         object.__setattr__(self, "endings", Endings(bounded, now))
@@ -176,13 +176,13 @@ class Replay:
         if reason := self.refused():
             said = f"{call.tool.name} changes something, which cannot be recorded now, so nothing was done"
             raise Refused(
-                "OVERLOADED", f"{said}: the store does not answer: {reason}", retry_after=_STORE_PAUSE
+                "OVERLOADED", f"{said}: the store does not answer: {reason}", retry_after=_STORE_RETRY_SECONDS
             )
         return self._replay(call, proceed)
 
     async def _once(self, call: Call, proceed: Handler) -> Result:
         if reason := self.refused():
-            raise _no_store(f"the store does not answer: {reason}")
+            raise _store_unavailable(f"the store does not answer: {reason}")
         row = _claim(call, self.mark, self.clock.now())
         # Before the claim, so that a concurrent request never finds the claim without its call.
         self._running[call.id] = False
@@ -198,11 +198,11 @@ class Replay:
         except Refused:
             raise
         except Unavailable as error:
-            raise _no_store(str(error)) from error
+            raise _store_unavailable(str(error)) from error
         except BaseException as error:  # interrupted: the claim may have been stored, so release it
             await self.endings.store(row, None, call.deadline)
             if isinstance(error, ToolcribError):
-                raise _no_store(str(error)) from error
+                raise _store_unavailable(str(error)) from error
             raise
 
     def _answer(self, row: ReplayRow, found: ReplayRow) -> Result:
@@ -216,8 +216,8 @@ class Replay:
             return result.replace(made=time() - age, meta={**result.meta, REPLAYED: True})
         if self._runs(found):
             said = "a call with this idempotency key is still running; ask again for its answer"
-            raise Refused("IN_PROGRESS", said, retry_after=_PAUSE)
-        raise Lost("OUTCOME_UNKNOWN", f"the call with this idempotency key was cut short; {_CHECK}")
+            raise Refused("IN_PROGRESS", said, retry_after=_IN_PROGRESS_RETRY_SECONDS)
+        raise Lost("OUTCOME_UNKNOWN", f"the call with this idempotency key was cut short; {_CHECK_ADVICE}")
 
     def _runs(self, found: ReplayRow) -> bool:
         if found.holder == self.mark:
@@ -229,11 +229,11 @@ class Replay:
             result = await proceed(call)
         except ToolcribError as error:
             again = not self._running[call.id] or _may_run_again(error, call.tool)
-            await self._end(call, row, None if again else _ended(error, call.tool))
+            await self._end(call, row, None if again else _error_result(error, call.tool))
             raise
         except BaseException as error:  # cancellation, or an error of the gateway: stored and re-raised
             again = not self._running[call.id] or call.tool.idempotent or is_not_begun(error)
-            await self._end(call, row, None if again else _cut_short(call.tool))
+            await self._end(call, row, None if again else _interrupted_result(call.tool))
             raise
         free = result.ask is not None or (result.problem is not None and result.problem.retryable)
         await self._end(call, row, None if free else result)
@@ -241,7 +241,7 @@ class Replay:
 
     async def _end(self, call: Call, row: ReplayRow, result: Result | None) -> None:
         """Store a result, or release the key for None; also if the client has disconnected."""
-        answer = None if result is None else _spelled(result)
+        answer = None if result is None else _serialized(result)
         await self.endings.store(row, answer, call.deadline)
 
 
@@ -271,7 +271,7 @@ def _claim(call: Call, mark: str, now: float) -> ReplayRow:
         body=_hash((key, call.tool.name, call.arguments)),
         holder=mark,
         at=now,
-        until=now + LONGEST,
+        until=now + MAX_CLAIM_SECONDS,
         owner=caller.principal,
     )
 
@@ -288,36 +288,40 @@ def _may_run_again(error: ToolcribError, tool: Tool) -> bool:
     return error.problem.retryable and (tool.idempotent or not isinstance(error, Lost))
 
 
-def _ended(error: ToolcribError, tool: Tool) -> Result:
+def _error_result(error: ToolcribError, tool: Tool) -> Result:
     """Return the result to store for an error: itself, or OUTCOME_UNKNOWN if it claims to be retryable."""
-    return _cut_short(tool) if error.problem.retryable else Result(problem=error.problem, hints=error.hints)
+    return (
+        _interrupted_result(tool)
+        if error.problem.retryable
+        else Result(problem=error.problem, hints=error.hints)
+    )
 
 
-def _spelled(result: Result) -> str:
+def _serialized(result: Result) -> str:
     """Serialize a result to store; if it cannot be stored, an error that the call was carried out."""
     try:
         spelled = rest.encode_stored(result)
     except TypeError:
-        return rest.encode_stored(Result(problem=_not_kept("CONTRACT_VIOLATION", "is not JSON"))).decode()
-    if len(spelled) > LARGEST:
-        over = f"has {len(spelled)} bytes, and at most {LARGEST} are kept"
-        spelled = rest.encode_stored(Result(problem=_not_kept("RESULT_TOO_LARGE", over)))
+        return rest.encode_stored(Result(problem=_not_stored("CONTRACT_VIOLATION", "is not JSON"))).decode()
+    if len(spelled) > MAX_STORED_BYTES:
+        over = f"has {len(spelled)} bytes, and at most {MAX_STORED_BYTES} are kept"
+        spelled = rest.encode_stored(Result(problem=_not_stored("RESULT_TOO_LARGE", over)))
     return spelled.decode()
 
 
-def _not_kept(code: str, why: str) -> Problem:
+def _not_stored(code: str, why: str) -> Problem:
     return problem(code, f"the call was carried out; its answer was not kept, as it {why}")
 
 
-def _dropped() -> Problem:
+def _evicted() -> Problem:
     said = "the call was carried out; its answer is no longer kept, as newer ones needed the room"
     return problem("ANSWER_NOT_KEPT", said)
 
 
-def _cut_short(tool: Tool) -> Result:
-    return Result(problem=problem("OUTCOME_UNKNOWN", f"{tool.name} was cut short; {_CHECK}"))
+def _interrupted_result(tool: Tool) -> Result:
+    return Result(problem=problem("OUTCOME_UNKNOWN", f"{tool.name} was cut short; {_CHECK_ADVICE}"))
 
 
-def _no_store(reason: str) -> Refused:
+def _store_unavailable(reason: str) -> Refused:
     said = f"idempotency keys cannot be kept now, so nothing was done: {reason}"
-    return Refused("OVERLOADED", said, retry_after=_STORE_PAUSE)
+    return Refused("OVERLOADED", said, retry_after=_STORE_RETRY_SECONDS)

@@ -10,7 +10,7 @@ from toolcrib.errors import Lost, Refused, ToolcribError, Unavailable
 from toolcrib.interfaces import Handler, Stage
 from toolcrib.model import Call, Result, Tool
 
-_PASSING = ("NETWORK_ERROR", "HTTP_ERROR", "HANDLER_ERROR")
+_TRANSIENT_CODES = ("NETWORK_ERROR", "HTTP_ERROR", "HANDLER_ERROR")
 
 
 @dataclass
@@ -45,7 +45,7 @@ class Retry:
             try:
                 return await proceed(call)
             except ToolcribError as error:
-                if not _harmless(error, tool):
+                if not _is_repeatable(error, tool):
                     raise
                 first = error
             return await self._again(call, proceed, first, budget)
@@ -72,7 +72,7 @@ class Retry:
                 error = again
             if not isinstance(error, Unavailable | Refused):
                 told = error
-            if not (_harmless(error, call.tool) or _restarting(error, told)):
+            if not (_is_repeatable(error, call.tool) or _is_restarting(error, told)):
                 break
         raise told
 
@@ -83,7 +83,7 @@ class Retry:
         return None if wait > self.patience else wait + chance
 
 
-def _harmless(error: ToolcribError, tool: Tool) -> bool:
+def _is_repeatable(error: ToolcribError, tool: Tool) -> bool:
     """Whether a call may be repeated after this error."""
     code = error.problem.code
     if code == "NETWORK_ERROR" and isinstance(error, Unavailable):
@@ -92,10 +92,10 @@ def _harmless(error: ToolcribError, tool: Tool) -> bool:
         return False
     if code == "SOURCE_DOWN":
         return isinstance(error, Lost)
-    return code in _PASSING and error.problem.retryable
+    return code in _TRANSIENT_CODES and error.problem.retryable
 
 
-def _restarting(error: ToolcribError, told: ToolcribError) -> bool:
+def _is_restarting(error: ToolcribError, told: ToolcribError) -> bool:
     """Whether a source that was lost during this call reports that it is restarting."""
     down = isinstance(error, Unavailable) and error.problem.code == "SOURCE_DOWN"
     return down and not isinstance(told, Unavailable) and error.problem.retry_after is not None

@@ -12,8 +12,8 @@ from toolcrib.model import Call, Json, JsonObject, Result, Tool
 FALLBACK = "I've fetched the result."
 LARGE_BYTES = 1 << 20
 """Results above this size in bytes need a reservation of memory."""
-_RETRY_SECONDS = 2.0
-_LONGEST = 800
+_MEMORY_RETRY_SECONDS = 2.0
+_MAX_SPOKEN_CHARACTERS = 800
 _FIELD = re.compile(r"\{([^{}]+)\}")
 
 
@@ -27,14 +27,14 @@ class Shape:
 
     def fit(self, tool: Tool) -> Stage:
         """Return the stage; every tool's results are bounded and get a message."""
-        speak, large = _speaker(tool), _Reservations(tool, self.memory)
+        speak, large = _message_function(tool), _Reservations(tool, self.memory)
 
         async def shape(call: Call, proceed: Handler) -> Result:
             expected = large.expected
             result = await (large.reserving(call, proceed, expected) if expected else proceed(call))
             size = len(result.encoded)
             if result.content or result.meta or result.ask is not None:
-                size += _rest(result)
+                size += _size_besides_data(result)
             if expected or size > LARGE_BYTES:
                 result = large.admit(call, result, size, reserved=expected)
             if result.problem is not None:
@@ -70,7 +70,7 @@ class _Reservations:
             return await proceed(call)
         if not memory.reserve(principal, size):
             short = f"memory is short for a result of about {size} bytes; nothing was done, try again later"
-            raise Refused("OVERLOADED", f"{self._tool.name}: {short}", retry_after=_RETRY_SECONDS)
+            raise Refused("OVERLOADED", f"{self._tool.name}: {short}", retry_after=_MEMORY_RETRY_SECONDS)
         try:
             return await proceed(call)
         finally:
@@ -94,7 +94,7 @@ class _Reservations:
         name, what = self._tool.name, f"memory is short for its result of {size} bytes, which was dropped"
         if self._tool.read_only:
             message = f"{name}: {what}; it changes nothing, so try again later"
-            return Refused("OVERLOADED", message, retry_after=_RETRY_SECONDS)
+            return Refused("OVERLOADED", message, retry_after=_MEMORY_RETRY_SECONDS)
         return Broken("ANSWER_NOT_KEPT", f"{name}: the call was carried out; {what}")
 
 
@@ -102,40 +102,40 @@ def _large(size: int) -> int:
     return size if size > LARGE_BYTES else 0
 
 
-def _rest(result: Result) -> int:
+def _size_besides_data(result: Result) -> int:
     """Return the size of a result without its data: content, meta and questions."""
-    size = sum(map(_weight, result.content)) + _weight(result.meta)
+    size = sum(map(_text_length, result.content)) + _text_length(result.meta)
     if result.ask is not None:
-        size += len(result.ask.state) + sum(map(_weight, result.ask.questions.values()))
+        size += len(result.ask.state) + sum(map(_text_length, result.ask.questions.values()))
     return size
 
 
-def _weight(value: Json) -> int:
+def _text_length(value: Json) -> int:
     """Return the length of all text in a content block, recursively: a resource nests its text."""
     if isinstance(value, str):
         return len(value)
     if isinstance(value, dict):
-        return sum(map(_weight, cast("JsonObject", value).values()))
-    return sum(map(_weight, cast("list[Json]", value))) if isinstance(value, list) else 0
+        return sum(map(_text_length, cast("JsonObject", value).values()))
+    return sum(map(_text_length, cast("list[Json]", value))) if isinstance(value, list) else 0
 
 
-def _speaker(tool: Tool) -> Callable[[Result], str]:
+def _message_function(tool: Tool) -> Callable[[Result], str]:
     template, path = tool.speech.template, tool.speech.field
 
     def speak(result: Result) -> str:
-        said = _fill(template, result.data) if template else None
+        said = _filled_template(template, result.data) if template else None
         if not said and path:
-            said = _say(_dig(result.data, path))
-        return (said or _text(result) or FALLBACK)[:_LONGEST]
+            said = _scalar_text(_value_at(result.data, path))
+        return (said or _text_of(result) or FALLBACK)[:_MAX_SPOKEN_CHARACTERS]
 
     return speak
 
 
-def _fill(template: str, data: Json) -> str:
-    return _FIELD.sub(lambda found: _say(_dig(data, found[1])) or "", template).strip()
+def _filled_template(template: str, data: Json) -> str:
+    return _FIELD.sub(lambda found: _scalar_text(_value_at(data, found[1])) or "", template).strip()
 
 
-def _dig(data: Json, path: str) -> Json:
+def _value_at(data: Json, path: str) -> Json:
     """Resolve a dotted path through objects and lists; None if it does not exist."""
     for part in path.split("."):
         try:
@@ -145,11 +145,11 @@ def _dig(data: Json, path: str) -> Json:
     return data
 
 
-def _say(value: Json) -> str | None:
+def _scalar_text(value: Json) -> str | None:
     return None if value is None or isinstance(value, dict | list) else str(value)
 
 
-def _text(result: Result) -> str | None:
+def _text_of(result: Result) -> str | None:
     if isinstance(result.data, str):
         return result.data
     return " ".join(block["text"] for block in result.content if block.get("type") == "text") or None

@@ -11,14 +11,14 @@ from toolcrib.interfaces import Handler, Stage
 from toolcrib.model import Call, Hints, Json, Result, Tool
 from toolcrib.schemas import compile_schema
 
-_NULL = (
+_NULL_DATA_RULE = (
     "a successful answer carries data, and this one is null; answer with an empty list or object, "
     "or raise BusinessRuleError"
 )
-_NOT_JSON = (
+_NOT_JSON_RULE = (
     "an answer must be JSON (whole characters, integers of 64 bits, 250 levels at most), and this one is not"
 )
-_TOLD = 3
+_MAX_NAMED_FAULTS = 3
 """Maximum number of hint faults named in one error."""
 
 
@@ -58,24 +58,24 @@ class Verify:
 def _from_blocks(tool: Tool, result: Result) -> Result:
     """Return the result with its content blocks as data, for clients that read only the data."""
     if not result.content:
-        raise _broken(tool, _NULL)
+        raise _broken(tool, _NULL_DATA_RULE)
     return result.replace(data=list(result.content), structured=False)
 
 
 def _check_hints(tool: Tool, hints: Hints) -> None:
     found = faults(hints)
     if found:
-        more = f", and {len(found) - _TOLD} more" if len(found) > _TOLD else ""
+        more = f", and {len(found) - _MAX_NAMED_FAULTS} more" if len(found) > _MAX_NAMED_FAULTS else ""
         # The values appear only in the log, as they may be confidential.
         cause = HintsError(found)
-        raise _broken(tool, "; ".join(rules_of(found[:_TOLD])) + more) from cause
+        raise _broken(tool, "; ".join(rules_of(found[:_MAX_NAMED_FAULTS])) + more) from cause
 
 
 def _encode(tool: Tool, data: Json) -> bytes:
     try:
         return orjson.dumps(data)
     except TypeError as error:
-        raise _broken(tool, _NOT_JSON) from error
+        raise _broken(tool, _NOT_JSON_RULE) from error
 
 
 def _broken(tool: Tool, rule: str) -> Broken:
