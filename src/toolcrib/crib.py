@@ -23,7 +23,7 @@ from toolcrib.observe import ToolUsage
 from toolcrib.runtime import Runtime, build
 from toolcrib.schemas import too_deep
 from toolcrib.sdk import AnyTool
-from toolcrib.sdk.signature import own
+from toolcrib.sdk.signature import deep_copy
 
 OnProgress = Callable[[Progress], Any]
 
@@ -49,7 +49,7 @@ class Crib:
         self._tools, self._demo = tuple(tools), demo
         self._document = document or replace(default_document(self._env), store="sqlite://")
         self._running: AbstractAsyncContextManager[Runtime] | None = None
-        self._house: Runtime | None = None
+        self._runtime: Runtime | None = None
 
     @classmethod
     def from_config(cls, path: str | Path, *, env: Mapping[str, str] | None = None) -> Self:
@@ -64,23 +64,23 @@ class Crib:
             auth = replace(document.auth, admin_key=new_key())
             document = replace(document, auth=auth, passing_admin_key=True)
         self._running = build(document, env=self._env, tools=self._tools, demo=self._demo)
-        self._house = await self._running.__aenter__()
-        await self._house.settled(START_SECONDS)
+        self._runtime = await self._running.__aenter__()
+        await self._runtime.settled(START_SECONDS)
         return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> bool | None:
-        running, self._running, self._house = self._running, None, None
+        running, self._running, self._runtime = self._running, None, None
         return await running.__aexit__(kind, error, trace) if running is not None else None
 
     @property
-    def house(self) -> Runtime:
+    def runtime(self) -> Runtime:
         """The runtime of the open gateway, for access to its internals."""
-        if self._house is None:
+        if self._runtime is None:
             message = "the crib is not open: use it inside `async with`"
             raise RuntimeError(message)
-        return self._house
+        return self._runtime
 
     def tools(
         self,
@@ -115,14 +115,14 @@ class Crib:
             raise Refused(
                 "INVALID_REQUEST", f"there is no format named {format}; there are {', '.join(FORMATS)}"
             )
-        gateway = self.house.gateway
+        gateway = self.runtime.gateway
         caller = gateway.enter(self.caller(user), context)
         declaring = Declarations(gateway)
         named = declaring.style(caller, format, style)
         found = gateway.search(caller, search)
         declared = declaring.declare(found, caller, format, named, text=text, ranked=bool(search))
         # A copy: the declarations are cached and shared, so the program's changes must not affect others.
-        return replace(declared, tools=cast("list[JsonObject]", own(declared.tools)))
+        return replace(declared, tools=cast("list[JsonObject]", deep_copy(declared.tools)))
 
     async def call(
         self,
@@ -141,11 +141,11 @@ class Crib:
         """
         try:
             key = check_key(idempotency_key, "idempotency_key")
-            caller = self.house.gateway.enter(await self.meet(user), context)
+            caller = self.runtime.gateway.enter(await self.meet(user), context)
             _check_depth(arguments)
         except Refused as error:
-            return self.house.gateway.refusal(error.problem)
-        result = await self.house.gateway.call(
+            return self.runtime.gateway.refusal(error.problem)
+        result = await self.runtime.gateway.call(
             name,
             arguments,
             caller,
@@ -155,7 +155,7 @@ class Crib:
             report=None if on_progress is None else _progress_reporter(on_progress),
         )
         # A copy: cached results are shared, so the program's changes must not affect others.
-        return result.replace(data=own(result.data), content=own(result.content)) if result.cached else result
+        return result.replace(data=deep_copy(result.data), content=deep_copy(result.content)) if result.cached else result
 
     async def answer(
         self,
@@ -200,7 +200,7 @@ class Crib:
         connection: ProviderConnection | None = None,
     ) -> TurnResult:
         """Return what `answer` does, with whether to suppress voice output, and suggested follow-ups."""
-        caller = self.house.gateway.enter(await self.meet(user), context)
+        caller = self.runtime.gateway.enter(await self.meet(user), context)
         turn = await (connection or self.connection()).turn(
             _message_json(message),
             format,
@@ -210,16 +210,16 @@ class Crib:
             report=None if on_progress is None else _progress_reporter(on_progress),
             idempotency_key=check_key(idempotency_key, "idempotency_key"),
         )
-        return replace(turn, messages=cast("list[JsonObject]", own(turn.messages)))
+        return replace(turn, messages=cast("list[JsonObject]", deep_copy(turn.messages)))
 
     def connection(self) -> ProviderConnection:
         """Return the state of one connection to a provider: its running calls, by the provider's ids."""
-        return ProviderConnection(self.house.gateway, self.house.conversations)
+        return ProviderConnection(self.runtime.gateway, self.runtime.conversations)
 
     def explain(self, name: str, *, context: str | None = None, user: str | None = None) -> dict[str, Any]:
         """Explain whether a tool may be used and why, and which steps a call would pass."""
-        caller = self.house.gateway.enter(self.caller(user), context)
-        return self.house.console.explain(name, caller, everything=True)
+        caller = self.runtime.gateway.enter(self.caller(user), context)
+        return self.runtime.console.explain(name, caller, everything=True)
 
     async def usage(
         self, *, since: str | None = None, tool: str | None = None, user: str | None = None
@@ -229,17 +229,17 @@ class Crib:
         `since` is a date such as 2030-01-31; `tool` and `user` filter.
         """
         about = None if user is None else _acting(user).id
-        found = await self.house.console.usage(since=since, tool=tool, caller=about)
+        found = await self.runtime.console.usage(since=since, tool=tool, caller=about)
         return found["tools"]
 
     async def meet(self, user: str | None) -> Caller:
         """Return the caller, with the stored data of its user: installed apps and disabled tools."""
-        return await self.house.identity.people.present(_acting(user))
+        return await self.runtime.identity.people.present(_acting(user))
 
     def caller(self, user: str | None = None) -> Caller:
         """Return the caller: the program itself, or a user, with that user's data if it is cached."""
         acting = _acting(user)
-        return self.house.identity.people.known(acting) or acting
+        return self.runtime.identity.people.known(acting) or acting
 
 
 def _acting(user: str | None) -> Caller:

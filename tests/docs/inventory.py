@@ -60,15 +60,15 @@ def found() -> Found:
 async def _ask() -> Found:
     async with Crib(env={}, demo=True) as crib:
         result = await crib.call("add-numbers", {"numbers": [1, 2]})
-        console = crib.house.console
+        console = crib.runtime.console
         calls, usage = await console.calls(), await console.usage()
         assert result.hints is not None
         assert result.metadata is not None
         return Found(
-            routes=GatewayApp(crib.house).router.routes,
+            routes=GatewayApp(crib.runtime).router.routes,
             steps=tuple(type(step).__name__.lower() for step in console.steps),
             rules=tuple(rule.name for rule in console.policy.rules),
-            tools=crib.house.gateway.tools(crib.caller()),
+            tools=crib.runtime.gateway.tools(crib.caller()),
             metrics=tuple(_families(console.metrics().decode())),
             calls=tuple(calls[0]),
             usage=tuple(usage["tools"]["demo:add-numbers"]),

@@ -267,7 +267,7 @@ async def test_server_added_by_a_tool_is_recorded(gateway: InProcessGateway, add
 
 async def test_embedding_program_is_recorded_as_library() -> None:
     async with Crib(env={}) as gateway:
-        console = gateway.house.console
+        console = gateway.runtime.console
         await console.create_key("one")
         await gateway.call("mcp_add_server", {"server_id": "web", **LAZY})
         found = await console.audit_records()

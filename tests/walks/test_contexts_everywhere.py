@@ -165,9 +165,9 @@ async def gateway(chosen: dict[str, tuple[list[str], set[str]]]) -> AsyncGenerat
     tools = [made(each, ran) for each in THINGS]
     document = parse(json.dumps({**config, "store": "sqlite://"}), "toolcrib.yaml", env)
     async with Crib(tools, document=document, env=env) as crib:
-        server = GatewayApp(crib.house)
+        server = GatewayApp(crib.runtime)
         async with server.running():
-            yield ContextGateway(crib, InProcessGateway(crib.house, server), ran)
+            yield ContextGateway(crib, InProcessGateway(crib.runtime, server), ran)
 
 
 async def walk(number: int, seed: int) -> None:

@@ -203,11 +203,11 @@ async def test_late_call_does_not_restore_hints_of_changed_tool() -> None:
         return 1
 
     async with Crib(tools=[wait], env={}) as crib:
-        gateway = crib.house.gateway
+        gateway = crib.runtime.gateway
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(crib.call, "wait")
             await begun.wait()
-            snapshot = crib.house.console.catalog.snapshot
+            snapshot = crib.runtime.console.catalog.snapshot
             gone = replace(snapshot.tools["tools:wait"], deprecated=Deprecation(since="2.0.0"))
             tools = {**snapshot.tools, gone.name: gone}
             gateway.adopt(

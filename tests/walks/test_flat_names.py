@@ -59,12 +59,12 @@ class Gateway:
         """Let servers start, and wait until they are up."""
         for server in servers:
             (self._folder / server).touch()
-        await until(lambda: all(self.crib.house.console.supervisor.is_up(each) for each in servers))
+        await until(lambda: all(self.crib.runtime.console.supervisor.is_up(each) for each in servers))
 
     def leads_to(self, name: str) -> str:
         """Return the source a name leads to, or the code of the refusal."""
         try:
-            return self.crib.house.gateway.tool(name, Caller(id="key:test")).source
+            return self.crib.runtime.gateway.tool(name, Caller(id="key:test")).source
         except Refused as refused:
             return refused.problem.code
 
@@ -126,9 +126,9 @@ async def running(tmp_path: Path) -> AsyncGenerator[Gateway]:
     env = {"TOOLCRIB_ADMIN_KEY": ADMIN}
     document = parse(json.dumps(config), "toolcrib.yaml", env)
     async with Crib([_own(name) for name in OWN], document=document, env=env) as crib:
-        server = GatewayApp(crib.house)
+        server = GatewayApp(crib.runtime)
         async with server.running():
-            yield Gateway(crib, InProcessGateway(crib.house, server), tmp_path)
+            yield Gateway(crib, InProcessGateway(crib.runtime, server), tmp_path)
 
 
 def _figure(gateway: Gateway) -> tuple[int, int]:

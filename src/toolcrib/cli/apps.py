@@ -27,13 +27,13 @@ def command() -> None:
 @command.command("list")
 @with_target
 @json_option
-def list_(place: Target, *, as_json: bool) -> int:
+def list_(target: Target, *, as_json: bool) -> int:
     """List the apps."""
 
-    async def work(desk: Backend) -> Sequence[JsonObject]:
-        return await desk.apps()
+    async def work(backend: Backend) -> Sequence[JsonObject]:
+        return await backend.apps()
 
-    apps = with_backend(place, work)
+    apps = with_backend(target, work)
     if as_json:
         show_json({"apps": apps})
         return 0
@@ -47,7 +47,7 @@ def list_(place: Target, *, as_json: bool) -> int:
 @click.argument("module", metavar="MODULE[:NAME]")
 @with_target
 @json_option
-def publish(place: Target, *, module: str, as_json: bool) -> int:
+def publish(target: Target, *, module: str, as_json: bool) -> int:
     """Send in the tools of the AppServer in MODULE, called NAME where there are several.
 
     They take the place of the app's tools whole. Where one has a fault, every fault is named by its path and
@@ -55,11 +55,11 @@ def publish(place: Target, *, module: str, as_json: bool) -> int:
     """
     app = _find_app_server(module)
 
-    async def work(desk: Backend) -> JsonObject:
-        return await desk.define_tools(app.package, app.get_tool_definitions())
+    async def work(backend: Backend) -> JsonObject:
+        return await backend.define_tools(app.package, app.get_tool_definitions())
 
     try:
-        published = with_backend(place, work, lasting=True)
+        published = with_backend(target, work, lasting=True)
     except Refused as refused:
         if not refused.problem.details.get("faults"):
             raise

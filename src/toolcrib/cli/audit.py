@@ -51,16 +51,16 @@ def _parse_moment(_context: click.Context, _option: click.Parameter, given: str 
 )
 @json_option
 def command(
-    place: Target, *, limit: int, actor: str | None, action: str | None, since: float | None, as_json: bool
+    target: Target, *, limit: int, actor: str | None, action: str | None, since: float | None, as_json: bool
 ) -> int:
     """List administrative actions and failed authentications, the newest first."""
     if click.get_current_context().invoked_subcommand is not None:
         return 0
 
-    async def work(desk: Backend) -> list[JsonObject]:
-        return await desk.audit(AuditFilters(limit=limit, actor=actor, action=action, since=since))
+    async def work(backend: Backend) -> list[JsonObject]:
+        return await backend.audit(AuditFilters(limit=limit, actor=actor, action=action, since=since))
 
-    records = with_backend(place, work)
+    records = with_backend(target, work)
     if as_json:
         show_json({"records": records})
         return 0
@@ -75,7 +75,7 @@ def command(
 @click.option("--head", metavar="HASH", help="A head printed earlier: nothing up to it may be missing.")
 @click.option("--allow-empty", is_flag=True, help="Accept a store that holds no records, as a new one does.")
 @json_option
-def verify(place: Target, *, head: str | None, allow_empty: bool, as_json: bool) -> int:
+def verify(target: Target, *, head: str | None, allow_empty: bool, as_json: bool) -> int:
     """Check that no record was changed, removed or inserted, and print the newest record's hash.
 
     Keep that hash elsewhere: with --head it proves later that no records were cut off the end. Exits with
@@ -83,13 +83,13 @@ def verify(place: Target, *, head: str | None, allow_empty: bool, as_json: bool)
     no record in it.
     """
 
-    async def work(desk: Backend) -> "ChainCheck":
+    async def work(backend: Backend) -> "ChainCheck":
         from toolcrib.observe.audit import check_chain
 
-        return await check_chain(_all_records(desk), head)
+        return await check_chain(_all_records(backend), head)
 
-    _check_store(place)
-    found = with_backend(place, work)
+    _check_store(target)
+    found = with_backend(target, work)
     faults = _faults(found, head, allow_empty=allow_empty)
     if as_json:
         broken = None if found.intact else {"number": found.broken, "reason": found.reason}
@@ -103,11 +103,11 @@ def verify(place: Target, *, head: str | None, allow_empty: bool, as_json: bool)
     return 1 if faults else 0
 
 
-def _check_store(place: Target) -> None:
+def _check_store(target: Target) -> None:
     """Refuse to verify a store that is not there: an empty one in its place would be unbroken."""
     from toolcrib.cli.local_backend import missing_store
 
-    absent = None if place.url is not None else missing_store(place)
+    absent = None if target.url is not None else missing_store(target)
     if absent is not None:
         raise Refused("NOT_FOUND", f"there is no store at {absent}; name another with --config or --url")
 
@@ -124,11 +124,11 @@ def _faults(found: "ChainCheck", head: str | None, *, allow_empty: bool) -> list
     return faults
 
 
-async def _all_records(desk: Backend) -> AsyncGenerator[JsonObject]:
+async def _all_records(backend: Backend) -> AsyncGenerator[JsonObject]:
     """Go through all records, the newest first, a page at a time."""
     before: int | None = None
     while True:
-        page = await desk.audit(AuditFilters(limit=MAX_PAGE_RECORDS, before=before))
+        page = await backend.audit(AuditFilters(limit=MAX_PAGE_RECORDS, before=before))
         for record in page:
             yield record
         if len(page) < MAX_PAGE_RECORDS:
@@ -139,14 +139,14 @@ async def _all_records(desk: Backend) -> AsyncGenerator[JsonObject]:
 def _row(record: JsonObject) -> tuple[str, ...]:
     actor, origin = record["actor"], record["origin"]
     who = actor["kind"] if actor["name"] in ("", actor["kind"]) else f"{actor['kind']}:{actor['name']}"
-    place = f"{origin['frontend']} {origin['address']}".strip()
+    origin_text = f"{origin['frontend']} {origin['address']}".strip()
     moment = datetime.fromtimestamp(record["at"], UTC).strftime("%Y-%m-%d %H:%M:%S")
     acting = f"{who} for {actor['user']}" if actor["user"] else who
     return (
         str(record["number"]),
         moment,
         acting,
-        place,
+        origin_text,
         str(record["action"]),
         str(record["target"]),
         str(record["outcome"]),

@@ -96,10 +96,10 @@ def with_view(command: Command) -> Command:
     @click.option("--context", metavar="NAME", help="Look from this context.")
     @click.option("--user", metavar="ID", help="Act for this user.")
     @wraps(command)
-    def viewed(place: Target, context: str | None, user: str | None, **options: Any) -> int:
+    def viewed(target: Target, context: str | None, user: str | None, **options: Any) -> int:
         if user is not None and not (user and user.isprintable()):
             raise click.UsageError("--user must be printable text")
-        return command(place, CallerView(context=context, user=user), **options)
+        return command(target, CallerView(context=context, user=user), **options)
 
     return viewed
 
@@ -249,23 +249,23 @@ class Backend(Protocol):
         ...
 
 
-def with_backend(place: Target, work: Callable[[Backend], Awaitable[T]], *, lasting: bool = False) -> T:
+def with_backend(target: Target, work: Callable[[Backend], Awaitable[T]], *, lasting: bool = False) -> T:
     """Open the desk of a place and do some work there; `lasting` work leaves something in the store."""
     import anyio
 
     async def run() -> T:
-        async with _open_backend(place, lasting=lasting) as desk:
+        async with _open_backend(target, lasting=lasting) as backend:
             startup_gc.resume_collector()
-            return await work(desk)
+            return await work(backend)
 
     return anyio.run(run)
 
 
-def _open_backend(place: Target, *, lasting: bool) -> AbstractAsyncContextManager[Any]:
-    if place.url is not None and place.key is not None:
+def _open_backend(target: Target, *, lasting: bool) -> AbstractAsyncContextManager[Any]:
+    if target.url is not None and target.key is not None:
         from toolcrib.cli.remote_backend import remote_backend
 
-        return remote_backend(place.url, place.key)
+        return remote_backend(target.url, target.key)
     from toolcrib.cli.local_backend import local_backend
 
-    return local_backend(place, lasting=lasting)
+    return local_backend(target, lasting=lasting)

@@ -171,7 +171,7 @@ def _mapping(value: Json) -> JsonObject:
 )
 @json_option
 def command(
-    place: Target,
+    target: Target,
     view: CallerView,
     *,
     name: str,
@@ -187,18 +187,18 @@ def command(
     """
     given = parse_arguments(arguments)
 
-    async def work(desk: Backend) -> JsonObject:
-        ready = given if isinstance(given, Mapping) else await _coerce_for_tool(desk, name, given, view)
+    async def work(backend: Backend) -> JsonObject:
+        ready = given if isinstance(given, Mapping) else await _coerce_for_tool(backend, name, given, view)
         with ProgressBar() as meter:
-            return await desk.call(
+            return await backend.call(
                 name, ready, view, timeout=timeout, idempotency_key=idempotency_key, on_progress=meter.show
             )
 
-    result = with_backend(place, work, lasting=idempotency_key is not None)
+    result = with_backend(target, work, lasting=idempotency_key is not None)
     if as_json:
         show_json(result)
     elif not result["success"]:
-        _show_error(result["error"], local=place.url is None)
+        _show_error(result["error"], local=target.url is None)
     elif "inputRequired" in result:
         _show_questions(result)
     else:
@@ -207,9 +207,9 @@ def command(
 
 
 async def _coerce_for_tool(
-    desk: Backend, name: str, pairs: Sequence[tuple[str, str]], view: CallerView
+    backend: Backend, name: str, pairs: Sequence[tuple[str, str]], view: CallerView
 ) -> JsonObject:
-    tool = await desk.tool(name, view)
+    tool = await backend.tool(name, view)
     return coerce_pairs(pairs, {} if tool is None else tool["inputSchema"])
 
 

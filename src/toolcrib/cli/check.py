@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 )
 @json_option
 def command(
-    place: Target,
+    target: Target,
     *,
     module: str | None,
     everything: bool,
@@ -45,28 +45,28 @@ def command(
     them: what is lost, and whether they still accept exactly what the tools accept.
     """
     if format is not None:
-        return _report(place, module, format, publish=publish or run_mutations, as_json=as_json)
+        return _report(target, module, format, publish=publish or run_mutations, as_json=as_json)
     if publish and module is None:
         raise click.UsageError("--publish keeps the definitions of a module: name it")
     from toolcrib.cli.check_run import CheckRun, show
 
     look = CheckRun(run_mutations=run_mutations, user=user)
-    if place.url is not None:
-        look.at_running(place)
+    if target.url is not None:
+        look.at_running(target)
     else:
-        look.at_config(place)
+        look.at_config(target)
     report = None if module is None else look.at_module(module)
     if publish and report is not None:
         _publish(report)
     return show(look.found, look.tools, everything=everything, as_json=as_json)
 
 
-def _report(place: Target, module: str | None, format: str, *, publish: bool, as_json: bool) -> int:
+def _report(target: Target, module: str | None, format: str, *, publish: bool, as_json: bool) -> int:
     if publish:
         raise click.UsageError("--format only looks at schemas: leave out --publish and --run-mutations")
     from toolcrib.cli.check_run import show_format_report
 
-    return show_format_report(place, module, format, as_json=as_json)
+    return show_format_report(target, module, format, as_json=as_json)
 
 
 def _publish(report: "ModuleReport") -> None:

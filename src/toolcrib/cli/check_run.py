@@ -17,7 +17,7 @@ from toolcrib.errors import ToolcribError
 from toolcrib.formats import PROVIDERS
 from toolcrib.interfaces import Loss
 from toolcrib.model import Deprecation, Example, Family, JsonObject, RateLimit, Tool
-from toolcrib.sdk.checklist import ENOUGH_CALLS, judge
+from toolcrib.sdk.checklist import MIN_TIMED_CALLS, judge
 from toolcrib.sdk.evidence import ToolEvidence
 from toolcrib.sources.functions import ModuleProblem
 from toolcrib.testing.module_check import CheckedTool, ModuleReport, Standing, check_module, find_module
@@ -135,8 +135,8 @@ def stored_app_findings(document: Document) -> list[CheckFinding]:
 
 def _fault_finding(fault: ConfigFault, level: Level) -> CheckFinding:
     line = None if fault.place is None else fault.place.line
-    place = fault.file if line is None else f"{fault.file}:{line}"
-    where = " ".join(part for part in (place, fault.path) if part)
+    position = fault.file if line is None else f"{fault.file}:{line}"
+    where = " ".join(part for part in (position, fault.path) if part)
     return CheckFinding(level=level, where=where, message=fault.message, rule="config", line=line)
 
 
@@ -275,9 +275,9 @@ class CheckRun:
     _reports: dict[str, ModuleReport] = field(default_factory=dict[str, ModuleReport])
     """What was found of each module, so that none is tried out twice."""
 
-    def at_config(self, place: Target) -> None:
+    def at_config(self, target: Target) -> None:
         """Check the config, the modules it names and the gateway it makes, which leaves nothing behind."""
-        document, found = config_findings(place.config)
+        document, found = config_findings(target.config)
         self.found.extend(found)
         if document is None:
             return
@@ -288,20 +288,24 @@ class CheckRun:
             if None in reports:
                 return
             modules = {each.module.source for each in reports if each is not None}
-            self._built(document, modules, demo=place.demo)
+            self._built(document, modules, demo=target.demo)
 
     def at_module(self, module: str) -> ModuleReport | None:
         """Check one module, unless the config has brought it in already; None where it cannot be loaded."""
         with silenced_log(default_document({})):
             return self._module(module, None, where=module)
 
-    def at_running(self, place: Target) -> None:
+    def at_running(self, target: Target) -> None:
         """Ask a running gateway how it does, and hold its tools and their times to the checklist."""
 
-        async def ask(desk: Backend) -> tuple[JsonObject, list[JsonObject], JsonObject]:
-            return await desk.status(), await desk.tools(CallerView(user=self.user)), await desk.usage()
+        async def ask(backend: Backend) -> tuple[JsonObject, list[JsonObject], JsonObject]:
+            return (
+                await backend.status(),
+                await backend.tools(CallerView(user=self.user)),
+                await backend.usage(),
+            )
 
-        self._heard(*with_backend(place, ask))
+        self._heard(*with_backend(target, ask))
 
     def _heard(self, status: JsonObject, tools: list[JsonObject], usage: JsonObject) -> None:
         self.found.extend((*status_findings(status), *degraded_findings(tools)))
@@ -310,7 +314,7 @@ class CheckRun:
             # All apps are one source there, and each tool names its app.
             tool = tool_from_json(each, families.get(each["source"], "app"))
             used = usage["tools"].get(tool.name, {"calls": 0})
-            p95 = used["p95"] if used["calls"] >= ENOUGH_CALLS else None
+            p95 = used["p95"] if used["calls"] >= MIN_TIMED_CALLS else None
             self._known(tool, "running" if tool.family == "function" else "foreign", p95)
 
     def _module(self, named: str, folder: Path | None, *, where: str) -> ModuleReport | None:
@@ -333,7 +337,7 @@ class CheckRun:
 
         async def ask() -> tuple[JsonObject, tuple[Tool, ...]]:
             async with Crib(document=replace(document, store=IN_MEMORY), demo=demo) as crib:
-                return crib.house.console.status(), crib.house.gateway.tools(crib.caller())
+                return crib.runtime.console.status(), crib.runtime.gateway.tools(crib.caller())
 
         status, tools = anyio.run(ask)
         known = {str(each) for each in document.warnings}
@@ -387,15 +391,15 @@ class FormatReport:
         return said if self.reason is None else {**said, "reason": self.reason}
 
 
-def show_format_report(place: Target, module: str | None, format: str, *, as_json: bool) -> int:
+def show_format_report(target: Target, module: str | None, format: str, *, as_json: bool) -> int:
     """Print how a provider is told of the tools of a place or a module; 1 where one cannot be declared."""
     if format not in PROVIDERS:
         raise click.UsageError(f"--format must be one of {', '.join(PROVIDERS)}")
 
-    async def ask(desk: Backend) -> tuple[FormatReport, ...]:
-        return await _format_reports(desk, format)
+    async def ask(backend: Backend) -> tuple[FormatReport, ...]:
+        return await _format_reports(backend, format)
 
-    found = with_backend(place, ask) if module is None else _module_format_reports(module, format)
+    found = with_backend(target, ask) if module is None else _module_format_reports(module, format)
     if as_json:
         tools = {each.name: each.as_json() for each in found}
         ok = all(each.reason is None for each in found)
@@ -405,10 +409,12 @@ def show_format_report(place: Target, module: str | None, format: str, *, as_jso
     return int(any(each.reason is not None for each in found))
 
 
-async def _format_reports(desk: Backend, format: str, source: str | None = None) -> tuple[FormatReport, ...]:
-    listing = await desk.listing(CallerView(), format=format)
+async def _format_reports(
+    backend: Backend, format: str, source: str | None = None
+) -> tuple[FormatReport, ...]:
+    listing = await backend.listing(CallerView(), format=format)
     withheld = {each["name"]: each["reason"] for each in listing.get("withheld", ())}
-    tools = [tool_from_json(each, "function") for each in await desk.tools(CallerView())]
+    tools = [tool_from_json(each, "function") for each in await backend.tools(CallerView())]
     return tuple(
         FormatReport(name=each.name, losses=PROVIDERS[format].losses(each), reason=withheld.get(each.name))
         for each in tools

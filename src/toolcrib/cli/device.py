@@ -43,7 +43,7 @@ def command() -> None:
 )
 @json_option
 def simulate(
-    place: Target,
+    target: Target,
     *,
     model: str,
     user: str,
@@ -61,11 +61,11 @@ def simulate(
     """
     if not (user and user.isprintable()):
         raise click.UsageError("--user must be printable text")
-    url, key = find_gateway(place)
+    url, key = find_gateway(target)
     from toolcrib.cli.glasses.simulate import SimulationOptions
 
     wish = SimulationOptions(model=model, user=user, language=language, voice=not no_voice, stay=stay)
-    with explain_connection_errors(place, url), _shown(as_json=as_json) as show:
+    with explain_connection_errors(target, url), _shown(as_json=as_json) as show:
         _wear(url, key, wish, show)
     return 0
 

@@ -83,15 +83,15 @@ _HOW_TO_REACH_ONE = (
 )
 
 
-def find_gateway(place: Target) -> tuple[str, str]:
+def find_gateway(target: Target) -> tuple[str, str]:
     """Return the address of the running gateway, and the key that opens it."""
-    if place.url is not None and place.key is not None:
-        return place.url, place.key
-    return _local_gateway(place.config)
+    if target.url is not None and target.key is not None:
+        return target.url, target.key
+    return _local_gateway(target.config)
 
 
 @contextmanager
-def explain_connection_errors(place: Target, url: str) -> Generator[None]:
+def explain_connection_errors(target: Target, url: str) -> Generator[None]:
     """Say of a gateway that nobody named where it was looked for, if it cannot be opened there."""
     try:
         yield
@@ -100,7 +100,7 @@ def explain_connection_errors(place: Target, url: str) -> Generator[None]:
             "NETWORK_ERROR": f"no gateway answers at {url}",
             "UNAUTHENTICATED": f"the gateway at {url} does not take the key found here",
         }.get(error.problem.code)
-        if said is None or place.url is not None:
+        if said is None or target.url is not None:
             raise
         raise click.UsageError(f"{said}; {_HOW_TO_REACH_ONE}") from error
 

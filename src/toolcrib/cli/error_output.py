@@ -45,8 +45,8 @@ def _problem_and_status(error: Exception) -> tuple[Problem, int]:
         wrong_use = error.problem.code == "INVALID_REQUEST"
         return error.problem, EXIT_USAGE if wrong_use else EXIT_FAILED
     if isinstance(error, OSError):
-        place = f"{error.filename}: " if error.filename else ""
-        return problem("EXECUTION_ERROR", f"{place}{error.strerror or error}"), EXIT_FAILED
+        prefix = f"{error.filename}: " if error.filename else ""
+        return problem("EXECUTION_ERROR", f"{prefix}{error.strerror or error}"), EXIT_FAILED
     return _config_problem(error) or (_unexpected_problem(error), EXIT_FAILED)
 
 

@@ -20,16 +20,16 @@ from toolcrib.model import JsonObject
 @with_target
 @with_view
 @json_option
-def command(place: Target, view: CallerView, *, name: str, as_json: bool) -> int:
+def command(target: Target, view: CallerView, *, name: str, as_json: bool) -> int:
     """Say whether the tool NAME may be used, why, and which steps a call passes.
 
     Leaves with 1 where there is no such tool.
     """
 
-    async def work(desk: Backend) -> JsonObject:
-        return await desk.explain(name, view)
+    async def work(backend: Backend) -> JsonObject:
+        return await backend.explain(name, view)
 
-    found = with_backend(place, work)
+    found = with_backend(target, work)
     known = "steps" in found
     if as_json:
         show_json(found)

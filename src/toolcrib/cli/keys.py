@@ -90,7 +90,7 @@ def command() -> None:
 )
 @json_option
 def create(
-    place: Target,
+    target: Target,
     *,
     name: str,
     permissions: Sequence[str],
@@ -105,8 +105,8 @@ def create(
     usual = not contexts or not {"default", "*"}.isdisjoint(contexts)
     first = "default" if usual else contexts[0]
 
-    async def work(desk: Backend) -> JsonObject:
-        return await desk.create_key(
+    async def work(backend: Backend) -> JsonObject:
+        return await backend.create_key(
             name,
             permissions=permissions,
             contexts=contexts or None,
@@ -116,20 +116,20 @@ def create(
             expires=expires,
         )
 
-    _show_key(with_backend(place, work, lasting=True), place, as_json=as_json)
+    _show_key(with_backend(target, work, lasting=True), target, as_json=as_json)
     return 0
 
 
 @command.command("list")
 @with_target
 @json_option
-def list_(place: Target, *, as_json: bool) -> int:
+def list_(target: Target, *, as_json: bool) -> int:
     """List the keys, without the keys themselves."""
 
-    async def work(desk: Backend) -> Sequence[JsonObject]:
-        return await desk.keys()
+    async def work(backend: Backend) -> Sequence[JsonObject]:
+        return await backend.keys()
 
-    keys = with_backend(place, work)
+    keys = with_backend(target, work)
     if as_json:
         show_json({"keys": keys})
         return 0
@@ -159,13 +159,13 @@ def list_(place: Target, *, as_json: bool) -> int:
     "--overlap", type=SpanParameter(), default="0s", help="The old one stays valid for so long, such as 1h."
 )
 @json_option
-def rotate(place: Target, *, name: str, overlap: float, as_json: bool) -> int:
+def rotate(target: Target, *, name: str, overlap: float, as_json: bool) -> int:
     """Put another key in place of NAME's. The old one ends at once, or after the overlap."""
 
-    async def work(desk: Backend) -> JsonObject:
-        return await desk.rotate_key(name, overlap)
+    async def work(backend: Backend) -> JsonObject:
+        return await backend.rotate_key(name, overlap)
 
-    _show_key(with_backend(place, work, lasting=True), place, as_json=as_json)
+    _show_key(with_backend(target, work, lasting=True), target, as_json=as_json)
     return 0
 
 
@@ -173,22 +173,22 @@ def rotate(place: Target, *, name: str, overlap: float, as_json: bool) -> int:
 @click.argument("name")
 @with_target
 @json_option
-def revoke(place: Target, *, name: str, as_json: bool) -> int:
+def revoke(target: Target, *, name: str, as_json: bool) -> int:
     """End the key of NAME at once."""
 
-    async def work(desk: Backend) -> None:
-        await desk.revoke_key(name)
+    async def work(backend: Backend) -> None:
+        await backend.revoke_key(name)
 
-    with_backend(place, work, lasting=True)
+    with_backend(target, work, lasting=True)
     if as_json:
         show_json({"name": name, "revoked": True})
     else:
         print_note(f"The key of {name} is revoked.")
-    _mention_running(place)
+    _mention_running(target)
     return 0
 
 
-def _show_key(made: JsonObject, place: Target, *, as_json: bool) -> None:
+def _show_key(made: JsonObject, target: Target, *, as_json: bool) -> None:
     """Print the key alone on standard output, so that it can go straight into a file."""
     if as_json:
         show_json(made)
@@ -196,11 +196,11 @@ def _show_key(made: JsonObject, place: Target, *, as_json: bool) -> None:
         print_line(str(made["key"]))
     if in_terminal():
         print_note(f"This is the key of {made['name']}. It is shown this once: keep it now.")
-    _mention_running(place)
+    _mention_running(target)
 
 
-def _mention_running(place: Target) -> None:
-    if place.url is None:
+def _mention_running(target: Target) -> None:
+    if target.url is None:
         print_note(
             "A gateway that runs on the same store follows within seconds; with --url it does at once."
         )

@@ -14,7 +14,7 @@ _NEEDS_TERMINAL = (
 
 @click.command("link")
 @with_running_gateway
-def command(place: Target) -> int:
+def command(target: Target) -> int:
     """Print a link that signs you in to the web page of a running gateway, once, within 10 minutes.
 
     Without --url it is the gateway that runs with the state in this folder, with its admin key. The page may
@@ -22,8 +22,8 @@ def command(place: Target) -> int:
     """
     if not may_show_secrets():
         raise click.UsageError(_NEEDS_TERMINAL)
-    url, key = find_gateway(place)
-    with explain_connection_errors(place, url):
+    url, key = find_gateway(target)
+    with explain_connection_errors(target, url):
         link = _make_link(url, key)
     show_link(link)
     return 0
@@ -35,7 +35,7 @@ def _make_link(url: str, key: str) -> str:
     from toolcrib.cli.remote_backend import remote_backend
 
     async def ask() -> str:
-        async with remote_backend(url, key) as desk:
-            return await desk.sign_in_link()
+        async with remote_backend(url, key) as backend:
+            return await backend.sign_in_link()
 
     return anyio.run(ask)

@@ -91,19 +91,19 @@ _MAX_APPS = 1_000_000
 
 
 @asynccontextmanager
-async def local_backend(place: Target, *, lasting: bool) -> AsyncGenerator["LocalBackend"]:
+async def local_backend(target: Target, *, lasting: bool) -> AsyncGenerator["LocalBackend"]:
     """Run a gateway for as long as the block lasts; only `lasting` work makes a store where there is none."""
-    document = read_document(place.config)
+    document = read_document(target.config)
     with silenced_log(document):
         async with Crib(
-            document=document if lasting else without_new_store(document), demo=place.demo
+            document=document if lasting else without_new_store(document), demo=target.demo
         ) as crib:
             yield LocalBackend(crib)
 
 
-def missing_store(place: Target) -> str | None:
+def missing_store(target: Target) -> str | None:
     """Return the address of the store that a desk here would read, where nobody has made it."""
-    document = read_document(place.config)
+    document = read_document(target.config)
     return None if has_store(document) else document.store
 
 
@@ -139,7 +139,7 @@ class LocalBackend:
 
     async def tool(self, name: str, view: CallerView) -> JsonObject | None:
         """Find one tool by any of its names."""
-        gateway = self._crib.house.gateway
+        gateway = self._crib.runtime.gateway
         try:
             caller = gateway.enter(await self._crib.meet(view.user), view.context)
             return RestFormat().tool(gateway.tool(name, caller), name)
@@ -175,15 +175,15 @@ class LocalBackend:
 
     async def status(self) -> JsonObject:
         """Say what runs and what is wrong."""
-        return self._crib.house.console.status()
+        return self._crib.runtime.console.status()
 
     async def usage(self) -> JsonObject:
         """Say how much each tool was used, and how long it took."""
-        return await self._crib.house.console.usage()
+        return await self._crib.runtime.console.usage()
 
     async def keys(self) -> Sequence[JsonObject]:
         """List the keys."""
-        return await self._crib.house.console.keys()
+        return await self._crib.runtime.console.keys()
 
     async def create_key(
         self,
@@ -197,7 +197,7 @@ class LocalBackend:
         expires: float | None,
     ) -> JsonObject:
         """Make a key."""
-        console = self._crib.house.console
+        console = self._crib.runtime.console
         return await console.create_key(
             name,
             permissions=permissions,
@@ -211,29 +211,29 @@ class LocalBackend:
 
     async def rotate_key(self, name: str, overlap: float) -> dict[str, Any]:
         """Put another key in place of one."""
-        return await self._crib.house.console.rotate_key(name, overlap=overlap, actor=self._actor)
+        return await self._crib.runtime.console.rotate_key(name, overlap=overlap, actor=self._actor)
 
     async def revoke_key(self, name: str) -> None:
         """End a key."""
-        await self._crib.house.console.revoke_key(name, actor=self._actor)
+        await self._crib.runtime.console.revoke_key(name, actor=self._actor)
 
     async def audit(self, filters: AuditFilters) -> list[JsonObject]:
         """List audit records, the newest first."""
-        return await self._crib.house.console.audit_records(**filters)
+        return await self._crib.runtime.console.audit_records(**filters)
 
     async def pins(self) -> Sequence[JsonObject]:
         """List the tools whose definition is not the trusted one."""
-        return self._crib.house.console.servers.pins()
+        return self._crib.runtime.console.servers.pins()
 
     async def approve(self, name: str, seal: str | None) -> JsonObject:
         """Trust a tool's definition as it is now."""
-        return await self._crib.house.console.servers.approve(name, seal, actor=self._actor)
+        return await self._crib.runtime.console.servers.approve(name, seal, actor=self._actor)
 
     async def apps(self) -> Sequence[JsonObject]:
         """List the apps."""
         caller = self._crib.caller()
-        return [spell_app(app, caller) for app in self._crib.house.console.apps.page(limit=_MAX_APPS)]
+        return [spell_app(app, caller) for app in self._crib.runtime.console.apps.page(limit=_MAX_APPS)]
 
     async def define_tools(self, package: str, tools: Sequence[JsonObject]) -> JsonObject:
         """Put these tools in the place of an app's."""
-        return await self._crib.house.console.apps.define(package, list(tools), self._actor)
+        return await self._crib.runtime.console.apps.define(package, list(tools), self._actor)

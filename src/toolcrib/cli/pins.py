@@ -23,13 +23,13 @@ def command() -> None:
 @command.command("list")
 @with_target
 @json_option
-def list_(place: Target, *, as_json: bool) -> int:
+def list_(target: Target, *, as_json: bool) -> int:
     """List the tools whose definition is not the trusted one."""
 
-    async def work(desk: Backend) -> Sequence[JsonObject]:
-        return await desk.pins()
+    async def work(backend: Backend) -> Sequence[JsonObject]:
+        return await backend.pins()
 
-    pins = with_backend(place, work)
+    pins = with_backend(target, work)
     if as_json:
         show_json({"pins": pins})
         return 0
@@ -44,20 +44,20 @@ def list_(place: Target, *, as_json: bool) -> int:
 @with_target
 @click.option("--seal", metavar="HASH", help="Only if the definition is still this one.")
 @json_option
-def approve(place: Target, *, name: str, seal: str | None, as_json: bool) -> int:
+def approve(target: Target, *, name: str, seal: str | None, as_json: bool) -> int:
     """Trust the definition of the tool NAME as it is now."""
 
-    async def work(desk: Backend) -> JsonObject:
-        return await desk.approve(name, seal)
+    async def work(backend: Backend) -> JsonObject:
+        return await backend.approve(name, seal)
 
-    approved = with_backend(place, work, lasting=True)
+    approved = with_backend(target, work, lasting=True)
     if as_json:
         show_json(approved)
     else:
         print_line(
             f"{approved['name']} is trusted as it is now ({str(approved['seal'])[:_SHOWN_SEAL_CHARS]})."
         )
-    if place.url is None:
+    if target.url is None:
         print_note("A gateway that runs on the same store follows with its next reload, with --url at once.")
     return 0
 

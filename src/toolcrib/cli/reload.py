@@ -18,14 +18,14 @@ _MAX_SHOWN_CALLS = 5
 @with_running_gateway
 @click.option("--dry-run", is_flag=True, help="Only say what would change.")
 @json_option
-def command(place: Target, *, dry_run: bool, as_json: bool) -> int:
+def command(target: Target, *, dry_run: bool, as_json: bool) -> int:
     """Have a running gateway read its config again, and print what that changes.
 
     Without --url it is the gateway that the config here would start on this machine, with its admin key.
     Leaves with 1 where the gateway refuses the config and keeps the one it has.
     """
     try:
-        plan = _reload(place, dry_run=dry_run)
+        plan = _reload(target, dry_run=dry_run)
     except ToolcribError as error:
         if "faults" not in error.problem.details:
             raise
@@ -38,9 +38,9 @@ def command(place: Target, *, dry_run: bool, as_json: bool) -> int:
     return 0
 
 
-def _reload(place: Target, *, dry_run: bool) -> JsonObject:
-    url, key = find_gateway(place)
-    with explain_connection_errors(place, url):
+def _reload(target: Target, *, dry_run: bool) -> JsonObject:
+    url, key = find_gateway(target)
+    with explain_connection_errors(target, url):
         return _reloaded(url, key, dry_run=dry_run)
 
 
@@ -50,9 +50,9 @@ def _reloaded(url: str, key: str, *, dry_run: bool) -> JsonObject:
     from toolcrib.cli.remote_backend import remote_backend
 
     async def ask() -> JsonObject:
-        async with remote_backend(url, key) as desk:
+        async with remote_backend(url, key) as backend:
             startup_gc.resume_collector()
-            return await desk.reload(dry_run=dry_run)
+            return await backend.reload(dry_run=dry_run)
 
     return anyio.run(ask)
 
@@ -68,8 +68,8 @@ def _show_refusal(problem: Problem, *, as_json: bool) -> None:
 
 def _fault_line(fault: JsonObject) -> str:
     file, line = fault.get("file"), fault.get("line")
-    place = f"{file}:{line}" if file and line else file
-    head = " ".join(str(part) for part in (place, fault.get("where")) if part)
+    position = f"{file}:{line}" if file and line else file
+    head = " ".join(str(part) for part in (position, fault.get("where")) if part)
     return f"{head}: {fault['message']}" if head else str(fault["message"])
 
 

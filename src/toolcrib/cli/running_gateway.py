@@ -32,9 +32,9 @@ async def running_gateway(document: Document, *, demo: bool) -> AsyncGenerator[R
     file = None if settings.file is None else Path(settings.file)
     log = setup(settings.level, file, redactor, arguments=settings.arguments)
     try:
-        async with build(document, env=os.environ, demo=demo, journal_to=log, redactor=redactor) as house:
+        async with build(document, env=os.environ, demo=demo, journal_to=log, redactor=redactor) as runtime:
             startup_gc.resume_collector()
-            yield house
+            yield runtime
     finally:
         log.close()
 
@@ -49,7 +49,7 @@ _DEMO_APP = "com.toolcrib.reminder"
 class Banner:
     """Shown once, on standard output. It holds no key, only where the key is."""
 
-    house: Runtime
+    runtime: Runtime
     env: Mapping[str, str]
     demo: bool = False
     """Whether apps of the demonstration may be there to be tried."""
@@ -61,7 +61,7 @@ class Banner:
 
     def show(self, address: str) -> None:
         """Print it for whoever is there: drawn for a person, plain lines for a pipe."""
-        url = (self.house.document.server.public_url or address).rstrip("/")
+        url = (self.runtime.document.server.public_url or address).rstrip("/")
         if in_terminal():
             self._draw(url)
         else:
@@ -69,7 +69,7 @@ class Banner:
 
     def facts(self, url: str) -> dict[str, str]:
         """Return what there is to know, by what it is called."""
-        status = self.house.console.status()
+        status = self.runtime.console.status()
         return {
             "Web page": f"{url}/ (`{LINK_COMMAND}`, in a terminal, makes a link that signs you in)",
             "MCP": f"{url}/mcp",
@@ -84,7 +84,7 @@ class Banner:
 
     def apps(self, url: str) -> dict[str, str]:
         """Return commands that try the apps of the demonstration, by what each is for."""
-        if not self.demo or self.house.console.apps.find(_DEMO_APP) is None:
+        if not self.demo or self.runtime.console.apps.find(_DEMO_APP) is None:
             return {}
         glasses = f'TOOLCRIB_KEY="{self._key()}" toolcrib device simulate --user demo --url {url}'
         body = {"name": f"{_DEMO_APP}:add_reminder", "arguments": {"text": "Buy milk"}}
@@ -108,7 +108,7 @@ class Banner:
 
     def _lines(self, url: str) -> list[str]:
         facts = [f"{name}: {value}" for name, value in self.facts(url).items()]
-        warnings = [f"Warning: {strip_control(each)}" for each in self.house.console.status()["warnings"]]
+        warnings = [f"Warning: {strip_control(each)}" for each in self.runtime.console.status()["warnings"]]
         tail = [
             f"Try it:\n{self.curl(url)}",
             *(f"{what}\n{how}" for what, how in self.apps(url).items()),
@@ -131,10 +131,10 @@ class Banner:
         terminal.print(
             Panel(grid, title=f"Toolcrib {VERSION}", title_align="left", border_style="cyan", expand=False)
         )
-        for each in self.house.console.status()["warnings"]:
+        for each in self.runtime.console.status()["warnings"]:
             terminal.print(Text(f"Warning: {strip_control(each)}", style="yellow"), soft_wrap=True)
         if may_show_secrets():
-            show_link(f"{url}/#token={self.house.identity.sign_in.make_link()}")
+            show_link(f"{url}/#token={self.runtime.identity.sign_in.make_link()}")
         commands = {"Try it:": self.curl(url), **self.apps(url)}
         commands["Connect a client, with a key in $TOOLCRIB_KEY:"] = self.client(url)
         for what, how in commands.items():
@@ -145,15 +145,15 @@ class Banner:
     def _key(self) -> str:
         if self.env.get(ADMIN_KEY):
             return f"${ADMIN_KEY}"
-        if self.house.document.auth.admin_key:
+        if self.runtime.document.auth.admin_key:
             return "$TOOLCRIB_KEY"
         return f"$(cat {shlex.quote(str(self._key_file()))})"
 
     def _key_place(self) -> str:
         if self.env.get(ADMIN_KEY):
             return f"in ${ADMIN_KEY}"
-        if self.house.document.auth.admin_key:
-            return f"auth.admin_key of {self.house.document.source}"
+        if self.runtime.document.auth.admin_key:
+            return f"auth.admin_key of {self.runtime.document.source}"
         return f"in {self._key_file()}"
 
     def _key_file(self) -> Path:

@@ -47,15 +47,15 @@ async def _run(document: "Document", *, context: str | None, demo: bool) -> None
     from toolcrib.frontends.mcp.stdio import serve_stdio
 
     async with anyio.create_task_group() as tasks:
-        async with running_gateway(document, demo=demo) as house:
-            caller = house.gateway.enter(STDIO_CALLER, context)
+        async with running_gateway(document, demo=demo) as runtime:
+            caller = runtime.gateway.enter(STDIO_CALLER, context)
             told = await _serve_until_stopped(
                 partial(
                     serve_stdio,
-                    house.gateway,
-                    house.conversations,
+                    runtime.gateway,
+                    runtime.conversations,
                     caller,
-                    partial(house.settled, _FIRST_LIST_SECONDS),
+                    partial(runtime.settled, _FIRST_LIST_SECONDS),
                 ),
                 tasks,
             )

@@ -27,7 +27,7 @@ _NOT_FOUND = "no tool is found by these words; without --search all are listed"
 @click.option("--search", metavar="WORDS", help="Only tools that any of the words speaks for, best first.")
 @json_option
 def command(
-    place: Target,
+    target: Target,
     view: CallerView,
     *,
     format: str | None,
@@ -37,10 +37,10 @@ def command(
 ) -> int:
     """List the tools."""
 
-    async def work(desk: Backend) -> JsonObject:
-        return await desk.listing(view, format=format, style=style, search=search)
+    async def work(backend: Backend) -> JsonObject:
+        return await backend.listing(view, format=format, style=style, search=search)
 
-    listed = with_backend(place, work)
+    listed = with_backend(target, work)
     tools = listed["tools"]
     if as_json or format is not None:
         show_json({name: listed[name] for name in _JSON_FIELDS if name in listed})

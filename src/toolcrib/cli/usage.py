@@ -12,16 +12,16 @@ from toolcrib.model import JsonObject
 @click.command("usage")
 @with_target
 @json_option
-def command(place: Target, *, as_json: bool) -> int:
+def command(target: Target, *, as_json: bool) -> int:
     """Say how often each tool was called, how often it failed, and how long it took.
 
     The tools used most come first. Without a running gateway, what the store of this one has is told.
     """
 
-    async def work(desk: Backend) -> JsonObject:
-        return await desk.usage()
+    async def work(backend: Backend) -> JsonObject:
+        return await backend.usage()
 
-    usage = with_backend(place, work)
+    usage = with_backend(target, work)
     if as_json:
         show_json(usage)
         return 0

@@ -37,11 +37,11 @@ async def run_examples(
     document = replace(default_document({}), store=_IN_MEMORY)
     document = replace(document, auth=replace(document.auth, admin_key=new_key()))
     try:
-        async with build(document, env={}, tools=[each.tool for each in heard], journal_to=log) as house:
-            await house.settled(_START_SECONDS)
-            bench = _ExampleRunner(house, run_mutations=run_mutations, user=user)
+        async with build(document, env={}, tools=[each.tool for each in heard], journal_to=log) as runtime:
+            await runtime.settled(_START_SECONDS)
+            bench = _ExampleRunner(runtime, run_mutations=run_mutations, user=user)
             seen = {each.name: await bench.tried(each) for each in heard}
-            metrics = house.console.metrics().decode()
+            metrics = runtime.console.metrics().decode()
     finally:
         log.close()
     traces = _logged_traces(written.getvalue())
@@ -88,7 +88,7 @@ class _RecordedTool:
 class _ExampleRunner:
     """Calls tools in a gateway, as one who may do everything."""
 
-    house: Runtime
+    runtime: Runtime
     run_mutations: bool
     user: str | None
     traces: dict[str, list[str]] = field(default_factory=dict[str, list[str]])
@@ -96,9 +96,11 @@ class _ExampleRunner:
 
     async def tried(self, heard: _RecordedTool) -> ToolEvidence:
         tool = heard.tool.definition
-        offered = {each.name: each for each in self.house.gateway.tools(self._caller())}
+        offered = {each.name: each for each in self.runtime.gateway.tools(self._caller())}
         withheld = [
-            each for each in self.house.console.status()["withheld"] if each["name"] == _canonical(tool.local)
+            each
+            for each in self.runtime.console.status()["withheld"]
+            if each["name"] == _canonical(tool.local)
         ]
         if _canonical(tool.local) not in offered:
             return ToolEvidence(listed=False, withheld=withheld[0]["reason"] if withheld else "")
@@ -117,7 +119,7 @@ class _ExampleRunner:
 
     async def _call(self, tool: Tool, arguments: JsonObject) -> Result:
         name = _canonical(tool.local)
-        result = await self.house.gateway.call(name, arguments, self._caller(), origin=_ORIGIN)
+        result = await self.runtime.gateway.call(name, arguments, self._caller(), origin=_ORIGIN)
         if result.metadata is not None:
             self.traces.setdefault(tool.local, []).append(_trace_digits(result.metadata.trace_id))
         return result

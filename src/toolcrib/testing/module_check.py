@@ -13,8 +13,15 @@ import anyio
 
 from toolcrib.model import Tool
 from toolcrib.sdk import AnyTool, Finding
-from toolcrib.sdk.checklist import Judgement, beside, judge
-from toolcrib.sdk.published import CompatibilityBreach, InvalidPublishedFile, compare, publish, read, write
+from toolcrib.sdk.checklist import Judgement, extra_findings, judge
+from toolcrib.sdk.published import (
+    CompatibilityBreach,
+    InvalidPublishedFile,
+    compare,
+    parse_published,
+    publish,
+    serialize_published,
+)
 from toolcrib.sources.functions import Functions, ModuleProblem, load_module, source_id
 from toolcrib.testing.example_runs import run_examples
 
@@ -195,7 +202,7 @@ def check_module(module: ToolModule, *, run_mutations: bool = False, user: str |
         CheckedTool(
             tool=tool,
             judged=judge(tool, replace(seen[tool.local], test=tests.get(tool.local, ""))),
-            more=tuple(beside(tool)),
+            more=tuple(extra_findings(tool)),
             standing="own" if tool.family == "function" else "foreign",
         )
         for tool in tools
@@ -208,9 +215,9 @@ def publish_module(report: ModuleReport) -> Path | None:
     path = report.module.published
     if path is None or any(each.level == "short" for each in report.breaches):
         return None
-    kept = path.read_text(encoding="utf-8") if path.exists() else write({})
-    tools = publish(read(kept), (each.tool for each in report.tools))
-    path.write_text(write(tools), encoding="utf-8")
+    kept = path.read_text(encoding="utf-8") if path.exists() else serialize_published({})
+    tools = publish(parse_published(kept), (each.tool for each in report.tools))
+    path.write_text(serialize_published(tools), encoding="utf-8")
     return path
 
 
@@ -234,7 +241,7 @@ def _breaches(module: ToolModule, tools: tuple[Tool, ...]) -> Iterator[Compatibi
     if path is None or not path.exists():
         return
     try:
-        kept = read(path.read_text(encoding="utf-8"))
+        kept = parse_published(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, InvalidPublishedFile) as error:
         yield CompatibilityBreach("short", path.name, f"cannot be read: {error}")
         return
