@@ -155,7 +155,11 @@ class Crib:
             report=None if on_progress is None else _progress_reporter(on_progress),
         )
         # A copy: cached results are shared, so the program's changes must not affect others.
-        return result.replace(data=deep_copy(result.data), content=deep_copy(result.content)) if result.cached else result
+        return (
+            result.replace(data=deep_copy(result.data), content=deep_copy(result.content))
+            if result.cached
+            else result
+        )
 
     async def answer(
         self,

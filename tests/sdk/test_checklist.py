@@ -7,9 +7,9 @@ import pytest
 
 from toolcrib.errors import problem
 from toolcrib.model import Ask, Deprecation, Evidence, Example, Hints, Metadata, Result, Tool
-from toolcrib.sdk.checklist import ITEM_OF_RULE, ITEMS, Judgement, Verdict, beside, judge, tally
+from toolcrib.sdk.checklist import ITEM_OF_RULE, ITEMS, Judgement, Verdict, extra_findings, judge, tally
 from toolcrib.sdk.checks import ADVICE, CONTRADICTIONS, SHORTFALLS
-from toolcrib.sdk.evidence import ExampleRun, ToolEvidence, misfit
+from toolcrib.sdk.evidence import ExampleRun, ToolEvidence, structure_mismatch
 from toolcrib.testing import a_tool
 
 GOOD = a_tool(
@@ -102,7 +102,7 @@ def test_every_definition_rule_maps_to_an_item_or_an_extra() -> None:
     assert set(ADVICE) == {"strings"}
     assert {item.id for item in ITEMS} >= set(ITEM_OF_RULE.values())
     wrong = replace(GOOD, version="first", deprecated=Deprecation(since="1.0.0"), tags=())
-    assert {each.rule for each in beside(wrong)} == {"version", "deprecated"}
+    assert {each.rule for each in extra_findings(wrong)} == {"version", "deprecated"}
 
 
 @pytest.mark.requirement("E15", "E1a")
@@ -247,7 +247,7 @@ def test_items_not_run_are_left_to_the_gateway() -> None:
     ],
 )
 def test_an_answer_is_compared_with_its_example_by_shape(expected: Any, came: Any, said: str | None) -> None:
-    assert misfit(expected, came) == said
+    assert structure_mismatch(expected, came) == said
 
 
 def test_every_verdict_is_given_to_something() -> None:

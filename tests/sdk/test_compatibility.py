@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from toolcrib.model import JsonObject
 from toolcrib.schemas import compile_schema
-from toolcrib.sdk.compatibility import SchemaChange, answers, changes
+from toolcrib.sdk.compatibility import SchemaChange, input_changes, output_changes
 
 FEW = settings(max_examples=20)
 NAMES = st.sampled_from(["a", "b", "c"])
@@ -90,8 +90,8 @@ def breaks(found: tuple[SchemaChange, ...]) -> bool:
 @FEW
 @given(schema=SCHEMAS)
 def test_a_schema_is_compatible_with_itself(schema: JsonObject) -> None:
-    assert changes(schema, schema) == ()
-    assert answers(schema, schema) == ()
+    assert input_changes(schema, schema) == ()
+    assert output_changes(schema, schema) == ()
 
 
 @pytest.mark.requirement("E16")
@@ -99,7 +99,7 @@ def test_a_schema_is_compatible_with_itself(schema: JsonObject) -> None:
 @given(schema=OBJECTS, field=SCHEMAS)
 def test_adding_optional_field_is_compatible(schema: JsonObject, field: JsonObject) -> None:
     more = {**schema, "properties": {**schema["properties"], "new": field}}
-    assert grades(changes(schema, more)) == {"wider"}
+    assert grades(input_changes(schema, more)) == {"wider"}
 
 
 @pytest.mark.requirement("E16")
@@ -108,7 +108,7 @@ def test_adding_optional_field_is_compatible(schema: JsonObject, field: JsonObje
 def test_a_field_that_must_be_there_cannot(schema: JsonObject, field: JsonObject) -> None:
     properties = {**schema["properties"], "new": field}
     more = {**schema, "properties": properties, "required": [*schema["required"], "new"]}
-    assert "narrower" in grades(changes(schema, more))
+    assert "narrower" in grades(input_changes(schema, more))
 
 
 @pytest.mark.requirement("E16")
@@ -116,7 +116,7 @@ def test_a_field_that_must_be_there_cannot(schema: JsonObject, field: JsonObject
 @given(schema=OBJECTS, field=SCHEMAS)
 def test_a_field_cannot_be_taken_away(schema: JsonObject, field: JsonObject) -> None:
     more = {**schema, "properties": {**schema["properties"], "new": field}}
-    assert "narrower" in grades(changes(more, schema))
+    assert "narrower" in grades(input_changes(more, schema))
 
 
 @pytest.mark.no_cover
@@ -126,9 +126,9 @@ def test_a_field_cannot_be_taken_away(schema: JsonObject, field: JsonObject) -> 
 @given(pair=PAIRS, value=VALUES)
 def test_compatible_change_accepts_all_former_values(pair: tuple[Any, Any], value: Any) -> None:
     before, after = pair
-    if not breaks(changes(before, after)) and compile_schema(before).ok(value):
+    if not breaks(input_changes(before, after)) and compile_schema(before).ok(value):
         assert compile_schema(after).ok(value)
-    if not breaks(answers(before, after)) and compile_schema(after).ok(value):
+    if not breaks(output_changes(before, after)) and compile_schema(after).ok(value):
         assert compile_schema(before).ok(value)
 
 
@@ -159,9 +159,9 @@ WIDENINGS: list[tuple[Any, Any]] = [
 @pytest.mark.requirement("E16")
 @pytest.mark.parametrize("before,after", WIDENINGS)
 def test_widening_is_compatible_and_its_opposite_is_not(before: Any, after: Any) -> None:
-    assert grades(changes(before, after)) == {"wider"}
+    assert grades(input_changes(before, after)) == {"wider"}
     if "default" not in str(before):
-        assert breaks(changes(after, before))
+        assert breaks(input_changes(after, before))
 
 
 @pytest.mark.requirement("E16")
@@ -179,7 +179,7 @@ def test_widening_is_compatible_and_its_opposite_is_not(before: Any, after: Any)
     ],
 )
 def test_disjoint_schema_is_a_different_tool(before: Any, after: Any, said: str) -> None:
-    (found,) = changes(before, after)
+    (found,) = input_changes(before, after)
     assert (found.grade, str(found)) == ("other", said)
 
 
@@ -223,12 +223,12 @@ def test_disjoint_schema_is_a_different_tool(before: Any, after: Any, said: str)
     ],
 )
 def test_narrowing_is_reported_by_path(before: Any, after: Any, said: str) -> None:
-    found = [each for each in changes(before, after) if each.grade != "wider"]
+    found = [each for each in input_changes(before, after) if each.grade != "wider"]
     assert [(each.grade, str(each)) for each in found] == [("narrower", said)]
 
 
 def test_a_long_value_is_cut() -> None:
-    (found,) = changes({"type": "string"}, {"type": "string", "pattern": "x" * 200})
+    (found,) = input_changes({"type": "string"}, {"type": "string", "pattern": "x" * 200})
     assert len(str(found)) < 120
 
 
@@ -243,9 +243,9 @@ def node(value: JsonObject) -> JsonObject:
 
 def test_references_are_followed_also_those_that_lead_back() -> None:
     whole, fraction = node({"type": "integer"}), node({"type": "number"})
-    assert changes(whole, whole) == ()
-    assert grades(changes(whole, fraction)) == {"wider"}
-    assert "narrower" in grades(changes(fraction, whole))
+    assert input_changes(whole, whole) == ()
+    assert grades(input_changes(whole, fraction)) == {"wider"}
+    assert "narrower" in grades(input_changes(fraction, whole))
 
 
 def test_change_behind_equal_reference_is_detected() -> None:
@@ -255,15 +255,15 @@ def test_change_behind_equal_reference_is_detected() -> None:
         "$defs": {"V": {"type": "string"}},
     }
     after = {**before, "$defs": {"V": {"type": "string", "maxLength": 3}}}
-    assert grades(changes(before, after)) == {"narrower"}
+    assert grades(input_changes(before, after)) == {"narrower"}
 
 
 def test_a_reference_that_leads_nowhere_takes_anything() -> None:
-    assert changes({"$ref": "#/$defs/Gone"}, {}) == ()
+    assert input_changes({"$ref": "#/$defs/Gone"}, {}) == ()
 
 
 def test_enum_with_unusable_schema_accepts_nothing() -> None:
-    (found,) = changes({"enum": ["a"]}, {"type": "nonsense"})
+    (found,) = input_changes({"enum": ["a"]}, {"type": "nonsense"})
     assert found.grade == "other"
 
 
@@ -277,8 +277,8 @@ def test_output_may_gain_but_not_lose_fields() -> None:
         "properties": {**OPEN["properties"], "due": {"type": "string"}},
         "required": ["title", "due"],
     }
-    assert grades(answers(OPEN, more)) == {"wider"}
-    found = answers(more, OPEN)
+    assert grades(output_changes(OPEN, more)) == {"wider"}
+    found = output_changes(more, OPEN)
     assert [str(each) for each in found if each.grade == "narrower"] == [
         "data.due: required is False, was True"
     ]
@@ -287,4 +287,4 @@ def test_output_may_gain_but_not_lose_fields() -> None:
 def test_closed_output_may_not_gain_fields() -> None:
     shut = {**OPEN, "additionalProperties": False}
     more = {**shut, "properties": {**OPEN["properties"], "due": {"type": "string"}}}
-    assert "narrower" in grades(answers(shut, more))
+    assert "narrower" in grades(output_changes(shut, more))

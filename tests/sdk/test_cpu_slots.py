@@ -10,7 +10,7 @@ import pytest
 from tests.waiting import until
 from toolcrib.interfaces import is_not_begun
 from toolcrib.sdk import threads as threads_module
-from toolcrib.sdk.threads import LIGHT_SECONDS, MIN_RUNNING, MORE_PER_CHECK, CpuSlots, Threads
+from toolcrib.sdk.threads import LIGHT_SECONDS, MIN_RUNNING, SLOTS_PER_CHECK, CpuSlots, Threads
 
 pytestmark = [pytest.mark.anyio, pytest.mark.check(34), pytest.mark.requirement("I5")]
 
@@ -68,7 +68,7 @@ async def test_free_lock_lets_blocking_functions_run(monkeypatch: pytest.MonkeyP
             tasks.start_soon(threads.run, "ada", blocking.call)
         await until(lambda: blocking.running == CALLS)
         # No more than these begin at each check, so they cannot all have begun at the first one.
-        assert lock.checks >= (CALLS - MIN_RUNNING) // MORE_PER_CHECK
+        assert lock.checks >= (CALLS - MIN_RUNNING) // SLOTS_PER_CHECK
         blocking.gate.set()
 
 

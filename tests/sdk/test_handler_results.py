@@ -11,7 +11,13 @@ from toolcrib import hints
 from toolcrib.errors import Broken, BusinessRuleError, Failed, Refused, ToolcribError
 from toolcrib.model import Hints, Result, Voice
 from toolcrib.sdk import ToolResult
-from toolcrib.sdk.handler_results import LONGEST_TEXT, MOST_FOLLOW_UPS, failure, result_of, unfit
+from toolcrib.sdk.handler_results import (
+    MAX_FOLLOW_UPS,
+    MAX_MESSAGE_CHARS,
+    error_violation,
+    handler_error,
+    result_of,
+)
 from toolcrib.testing import a_tool
 
 pytestmark = pytest.mark.requirement("E6", "E10")
@@ -69,14 +75,14 @@ def test_a_ready_result_passes() -> None:
         (lambda: anything(message=None), "message"),
         (lambda: anything(message=5), "message"),
         (lambda: anything(message="\ud800"), "message"),
-        (lambda: anything(message="x" * (LONGEST_TEXT + 1)), "message"),
+        (lambda: anything(message="x" * (MAX_MESSAGE_CHARS + 1)), "message"),
         (lambda: anything(hints="none"), "hints are built"),
         (lambda: anything(hints={"confidence": 1.7}), "agentHints.confidence"),
         (lambda: anything(hints={"surprise": 1}), "surprise"),
         (lambda: anything(suppress_voice="no"), "suppress_voice"),
         (lambda: anything(follow_ups="More?"), "follow_ups"),
         (lambda: anything(follow_ups=(1,)), "follow_ups"),
-        (lambda: anything(follow_ups=("More?",) * (MOST_FOLLOW_UPS + 1)), "follow_ups"),
+        (lambda: anything(follow_ups=("More?",) * (MAX_FOLLOW_UPS + 1)), "follow_ups"),
     ],
 )
 def test_business_rule_error_keeps_its_code(make: Callable[[], object], rule: str) -> None:
@@ -86,7 +92,7 @@ def test_business_rule_error_keeps_its_code(make: Callable[[], object], rule: st
 
 
 def test_the_longest_text_and_the_most_follow_ups_are_fine() -> None:
-    result_of(anything(message="x" * LONGEST_TEXT, follow_ups=("More?",) * MOST_FOLLOW_UPS))
+    result_of(anything(message="x" * MAX_MESSAGE_CHARS, follow_ups=("More?",) * MAX_FOLLOW_UPS))
 
 
 def caused(error: Exception, cause: BaseException) -> Exception:
@@ -124,7 +130,7 @@ def long_chain(length: int) -> Exception:
     ],
 )
 def test_connection_errors_are_retryable(error: BaseException, may_pass: bool) -> None:
-    told = failure(error, READS)
+    told = handler_error(error, READS)
     assert (told.problem.code, told.problem.retryable) == ("HANDLER_ERROR", may_pass)
 
 
@@ -146,7 +152,7 @@ def with_hints(given: object) -> BusinessRuleError:
         (BusinessRuleError("FULL", None), "an error says"),  # pyright: ignore[reportArgumentType]
         (BusinessRuleError(5, "no"), "an error says"),  # pyright: ignore[reportArgumentType]
         (BusinessRuleError("FULL", "\ud800"), "an error says"),
-        (BusinessRuleError("FULL", "x" * (LONGEST_TEXT + 1)), "an error says"),
+        (BusinessRuleError("FULL", "x" * (MAX_MESSAGE_CHARS + 1)), "an error says"),
         (Failed("TOOL_FAILED", "no", details={"at": object()}), "an error says"),
         (Bare(), "an error says"),
         (with_hints("none"), "hints are built"),
@@ -154,7 +160,7 @@ def with_hints(given: object) -> BusinessRuleError:
     ],
 )
 def test_unserializable_error_breaks_the_contract(error: ToolcribError, rule: str) -> None:
-    broken = unfit(error)
+    broken = error_violation(error)
     assert broken is not None
     assert rule in broken.problem.message
 
@@ -169,11 +175,11 @@ def test_unserializable_error_breaks_the_contract(error: ToolcribError, rule: st
     ],
 )
 def test_an_error_of_ours_is_fit(error: ToolcribError) -> None:
-    assert unfit(error) is None
+    assert error_violation(error) is None
 
 
 @pytest.mark.requirement("E11")
 def test_error_hints_may_use_wire_names() -> None:
     error = with_hints(SPELLED)
-    assert unfit(error) is None
+    assert error_violation(error) is None
     assert isinstance(error.hints, Hints)

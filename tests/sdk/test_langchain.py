@@ -10,11 +10,12 @@ from pydantic import BaseModel, Field, field_validator
 
 from tests.sdk.chains import Blocking, Chain, InjectedToolCallId, OldModel
 from tests.sdk.test_signature import JSON
+from tests.texts import matches
 from toolcrib.errors import Refused
 from toolcrib.formats import FORMATS
 from toolcrib.model import Tool
 from toolcrib.sdk import Registry, ToolDefinitionError
-from toolcrib.sdk.langchain import SECONDS, langchain_tool
+from toolcrib.sdk.langchain import LANGCHAIN_TIMEOUT_SECONDS, langchain_tool
 
 pytestmark = pytest.mark.requirement("B4")
 
@@ -46,7 +47,11 @@ def test_options_override_tool_attributes() -> None:
     chain = Chain(tags=["web"], args_schema=SCHEMA)
     plain = defined(chain)
     assert (plain.local, plain.description, plain.tags) == ("look_up", "Look something up.", ("web",))
-    assert (plain.category, plain.family, plain.timeout) == ("mutation", "langchain", SECONDS)
+    assert (plain.category, plain.family, plain.timeout) == (
+        "mutation",
+        "langchain",
+        LANGCHAIN_TIMEOUT_SECONDS,
+    )
     told = defined(
         chain,
         name="find-city",
@@ -80,13 +85,15 @@ def test_non_tool_is_refused(tool: Any, said: str) -> None:
 
 
 def test_non_json_arguments_are_refused() -> None:
-    with pytest.raises(ToolDefinitionError, match="tool look_up: a type in its arguments has no JSON form"):
+    with pytest.raises(ToolDefinitionError) as raised:
         defined(Chain(args_schema=Shapeless))
+    assert matches("library", "non json arguments are refused", str(raised.value))
 
 
 def test_a_contradiction_in_the_options_is_refused() -> None:
-    with pytest.raises(ToolDefinitionError, match="a mutation cannot be cached"):
+    with pytest.raises(ToolDefinitionError) as raised:
         defined(Chain(), cache_ttl=60)
+    assert matches("library", "a contradiction in the options is refused", str(raised.value))
 
 
 def test_a_whole_list_is_registered_with_a_prefix_or_without() -> None:
@@ -94,14 +101,16 @@ def test_a_whole_list_is_registered_with_a_prefix_or_without() -> None:
     first, second = registry.register_langchain_tools([Chain(name="a"), Chain(name="b")], tags=["web"])
     assert registry.get_all() == (first, second)
     assert [each.name for each in registry.get_by_tag("web")] == ["a", "b"]
-    with pytest.raises(ToolDefinitionError, match="there is a tool a already"):
+    with pytest.raises(ToolDefinitionError) as raised:
         registry.register_langchain_tools([Chain(name="a")])
+    assert matches("library", "a whole list is registered with a prefix or without", str(raised.value))
     registry.register_langchain_tools([Chain(name="a"), Chain(lc_name="c")], prefix="notes")
     assert [each.name for each in registry.get_all()[2:]] == ["notes_a", "notes_c"]
     (again,) = registry.register_langchain_tools([Chain(name="a")], replace=True)
     assert registry.get("a") is again
-    with pytest.raises(ToolDefinitionError, match="one name does not fit a whole list"):
+    with pytest.raises(ToolDefinitionError) as raised:
         registry.register_langchain_tools([Chain()], name="x")
+    assert matches("library", "a whole list is registered with a prefix or without 2", str(raised.value))
 
 
 def test_the_family_stays_when_a_source_binds_it() -> None:
@@ -209,8 +218,9 @@ def test_without_schema_the_signature_is_used() -> None:
 
 
 def test_required_agent_state_is_refused() -> None:
-    with pytest.raises(ToolDefinitionError, match="tool look_up: state must be filled in by a running agent"):
+    with pytest.raises(ToolDefinitionError) as raised:
         defined(Chain(args_schema=Stateful, tool_call_schema={"properties": {"text": {"type": "string"}}}))
+    assert matches("library", "required agent state is refused", str(raised.value))
 
 
 def test_injected_arguments_are_not_in_the_schema() -> None:

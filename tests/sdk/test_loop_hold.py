@@ -9,7 +9,7 @@ import pytest
 
 from tests.sources.calling import run
 from toolcrib.sdk import create_tool, threads
-from toolcrib.sdk.threads import watched
+from toolcrib.sdk.threads import warn_if_blocking
 
 pytestmark = [pytest.mark.anyio, pytest.mark.requirement("I5")]
 
@@ -24,7 +24,7 @@ async def holding(seconds: float) -> str:
 async def test_tool_that_holds_the_loop_is_named(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(threads, "HELD_SECONDS", 0.05)
+    monkeypatch.setattr(threads, "LOOP_HELD_SECONDS", 0.05)
 
     @create_tool
     async def hold() -> str:
@@ -37,7 +37,7 @@ async def test_tool_that_holds_the_loop_is_named(
 
 
 async def test_waiting_tool_is_not_named(caplog: pytest.LogCaptureFixture) -> None:
-    assert await watched(holding(0.0), "fake:hold") == "done"
+    assert await warn_if_blocking(holding(0.0), "fake:hold") == "done"
     assert caplog.records == []
 
 
@@ -59,12 +59,12 @@ async def test_errors_and_cancellations_pass_through() -> None:
         return 1 / 0
 
     with anyio.move_on_after(0.01):
-        await watched(fail(), "fake:fail")
+        await warn_if_blocking(fail(), "fake:fail")
     assert seen == ["cancelled", "ended"]
     with pytest.raises(ZeroDivisionError):
-        await watched(divide(), "fake:divide")
+        await warn_if_blocking(divide(), "fake:divide")
 
 
 async def test_other_awaitables_stay_as_they_are() -> None:
     future: Awaitable[int] = asyncio.get_running_loop().create_future()
-    assert watched(future, "fake:future") is future
+    assert warn_if_blocking(future, "fake:future") is future

@@ -16,7 +16,7 @@ from typing_extensions import TypedDict
 
 from toolcrib.errors import Refused
 from toolcrib.sdk import ToolContext, create_tool
-from toolcrib.sdk.signature import own, read_signature
+from toolcrib.sdk.signature import deep_copy, read_signature
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
@@ -244,7 +244,7 @@ def test_the_callers_arguments_are_never_changed(value: Any, data: Any, items: A
 
 @given(JSON)
 def test_a_copy_is_equal_and_shares_no_container(value: Any) -> None:
-    copied = own(value)
+    copied = deep_copy(value)
     assert copied == value
     assert not (_containers(copied) & _containers(value))
 

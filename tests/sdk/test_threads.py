@@ -10,6 +10,7 @@ import anyio
 import pytest
 
 from tests.steps.replay_steps import code, keyed, replay_steps
+from tests.texts import matches
 from toolcrib.errors import Refused
 from toolcrib.interfaces import Step, is_not_begun, note_not_begun
 from toolcrib.model import Call, Result
@@ -53,11 +54,12 @@ async def all_taken(places: Threads) -> AsyncGenerator[Hung]:
 
 
 async def test_the_wait_for_a_thread_has_an_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(threads, "WAIT_SECONDS", 0.02)
+    monkeypatch.setattr(threads, "THREAD_WAIT_SECONDS", 0.02)
     places = Threads(1)
     async with all_taken(places) as hung:
-        with anyio.fail_after(5), pytest.raises(Refused, match="nothing was done") as refused:
+        with anyio.fail_after(5), pytest.raises(Refused) as refused:
             await places.run("eve", hung.count)
+        assert matches("library", "the wait for a thread has an end", str(refused.value))
         assert (refused.value.problem.code, refused.value.problem.retry_after) == ("OVERLOADED", 2.0)
         hung.gate.set()
         with anyio.fail_after(5):

@@ -12,7 +12,7 @@ from toolcrib import Crib
 from toolcrib.errors import Broken, Failed
 from toolcrib.model import Result
 from toolcrib.sdk import ToolContext
-from toolcrib.sdk.langchain import LONGEST_MESSAGE, answer_of, is_a, langchain_tool
+from toolcrib.sdk.langchain import MAX_TOOL_ERROR_CHARS, is_a, langchain_result, langchain_tool
 from toolcrib.testing import a_caller
 
 pytestmark = [pytest.mark.anyio, pytest.mark.requirement("B4")]
@@ -94,7 +94,7 @@ async def test_only_a_plain_function_gets_a_thread(kind: type[Chain], coroutine:
     ],
 )
 async def test_a_value_is_the_data(given: Any, data: Any) -> None:
-    result = answer_of(given)
+    result = langchain_result(given)
     assert result == Result(data="" if data is None else data)
 
 
@@ -154,14 +154,14 @@ def image(**fields: Any) -> dict[str, Any]:
     ],
 )
 async def test_blocks_of_any_spelling_become_ours(given: Any, block: Any) -> None:
-    bare, said = answer_of([given]), answer_of(ToolMessage([given]))
+    bare, said = langchain_result([given]), langchain_result(ToolMessage([given]))
     assert bare.content == said.content == (block,)
     assert (bare.data, bare.structured) == ("Here." if block == TEXT else [block], False)
 
 
 @pytest.mark.parametrize("given", [{"type": "json", "json": {"a": 1}}, image(), image(source=[1]), {"a": 1}])
 async def test_a_block_that_only_its_vendor_knows_is_shown_as_it_is(given: Any) -> None:
-    result = answer_of(ToolMessage([given, "and"]))
+    result = langchain_result(ToolMessage([given, "and"]))
     (shown, text) = result.content
     assert shown["type"] == "text"
     assert text == {"type": "text", "text": "and"}
@@ -169,26 +169,26 @@ async def test_a_block_that_only_its_vendor_knows_is_shown_as_it_is(given: Any) 
 
 
 async def test_message_text_is_returned_and_json_text_is_parsed() -> None:
-    assert answer_of(ToolMessage("Here.")) == Result(data="Here.", content=(TEXT,), structured=False)
-    assert answer_of(ToolMessage('{"a": [1]}')) == Result(data={"a": [1]}, structured=False)
-    assert answer_of(ToolMessage("")) == Result(data="", structured=False)
-    assert answer_of(ToolMessage("42")).data == "42"
+    assert langchain_result(ToolMessage("Here.")) == Result(data="Here.", content=(TEXT,), structured=False)
+    assert langchain_result(ToolMessage('{"a": [1]}')) == Result(data={"a": [1]}, structured=False)
+    assert langchain_result(ToolMessage("")) == Result(data="", structured=False)
+    assert langchain_result(ToolMessage("42")).data == "42"
     deep = "[" * 80 + "]" * 80
-    assert answer_of(ToolMessage(deep)).data == deep
-    assert answer_of(ToolMessage("[1,")).data == "[1,"
+    assert langchain_result(ToolMessage(deep)).data == deep
+    assert langchain_result(ToolMessage("[1,")).data == "[1,"
     many = f"[{'0,' * 100_001}0]"
-    assert answer_of(ToolMessage(many)).data == many
+    assert langchain_result(ToolMessage(many)).data == many
 
 
 async def test_an_artifact_that_is_json_is_the_data_beside_the_content() -> None:
-    assert answer_of(ToolMessage("Here.", {"a": (1,)})) == Result(data={"a": [1]}, content=(TEXT,))
+    assert langchain_result(ToolMessage("Here.", {"a": (1,)})) == Result(data={"a": [1]}, content=(TEXT,))
     adapted = ToolMessage([TEXT], {"structured_content": {"a": 1}})
-    assert answer_of(adapted) == Result(data={"a": 1}, content=(TEXT,))
-    assert answer_of(ToolMessage("Here.", object())).data == "Here."
+    assert langchain_result(adapted) == Result(data={"a": 1}, content=(TEXT,))
+    assert langchain_result(ToolMessage("Here.", object())).data == "Here."
 
 
 async def test_several_messages_are_one_answer() -> None:
-    result = answer_of([ToolMessage("Here.", {"a": 1}), ToolMessage([IMAGE])])
+    result = langchain_result([ToolMessage("Here.", {"a": 1}), ToolMessage([IMAGE])])
     assert result.content == (TEXT, IMAGE)
     assert result.data == [TEXT, IMAGE]
 
@@ -196,7 +196,7 @@ async def test_several_messages_are_one_answer() -> None:
 async def test_half_a_character_breaks_the_contract() -> None:
     for content in ("\ud800", [{"type": "json", "json": "\ud800"}]):
         with pytest.raises(Broken, match="UTF-8"):
-            answer_of(ToolMessage(content))
+            langchain_result(ToolMessage(content))
 
 
 # --- what goes wrong ---
@@ -209,7 +209,7 @@ async def test_half_a_character_breaks_the_contract() -> None:
     [
         ("not today", "not today"),
         ("", "the tool says that it failed, but not why"),
-        ("x" * 5_000, f"{'x' * (LONGEST_MESSAGE - 1)}…"),
+        ("x" * 5_000, f"{'x' * (MAX_TOOL_ERROR_CHARS - 1)}…"),
         ("half \ud800", "half ?"),
     ],
 )
@@ -224,7 +224,7 @@ async def test_tool_exception_keeps_its_message(kind: type[Chain], said: str, me
 
 
 async def test_an_error_that_was_made_into_an_answer_is_one_still() -> None:
-    result = answer_of(ToolMessage([TEXT, {"type": "image", "base64": RED}], status="error"))
+    result = langchain_result(ToolMessage([TEXT, {"type": "image", "base64": RED}], status="error"))
     assert result.problem is not None
     assert (result.problem.code, result.problem.message) == ("TOOL_FAILED", "Here.")
     assert result.content == (TEXT, IMAGE)

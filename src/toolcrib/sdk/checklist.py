@@ -8,7 +8,7 @@ from typing import Literal
 from toolcrib.hints import faults
 from toolcrib.model import Result, Tool
 from toolcrib.sdk.checks import Finding, advice, contradictions, shortfalls
-from toolcrib.sdk.evidence import ExampleRun, ToolEvidence, misfit
+from toolcrib.sdk.evidence import ExampleRun, ToolEvidence, structure_mismatch
 
 # --- Rules of the checklist items: judged by definition, by evidence, or left for a human review ---
 
@@ -104,7 +104,7 @@ def result(tool: Tool, seen: ToolEvidence) -> Judgement:
             return _short(trial, f"ended in {problem.code}: {problem.message}")
         if trial.result.ask is not None:
             return _person(f"example {trial.example} asks something first: answer it and see")
-        found = misfit(tool.examples[trial.example - 1].expected, trial.result.data)
+        found = structure_mismatch(tool.examples[trial.example - 1].expected, trial.result.data)
         if found is not None:
             return _short(trial, f"gave something else: {found}")
     return _pass("its examples gave what they say")
@@ -240,12 +240,12 @@ def _short(trial: ExampleRun, message: str) -> Judgement:
 
 # --- The checklist of a good tool: 29 items, judged automatically as far as possible ---
 
-ENOUGH_CALLS = 20
+MIN_TIMED_CALLS = 20
 """Minimum number of calls for judging the response time."""
 
 
 @dataclass(frozen=True, slots=True)
-class Item:
+class ChecklistItem:
     """One line of the checklist."""
 
     id: str
@@ -264,7 +264,7 @@ def judge(tool: Tool, seen: ToolEvidence) -> dict[str, Judgement]:
     }
 
 
-def beside(tool: Tool) -> list[Finding]:
+def extra_findings(tool: Tool) -> list[Finding]:
     """Return the findings of a definition that belong to no item of the list."""
     return [each for each in _findings(tool) if each.rule not in ITEM_OF_RULE]
 
@@ -309,166 +309,166 @@ def _by_item(findings: list[Finding]) -> dict[str, list[str]]:
 
 
 _ANY = "Build hints with `toolcrib.hints`, or give none and leave them to the gateway."
-ITEMS: tuple[Item, ...] = (
-    Item(
+ITEMS: tuple[ChecklistItem, ...] = (
+    ChecklistItem(
         "name",
         "The name is kebab-case, verb-noun, and no other tool's.",
         "Rename it, and keep the old name in `aliases`.",
         name,
     ),
-    Item(
+    ChecklistItem(
         "description",
         "The description says in 50 characters or more what it does, when to use it and what comes back.",
         "Write it in plain words, with a use, in the docstring.",
         description,
     ),
-    Item(
+    ChecklistItem(
         "parameters",
         "Every parameter is described, ids are branded, numbers and lists have bounds.",
         "Describe it under `Args:`, use a `BrandedId`, add `Field(ge=…, le=…, max_length=…)`.",
         parameters,
     ),
-    Item(
+    ChecklistItem(
         "permissions",
         "All permissions it needs are listed as `resource:action`.",
         "Give `permissions=[…]`; an empty list says that none is needed.",
         permissions,
     ),
-    Item(
+    ChecklistItem(
         "category",
         "Its category is query, mutation, analysis or generation.",
         "Give `category=`.",
         category,
     ),
-    Item(
+    ChecklistItem(
         "response-time",
         "It promises fast, medium or slow, and keeps it.",
         "Give `response_time=` as it is, not as it should be.",
         response_time,
     ),
-    Item(
+    ChecklistItem(
         "cacheable",
         "Answers are kept only where they stay true.",
         "Drop `cache_ttl` where each call must run.",
         cacheable,
     ),
-    Item(
+    ChecklistItem(
         "cache-ttl",
         "What is kept has a time after which it is not.",
         "Give `cache_ttl=` in seconds, above 0, and never on a mutation.",
         cache_ttl,
     ),
-    Item(
+    ChecklistItem(
         "idempotent",
         "`idempotent` is true where calling twice is as good as once, and only there.",
         "Give `idempotent=`; a query is, and has no side effects.",
         idempotent,
     ),
-    Item(
+    ChecklistItem(
         "examples",
         "There is an example with description, params that fit, and expectedResult.",
         "Give `examples=[{…}]`.",
         examples,
     ),
-    Item("tags", "There is a tag to find it by.", "Give `tags=[…]`.", tags),
-    Item(
+    ChecklistItem("tags", "There is a tag to find it by.", "Give `tags=[…]`.", tags),
+    ChecklistItem(
         "result",
         "A call gives data, shaped as its example says.",
         "Mend the example or the tool; never return None.",
         result,
     ),
-    Item("hints", "Every answer carries hints for the agent.", _ANY, hints),
-    Item(
+    ChecklistItem("hints", "Every answer carries hints for the agent.", _ANY, hints),
+    ChecklistItem(
         "confidence",
         "Confidence is reckoned, not written down.",
         "Build hints with `toolcrib.hints`: it is reckoned from what they rest on.",
         confidence,
     ),
-    Item(
+    ChecklistItem(
         "source-quality",
         "The hints say how good their source is.",
         _ANY,
         partial(field, "sourceQuality"),
     ),
-    Item(
+    ChecklistItem(
         "validity",
         "The hints say how long they hold.",
         _ANY,
         partial(field, "validityPeriod"),
     ),
-    Item(
+    ChecklistItem(
         "context-needed",
         "The hints list what else would help, if only an empty list.",
         _ANY,
         partial(field, "contextNeeded"),
     ),
-    Item(
+    ChecklistItem(
         "assumptions",
         "The hints list what they assume, if only an empty list.",
         _ANY,
         partial(field, "assumptions"),
     ),
-    Item(
+    ChecklistItem(
         "risks",
         "The hints list what may go wrong, if only an empty list.",
         _ANY,
         partial(field, "riskFactors"),
     ),
-    Item(
+    ChecklistItem(
         "dependencies",
         "The hints list which action comes before which, if only an empty list.",
         _ANY,
         partial(field, "dependencies"),
     ),
-    Item(
+    ChecklistItem(
         "impact",
         "The hints weigh benefit, effort and what one brings for the other.",
         _ANY,
         partial(field, "estimatedImpact"),
     ),
-    Item(
+    ChecklistItem(
         "preferences",
         "The hints say how actions suit the user, if only an empty list.",
         _ANY,
         partial(field, "preferenceAlignment"),
     ),
-    Item(
+    ChecklistItem(
         "reasoning",
         "The hints say why, in a sentence.",
         "Give `reasoning=`; the builders of `toolcrib.hints` write one.",
         reasoning,
     ),
-    Item(
+    ChecklistItem(
         "metadata",
         "The answer says which version answered, when, how long it took and under which trace.",
         "The gateway fills this in; where it lacks, report it.",
         metadata,
     ),
-    Item(
+    ChecklistItem(
         "errors",
         "What goes wrong comes back as an error with a code and what to mend.",
         "Raise `BusinessRuleError(code, message)`; let nothing else escape.",
         errors,
     ),
-    Item(
+    ChecklistItem(
         "logging",
         "Each call is in the log, from start to end, under its trace.",
         "The gateway does this; where it lacks, report it.",
         logging,
     ),
-    Item(
+    ChecklistItem(
         "metrics",
         "Each call is counted and timed.",
         "The gateway does this; where it lacks, report it.",
         metrics,
     ),
-    Item(
+    ChecklistItem(
         "tests",
         "There are tests, of the tool alone and through the gateway.",
         "Call `check_tools` of `toolcrib.testing` in a test, and test what the tool does.",
         tests,
     ),
-    Item(
+    ChecklistItem(
         "registered",
         "The gateway offers it.",
         "Put it at the top of a module named in `functions`, or in a `Registry` there.",

@@ -13,9 +13,9 @@ Grade = Literal["wider", "narrower", "other"]
 ABSENT = "absent"
 
 _ALL_TYPES = frozenset({"null", "boolean", "number", "string", "array", "object"})
-_LOWER = ("minLength", "minItems", "minProperties", "minContains", "minimum", "exclusiveMinimum")
-_UPPER = ("maxLength", "maxItems", "maxProperties", "maxContains", "maximum", "exclusiveMaximum")
-_OPAQUE = (
+_LOWER_BOUNDS = ("minLength", "minItems", "minProperties", "minContains", "minimum", "exclusiveMinimum")
+_UPPER_BOUNDS = ("maxLength", "maxItems", "maxProperties", "maxContains", "maximum", "exclusiveMaximum")
+_UNANALYSED_KEYWORDS = (
     "pattern",
     "format",
     "multipleOf",
@@ -35,7 +35,7 @@ _OPAQUE = (
     "else",
 )
 """Keywords that are not analysed: a new or changed one counts as narrower."""
-_DEEPEST = 32
+_MAX_DEPTH = 32
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,10 +53,10 @@ class SchemaChange:
         return replace(self, before=self.after, after=self.before)
 
     def __str__(self) -> str:
-        return f"{self.path}: {self.keyword} is {_short(self.after)}, was {_short(self.before)}"
+        return f"{self.path}: {self.keyword} is {_excerpt(self.after)}, was {_excerpt(self.before)}"
 
 
-def changes(before: JsonObject, after: JsonObject, *, path: str = "params") -> tuple[SchemaChange, ...]:
+def input_changes(before: JsonObject, after: JsonObject, *, path: str = "params") -> tuple[SchemaChange, ...]:
     """Compare input schemas: `after` must accept every value that `before` accepted.
 
     A new optional field is not narrower, even if any value was accepted under its name before.
@@ -64,7 +64,7 @@ def changes(before: JsonObject, after: JsonObject, *, path: str = "params") -> t
     return tuple(_Comparison(before, after, open_ended=False).of(before, after, path))
 
 
-def answers(before: JsonObject, after: JsonObject, *, path: str = "data") -> tuple[SchemaChange, ...]:
+def output_changes(before: JsonObject, after: JsonObject, *, path: str = "data") -> tuple[SchemaChange, ...]:
     """Compare output schemas: every value that `after` allows must be valid for `before`."""
     found = _Comparison(after, before, open_ended=True).of(after, before, path)
     return tuple(each.turned() for each in found)
@@ -81,9 +81,9 @@ class _Comparison:
 
     def of(self, before: Json, after: Json, path: str, depth: int = 0) -> tuple[SchemaChange, ...]:
         """Compare two schemas; a pair already under comparison (recursion) counts as equal."""
-        if depth > _DEEPEST:
+        if depth > _MAX_DEPTH:
             return ()
-        if not (_pointer(before) or _pointer(after)):
+        if not (_reference(before) or _reference(after)):
             return tuple(self._resolved(before, after, path, depth))
         pair = (dumps(before, sort_keys=True), dumps(after, sort_keys=True))
         if pair not in self._met:
@@ -92,7 +92,7 @@ class _Comparison:
         return self._met[pair]
 
     def _resolved(self, before: Json, after: Json, path: str, depth: int) -> Iterator[SchemaChange]:
-        old, new = _followed(before, self._before), _followed(after, self._after)
+        old, new = _resolve(before, self._before), _resolve(after, self._after)
         if old is False or (old in (True, {}) and new in (True, {})):
             return
         if new in (True, {}):
@@ -103,10 +103,10 @@ class _Comparison:
             yield from self._schemas(_mapping(old), _mapping(new), path, depth)
 
     def _schemas(self, old: JsonObject, new: JsonObject, path: str, depth: int) -> Iterator[SchemaChange]:
-        chosen = _choices(old)
+        chosen = _enum_values(old)
         if chosen is not None:
             yield from self._enumerated(
-                [each for each in chosen if _takes(old, self._before, each)], new, path
+                [each for each in chosen if _accepts(old, self._before, each)], new, path
             )
             return
         olds, news = _alternatives(old), _alternatives(new)
@@ -115,12 +115,12 @@ class _Comparison:
         else:
             yield from self._unions(olds, news, path, depth)
         if ("default" in old or "default" in new) and old.get("default") != new.get("default"):
-            yield _changed("wider", path, "default", old, new)
+            yield _keyword_change("wider", path, "default", old, new)
 
     def _enumerated(self, chosen: list[Json], new: JsonObject, path: str) -> Iterator[SchemaChange]:
         """Compare an enumeration: each earlier value is validated against the new schema."""
-        taken = [each for each in chosen if _takes(new, self._after, each)]
-        others = _choices(new)
+        taken = [each for each in chosen if _accepts(new, self._after, each)]
+        others = _enum_values(new)
         if len(taken) < len(chosen):
             grade: Grade = "narrower" if taken else "other"
         elif others is None or len(others) > len(chosen):
@@ -137,7 +137,7 @@ class _Comparison:
         lost: list[tuple[SchemaChange, ...]] = []
         for old in olds:
             tries = [self.of(old, new, path, depth + 1) for new in news]
-            fitting = [place for place, found in enumerate(tries) if not _breaks(found)]
+            fitting = [place for place, found in enumerate(tries) if not _is_breaking(found)]
             fitted.update(fitting)
             if fitting:
                 yield from min((tries[place] for place in fitting), key=len)
@@ -148,27 +148,27 @@ class _Comparison:
         if gone:
             grade: Grade = "other" if len(gone) == len(olds) else "narrower"
             yield SchemaChange(
-                grade=grade, path=path, keyword="type", before=_kinds(olds), after=_kinds(news)
+                grade=grade, path=path, keyword="type", before=_type_names(olds), after=_type_names(news)
             )
         elif not lost and len(fitted) < len(news):
             yield SchemaChange(
-                grade="wider", path=path, keyword="type", before=_kinds(olds), after=_kinds(news)
+                grade="wider", path=path, keyword="type", before=_type_names(olds), after=_type_names(news)
             )
 
     def _plain(self, old: JsonObject, new: JsonObject, path: str, depth: int) -> Iterator[SchemaChange]:
-        lost = _lost_types(old, new)
+        lost = _type_grade(old, new)
         if lost is not None:
             yield SchemaChange(
-                grade=lost, path=path, keyword="type", before=_kinds([old]), after=_kinds([new])
+                grade=lost, path=path, keyword="type", before=_type_names([old]), after=_type_names([new])
             )
         if lost != "other":
-            yield from _limits(old, new, path)
+            yield from _keyword_changes(old, new, path)
             yield from self._fields(old, new, path, depth)
             yield from self.of(old.get("items", True), new.get("items", True), f"{path}[]", depth + 1)
 
     def _fields(self, old: JsonObject, new: JsonObject, path: str, depth: int) -> Iterator[SchemaChange]:
         before, after = _mapping(old.get("properties")), _mapping(new.get("properties"))
-        yield from _required(old, new, path)
+        yield from _required_changes(old, new, path)
         for name in sorted(before.keys() & after.keys()):
             yield from self.of(before[name], after[name], f"{path}.{name}", depth + 1)
         for name in sorted(after.keys() - before.keys()):
@@ -177,7 +177,7 @@ class _Comparison:
             )
         others = new.get("additionalProperties", True)
         for name in sorted(before.keys() - after.keys()):
-            kept = self._open_ended and not _breaks(
+            kept = self._open_ended and not _is_breaking(
                 self.of(before[name], others, f"{path}.{name}", depth + 1)
             )
             grade: Grade = "wider" if kept else "narrower"
@@ -206,7 +206,7 @@ class _Comparison:
             yield from self.of(old, new, f"{path}.*", depth + 1)
 
 
-def _takes(schema: JsonObject, root: JsonObject, value: Json) -> bool:
+def _accepts(schema: JsonObject, root: JsonObject, value: Json) -> bool:
     definitions = {key: root[key] for key in ("$defs", "definitions") if key in root}
     try:
         return compile_schema({**definitions, **schema}).ok(value)
@@ -214,7 +214,7 @@ def _takes(schema: JsonObject, root: JsonObject, value: Json) -> bool:
         return False
 
 
-def _required(old: JsonObject, new: JsonObject, path: str) -> Iterator[SchemaChange]:
+def _required_changes(old: JsonObject, new: JsonObject, path: str) -> Iterator[SchemaChange]:
     before, after = set(old.get("required", ())), set(new.get("required", ()))
     for name in sorted(after - before):
         yield SchemaChange(
@@ -224,20 +224,20 @@ def _required(old: JsonObject, new: JsonObject, path: str) -> Iterator[SchemaCha
         yield SchemaChange(grade="wider", path=f"{path}.{name}", keyword="required", before=True, after=False)
 
 
-def _limits(old: JsonObject, new: JsonObject, path: str) -> Iterator[SchemaChange]:
-    if _choices(new) is not None:
-        yield _changed("narrower", path, "enum" if "enum" in new else "const", old, new)
-    for keyword, sign in (*((each, 1) for each in _LOWER), *((each, -1) for each in _UPPER)):
+def _keyword_changes(old: JsonObject, new: JsonObject, path: str) -> Iterator[SchemaChange]:
+    if _enum_values(new) is not None:
+        yield _keyword_change("narrower", path, "enum" if "enum" in new else "const", old, new)
+    for keyword, sign in (*((each, 1) for each in _LOWER_BOUNDS), *((each, -1) for each in _UPPER_BOUNDS)):
         if old.get(keyword) != new.get(keyword):
             stricter = keyword in new and (keyword not in old or sign * (new[keyword] - old[keyword]) > 0)
-            yield _changed("narrower" if stricter else "wider", path, keyword, old, new)
-    for keyword in _OPAQUE:
+            yield _keyword_change("narrower" if stricter else "wider", path, keyword, old, new)
+    for keyword in _UNANALYSED_KEYWORDS:
         if old.get(keyword) != new.get(keyword):
             gone = not new.get(keyword)
-            yield _changed("wider" if gone else "narrower", path, keyword, old, new)
+            yield _keyword_change("wider" if gone else "narrower", path, keyword, old, new)
 
 
-def _lost_types(old: JsonObject, new: JsonObject) -> Grade | None:
+def _type_grade(old: JsonObject, new: JsonObject) -> Grade | None:
     before, after = _types(old), _types(new)
     if before == after:
         return None
@@ -257,7 +257,7 @@ def _types(schema: JsonObject) -> frozenset[str]:
     return frozenset((said,) if isinstance(said, str) else cast("list[str]", said))
 
 
-def _choices(schema: JsonObject) -> list[Json] | None:
+def _enum_values(schema: JsonObject) -> list[Json] | None:
     if "const" in schema:
         return [schema["const"]]
     return list(schema["enum"]) if "enum" in schema else None
@@ -276,10 +276,10 @@ def _alternatives(schema: JsonObject) -> list[JsonObject]:
     return [schema]
 
 
-def _followed(schema: Json, root: JsonObject) -> Json:
+def _resolve(schema: Json, root: JsonObject) -> Json:
     """Resolve a `$ref`, and merge its sibling keywords."""
-    for _ in range(_DEEPEST):
-        pointer = _pointer(schema)
+    for _ in range(_MAX_DEPTH):
+        pointer = _reference(schema)
         if not pointer:
             break
         beside = {key: value for key, value in _mapping(schema).items() if key != "$ref"}
@@ -290,7 +290,7 @@ def _followed(schema: Json, root: JsonObject) -> Json:
     return schema
 
 
-def _pointer(schema: Json) -> str:
+def _reference(schema: Json) -> str:
     said = _mapping(schema).get("$ref")
     return said if isinstance(said, str) else ""
 
@@ -299,12 +299,12 @@ def _mapping(value: Json) -> JsonObject:
     return cast("JsonObject", value) if isinstance(value, Mapping) else {}
 
 
-def _changed(grade: Grade, path: str, keyword: str, old: JsonObject, new: JsonObject) -> SchemaChange:
+def _keyword_change(grade: Grade, path: str, keyword: str, old: JsonObject, new: JsonObject) -> SchemaChange:
     before, after = old.get(keyword, ABSENT), new.get(keyword, ABSENT)
     return SchemaChange(grade=grade, path=path, keyword=keyword, before=before, after=after)
 
 
-def _breaks(found: tuple[SchemaChange, ...]) -> bool:
+def _is_breaking(found: tuple[SchemaChange, ...]) -> bool:
     return any(each.grade != "wider" for each in found)
 
 
@@ -312,19 +312,19 @@ def _is_other(found: tuple[SchemaChange, ...]) -> bool:
     return any(each.grade == "other" for each in found)
 
 
-def _kinds(schemas: list[JsonObject]) -> Any:
+def _type_names(schemas: list[JsonObject]) -> Any:
     """Return the types that these schemas accept, for a message."""
-    kinds = [_kind(each) for each in schemas]
+    kinds = [_type_name(each) for each in schemas]
     return kinds[0] if len(kinds) == 1 else list(dict.fromkeys(kinds))
 
 
-def _kind(schema: JsonObject) -> str:
-    if _pointer(schema):
-        return _pointer(schema).rpartition("/")[2]
+def _type_name(schema: JsonObject) -> str:
+    if _reference(schema):
+        return _reference(schema).rpartition("/")[2]
     types = _types(schema)
     return "anything" if types == _ALL_TYPES else " or ".join(sorted(types))
 
 
-def _short(value: Json) -> str:
+def _excerpt(value: Json) -> str:
     text = value if isinstance(value, str) else str(value)
     return text if len(text) <= 60 else f"{text[:59]}…"

@@ -11,7 +11,7 @@ from toolcrib.model import Family, JsonObject, Tool
 from toolcrib.names import snake_case
 from toolcrib.sdk.checks import Finding, ToolDefinitionError, refuse
 from toolcrib.sdk.options import Options, read_options
-from toolcrib.sdk.signature import UNREADABLE, Signature, read_signature
+from toolcrib.sdk.signature import PLACEHOLDER_SIGNATURE, Signature, read_signature
 
 if TYPE_CHECKING:
     from toolcrib.sdk.app.session import AppContext
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 _SECTION = re.compile(r"(Args|Arguments|Parameters|Raises|Yields):|(Returns?):.*")
 _ENTRY = re.compile(r"(\w+)\s*(?:\([^)]*\))?\s*:\s*(.*)")
-_MARK = re.compile(r":(\w+)(?:\s+([^:]*))?:\s*(.*)")
+_FIELD = re.compile(r":(\w+)(?:\s+([^:]*))?:\s*(.*)")
 _ARGS = frozenset({"Args", "Arguments", "Parameters", "param", "parameter", "arg", "argument"})
 _RETURNS = frozenset({"Return", "Returns", "return", "returns"})
 
@@ -34,7 +34,7 @@ class Docstring:
 
 
 @dataclass(slots=True)
-class _Reader:
+class _DocstringParser:
     """Line parser: appends each line to the current section, `into`."""
 
     text: list[str] = field(default_factory=list[str])
@@ -61,7 +61,7 @@ class _Reader:
 
     def open(self, line: str) -> None:
         """Parse a line without indentation: it starts a section, or continues the text."""
-        mark, section = _MARK.fullmatch(line), _SECTION.fullmatch(line)
+        mark, section = _FIELD.fullmatch(line), _SECTION.fullmatch(line)
         self.listing, self.depth = False, 0
         if mark is not None:
             word, name, rest = mark.groups()
@@ -86,17 +86,17 @@ def read_docstring(text: str) -> Docstring:
 
     The return value stays in the description, as agents need it.
     """
-    reader = _Reader()
+    reader = _DocstringParser()
     for line in text.splitlines():
         reader.take(line)
     said = re.sub(r"\n{3,}", "\n\n", "\n".join(reader.text).strip())
-    returns = _joined(reader.returns)
+    returns = _one_line(reader.returns)
     whole = f"{said}\n\nReturns: {returns}".strip() if returns else said
-    named = {name: _joined(lines) for name, lines in reader.parameters.items()}
+    named = {name: _one_line(lines) for name, lines in reader.parameters.items()}
     return Docstring(whole, {name: words for name, words in named.items() if words})
 
 
-def _joined(lines: list[str]) -> str:
+def _one_line(lines: list[str]) -> str:
     return " ".join(" ".join(lines).split())
 
 
@@ -139,14 +139,16 @@ def handled_tool(
     extensions: JsonObject | None = None,
 ) -> HandledTool:
     """Create a tool; refuses only what could never be called, the rest is checked on publishing."""
-    refuse_name(name)
+    check_app_tool_name(name)
     if not callable(handler):
         raise ToolDefinitionError(f"tool {name}: handler is a function of arguments and context")
     schema = {"type": "object", "properties": dict(parameters or {}), "required": list(required)}
-    return HandledTool(defined(name, description, schema, extensions or {}), handler)
+    return HandledTool(app_tool_definition(name, description, schema, extensions or {}), handler)
 
 
-def defined(name: str, description: str, schema: JsonObject, extensions: JsonObject) -> dict[str, Any]:
+def app_tool_definition(
+    name: str, description: str, schema: JsonObject, extensions: JsonObject
+) -> dict[str, Any]:
     """Return a definition in the format of `POST /api/apps/{package}/tools`."""
     said = {"name": name, "description": description, "inputSchema": schema}
     return {**said, "mentraExtensions": dict(extensions)} if extensions else said
@@ -165,7 +167,7 @@ def extensions_of(phrases: Phrases | None, category: AppCategory | None) -> dict
     return said
 
 
-def refuse_name(name: str) -> None:
+def check_app_tool_name(name: str) -> None:
     """Refuse an empty name, or one with a colon, which separates the package."""
     if not isinstance(name, str) or not name.strip():  # pyright: ignore[reportUnnecessaryIsInstance] - authors are not always typed
         raise ToolDefinitionError("a tool has a name: create_tool(name=…, handler=…)")
@@ -272,7 +274,7 @@ def _define(function: Callable[P, R], *, options: Options, strict: bool) -> Func
         signature = read_signature(function, said.parameters)
     except ToolDefinitionError as error:
         found.append(Finding("signature", str(error)))
-        signature = UNREADABLE
+        signature = PLACEHOLDER_SIGNATURE
     definition = Tool(
         name=f":{name}",
         source="",

@@ -39,45 +39,46 @@ class ToolEvidence:
     """File of a test that names the tool."""
 
 
-def misfit(expected: Json, came: Json, path: str = "data") -> str | None:
+def structure_mismatch(expected: Json, came: Json, path: str = "data") -> str | None:
     """Return where a result differs in structure from its example: a missing field, another type; or None.
 
     The result may have more fields than the example, and null on either side matches anything.
     """
     if expected is None or came is None:
         return None
-    if _kind(expected) != _kind(came):
-        return f"{path} is {_kind(came)}, and the example says {_kind(expected)}"
+    if _json_type(expected) != _json_type(came):
+        return f"{path} is {_json_type(came)}, and the example says {_json_type(expected)}"
     if isinstance(expected, Mapping):
         return next(
-            _lacking(cast("Mapping[str, Json]", expected), cast("Mapping[str, Json]", came), path), None
+            _missing_fields(cast("Mapping[str, Json]", expected), cast("Mapping[str, Json]", came), path),
+            None,
         )
     if isinstance(expected, list):
-        return next(_strange(cast("list[Json]", expected), cast("list[Json]", came), path), None)
+        return next(_mismatched_items(cast("list[Json]", expected), cast("list[Json]", came), path), None)
     return None
 
 
-def _lacking(expected: Mapping[str, Json], came: Mapping[str, Json], path: str) -> Iterator[str]:
+def _missing_fields(expected: Mapping[str, Json], came: Mapping[str, Json], path: str) -> Iterator[str]:
     for name, value in expected.items():
         if name not in came:
             yield f"{path}.{name} is not there, and the example shows it"
             continue
-        found = misfit(value, came[name], f"{path}.{name}")
+        found = structure_mismatch(value, came[name], f"{path}.{name}")
         if found is not None:
             yield found
 
 
-def _strange(expected: Sequence[Json], came: Sequence[Json], path: str) -> Iterator[str]:
+def _mismatched_items(expected: Sequence[Json], came: Sequence[Json], path: str) -> Iterator[str]:
     """Yield the first item that matches no item of the example."""
     if not expected:
         return
     for place, item in enumerate(came):
-        found = [misfit(each, item, f"{path}[{place}]") for each in expected]
+        found = [structure_mismatch(each, item, f"{path}[{place}]") for each in expected]
         if all(found):
             yield str(found[0])
 
 
-def _kind(value: Json) -> str:
+def _json_type(value: Json) -> str:
     if isinstance(value, bool):
         return "true or false"
     if isinstance(value, int | float):

@@ -15,15 +15,15 @@ from toolcrib.hints.rules import rules_of
 from toolcrib.model import Hints, Json, Result, Tool, Voice
 from toolcrib.sdk.context import ToolResult
 
-LONGEST_TEXT = 4_000
+MAX_MESSAGE_CHARS = 4_000
 """Maximum characters of a message to speak or of an error message."""
-MOST_FOLLOW_UPS = 32
+MAX_FOLLOW_UPS = 32
 
-_BLANK = Result()
-_UNTOUCHED = frozenset({str, int, bool, type(None)})
-_USUAL = frozenset({dict, list, tuple, float})
-_CAUSES = 8
-_PASSING = frozenset(
+_EMPTY_RESULT = Result()
+_IMMUTABLE_TYPES = frozenset({str, int, bool, type(None)})
+_COMPLETE_TYPES = frozenset({dict, list, tuple, float})
+_MAX_CAUSES = 8
+_TRANSIENT_ERRNOS = frozenset(
     {
         errno.EAGAIN,
         errno.ECONNABORTED,
@@ -40,15 +40,17 @@ _PASSING = frozenset(
 )
 
 _RAISED = "the tool raised an error; the operator has the details"
-_FOR_NOW = "the tool could not reach what it needs; try again, and tell the operator if it stays so"
+_UNREACHABLE = "the tool could not reach what it needs; try again, and tell the operator if it stays so"
 _NOT_JSON = (
     "the answer is not JSON; a tool may return text, numbers, lists, objects, models and dataclasses, "
     "250 levels deep at most"
 )
-_NOT_WHOLE = "the answer is not there yet: await it, or return the list of what it yields"
+_INCOMPLETE = "the answer is not there yet: await it, or return the list of what it yields"
 _NESTED = "the data is itself a ToolResult: return one of them alone"
-_NOT_HINTS = "hints are built with toolcrib.hints, or are a mapping in the spelling agents read"
-_UNTOLD = "an error says its code and message as text, retryable as true or false, and all of it is JSON"
+_INVALID_HINTS = "hints are built with toolcrib.hints, or are a mapping in the spelling agents read"
+_INVALID_ERROR = (
+    "an error says its code and message as text, retryable as true or false, and all of it is JSON"
+)
 
 
 def result_of(outcome: object) -> Result:
@@ -56,31 +58,33 @@ def result_of(outcome: object) -> Result:
     if isinstance(outcome, Result):
         return outcome
     if not isinstance(outcome, ToolResult):
-        return _BLANK.replace(data=_plain(outcome))
+        return _EMPTY_RESULT.replace(data=_as_json(outcome))
     said = cast("ToolResult[Any]", outcome)
-    if not _is_text(said.message):
-        raise _broken(f"message is a text of at most {LONGEST_TEXT:,} characters")
-    return Result(data=_plain(said.data), message=said.message, hints=_hints(said.hints), voice=_voice(said))
+    if not _is_valid_text(said.message):
+        raise _violation(f"message is a text of at most {MAX_MESSAGE_CHARS:,} characters")
+    return Result(
+        data=_as_json(said.data), message=said.message, hints=_hints(said.hints), voice=_voice(said)
+    )
 
 
-def failure(error: BaseException, tool: Tool) -> Failed:
+def handler_error(error: BaseException, tool: Tool) -> Failed:
     """Return the error for a handler's exception: no details, only whether a retry may succeed."""
-    if tool.repeatable and _may_pass(error):
-        return Failed("HANDLER_ERROR", _FOR_NOW, retryable=True)
+    if tool.repeatable and _is_transient(error):
+        return Failed("HANDLER_ERROR", _UNREACHABLE, retryable=True)
     return Failed("HANDLER_ERROR", _RAISED)
 
 
-def unfit(error: ToolcribError) -> Broken | None:
+def error_violation(error: ToolcribError) -> Broken | None:
     """Return the rule violated by an error that a handler raised; parses hints given as a mapping."""
     try:
         problem = error.problem
         texts = (problem.message, "" if problem.tool_code is None else problem.tool_code)
-        if not all(map(_is_text, texts)) or type(problem.retryable) is not bool:
-            return _broken(_UNTOLD)
+        if not all(map(_is_valid_text, texts)) or type(problem.retryable) is not bool:
+            return _violation(_INVALID_ERROR)
         orjson.dumps(problem_json(problem))
         error.hints = _hints(error.hints)
     except (AttributeError, TypeError, ValueError):  # a field is missing or cannot be serialized
-        return _broken(_UNTOLD)
+        return _violation(_INVALID_ERROR)
     except Broken as broken:
         return broken
     return None
@@ -90,36 +94,36 @@ def _hints(given: object) -> Hints | None:
     if given is None or isinstance(given, Hints):
         return given
     if not isinstance(given, Mapping):
-        raise _broken(_NOT_HINTS)
+        raise _violation(_INVALID_HINTS)
     try:
         return hints.read(cast("Mapping[str, Any]", given))
     except hints.HintsError as error:
-        raise _broken("; ".join(rules_of(error.faults[:3]))) from error
+        raise _violation("; ".join(rules_of(error.faults[:3]))) from error
 
 
 def _voice(said: ToolResult[Any]) -> Voice:
     follow_ups = cast("object", said.follow_ups)
     if type(said.suppress_voice) is not bool:
-        raise _broken("suppress_voice is true or false")
+        raise _violation("suppress_voice is true or false")
     if not isinstance(follow_ups, tuple | list):
-        raise _broken("follow_ups are a tuple of texts")
+        raise _violation("follow_ups are a tuple of texts")
     asked = tuple(cast("tuple[object, ...]", follow_ups))
-    if len(asked) > MOST_FOLLOW_UPS or not all(map(_is_text, asked)):
-        raise _broken(f"follow_ups are at most {MOST_FOLLOW_UPS} texts")
+    if len(asked) > MAX_FOLLOW_UPS or not all(map(_is_valid_text, asked)):
+        raise _violation(f"follow_ups are at most {MAX_FOLLOW_UPS} texts")
     return Voice(suppress=said.suppress_voice, follow_ups=cast("tuple[str, ...]", asked))
 
 
-def _plain(value: object) -> Json:
+def _as_json(value: object) -> Json:
     """Convert a return value to JSON: a copy, as the function may modify its own while ours is cached."""
     kind = type(value)
-    if kind in _UNTOUCHED:
+    if kind in _IMMUTABLE_TYPES:
         return value
-    if kind not in _USUAL and not _is_complete(kind):
+    if kind not in _COMPLETE_TYPES and not _is_complete(kind):
         _refuse_unfinished(value)
     try:
         return to_jsonable_python(value, bytes_mode="base64", inf_nan_mode="null")
     except ValueError as error:
-        raise _broken(_NOT_JSON) from error
+        raise _violation(_NOT_JSON) from error
 
 
 @lru_cache(maxsize=256)
@@ -130,15 +134,15 @@ def _is_complete(kind: type) -> bool:
 
 def _refuse_unfinished(value: object) -> None:
     if isinstance(value, ToolResult):
-        raise _broken(_NESTED)
+        raise _violation(_NESTED)
     if isinstance(value, Coroutine):
         value.close()  # else Python warns later that it was never awaited, without context
-    raise _broken(_NOT_WHOLE)
+    raise _violation(_INCOMPLETE)
 
 
-def _is_text(value: object) -> bool:
+def _is_valid_text(value: object) -> bool:
     """Whether a value is a text that can be sent: bounded, and without lone surrogates."""
-    if not isinstance(value, str) or len(value) > LONGEST_TEXT:
+    if not isinstance(value, str) or len(value) > MAX_MESSAGE_CHARS:
         return False
     try:
         value.encode()
@@ -147,21 +151,21 @@ def _is_text(value: object) -> bool:
     return True
 
 
-def _may_pass(error: BaseException) -> bool:
+def _is_transient(error: BaseException) -> bool:
     """Whether an exception is a transient network error, so that a retry may succeed."""
     cause: BaseException | None = error
-    for _ in range(_CAUSES):
+    for _ in range(_MAX_CAUSES):
         if isinstance(cause, BaseExceptionGroup):
-            return all(map(_may_pass, cast("BaseExceptionGroup[BaseException]", cause).exceptions))
+            return all(map(_is_transient, cast("BaseExceptionGroup[BaseException]", cause).exceptions))
         if isinstance(cause, ConnectionError | TimeoutError | InterruptedError):
             return True
         if isinstance(cause, gaierror):
             return cause.errno == EAI_AGAIN
-        if isinstance(cause, OSError) and cause.errno in _PASSING:
+        if isinstance(cause, OSError) and cause.errno in _TRANSIENT_ERRNOS:
             return True
         cause = cause.__cause__ if cause is not None else None
     return False
 
 
-def _broken(rule: str) -> Broken:
+def _violation(rule: str) -> Broken:
     return Broken("CONTRACT_VIOLATION", rule)

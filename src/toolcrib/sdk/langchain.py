@@ -17,19 +17,19 @@ from toolcrib.sdk.checks import ToolDefinitionError, refuse
 from toolcrib.sdk.context import ToolContext
 from toolcrib.sdk.decorator import AnyTool, FunctionTool
 from toolcrib.sdk.options import Options, fields_of
-from toolcrib.sdk.signature import Signature, misfit, own
+from toolcrib.sdk.signature import Signature, argument_fault, deep_copy
 
 # --- Converts the return value of a LangChain tool to a Result: a value, content blocks, or messages ---
 
-LONGEST_MESSAGE = 2_000
+MAX_TOOL_ERROR_CHARS = 2_000
 """Maximum characters of a tool's text in an error message."""
 
-_SILENT = "the tool says that it failed, but not why"
-_MEDIA = {"image": "image", "image_url": "image", "audio": "audio", "file": "file"}
-_TYPES = {"image": "image/png", "audio": "audio/wav", "file": "application/octet-stream"}
-_INNER = ("source", "image_url", "file")
-_RAW, _MIME, _URL = ("base64", "data"), ("mime_type", "media_type"), ("url", "file_data")
-_STRUCTURED = "structured_content"
+_NO_REASON = "the tool says that it failed, but not why"
+_MEDIA_KINDS = {"image": "image", "image_url": "image", "audio": "audio", "file": "file"}
+_DEFAULT_MIME_TYPES = {"image": "image/png", "audio": "audio/wav", "file": "application/octet-stream"}
+_NESTED_KEYS = ("source", "image_url", "file")
+_DATA_KEYS, _MIME_KEYS, _URL_KEYS = ("base64", "data"), ("mime_type", "media_type"), ("url", "file_data")
+_STRUCTURED_CONTENT = "structured_content"
 """The only key in an artifact of the MCP adapters: the server's structured content."""
 
 
@@ -39,24 +39,24 @@ def is_a(value: object, name: str) -> bool:
     return any(each.__name__ == name for each in kind.__mro__)
 
 
-def answer_of(given: object) -> Result:
+def langchain_result(given: object) -> Result:
     """Return the return value of a call as a Result."""
     listed = cast("Sequence[Any]", given) if isinstance(given, list | tuple) else (given,)
     if listed and all(is_a(each, "ToolMessage") for each in listed):
         return _messages_result(listed)
-    if isinstance(given, list) and listed and all(_known(each) for each in listed):
-        return _spoken(_blocks(listed))
+    if isinstance(given, list) and listed and all(_content_block(each) for each in listed):
+        return _content_result(_blocks(listed))
     data = to_jsonable_python(given, bytes_mode="base64", inf_nan_mode="null", fallback=str)
     # A tool without an output schema may return nothing; that is a valid, empty result.
     return Result(data="" if data is None else data)
 
 
-def complaint(text: str) -> str:
+def tool_error_text(text: str) -> str:
     """Return a tool's error text, truncated for an error message."""
     text = text.strip().encode(errors="replace").decode()
-    if len(text) > LONGEST_MESSAGE:
-        return f"{text[: LONGEST_MESSAGE - 1]}…"
-    return text or _SILENT
+    if len(text) > MAX_TOOL_ERROR_CHARS:
+        return f"{text[: MAX_TOOL_ERROR_CHARS - 1]}…"
+    return text or _NO_REASON
 
 
 def _messages_result(messages: Sequence[Any]) -> Result:
@@ -67,32 +67,32 @@ def _messages_result(messages: Sequence[Any]) -> Result:
     ]
     blocks = _blocks(parts)
     if any(message.status == "error" for message in messages):
-        return Result(problem=problem("TOOL_FAILED", complaint(_text(blocks))), content=blocks)
-    data = _structure(messages[0].artifact) if len(messages) == 1 else None
-    return _spoken(blocks) if data is None else Result(data=data, content=blocks)
+        return Result(problem=problem("TOOL_FAILED", tool_error_text(_joined_text(blocks))), content=blocks)
+    data = _artifact_json(messages[0].artifact) if len(messages) == 1 else None
+    return _content_result(blocks) if data is None else Result(data=data, content=blocks)
 
 
-def _structure(artifact: object) -> Json:
+def _artifact_json(artifact: object) -> Json:
     """Return the artifact as JSON; None if it cannot be serialized."""
-    if isinstance(artifact, Mapping) and list(cast("JsonObject", artifact)) == [_STRUCTURED]:
-        artifact = cast("JsonObject", artifact)[_STRUCTURED]
+    if isinstance(artifact, Mapping) and list(cast("JsonObject", artifact)) == [_STRUCTURED_CONTENT]:
+        artifact = cast("JsonObject", artifact)[_STRUCTURED_CONTENT]
     try:
         return to_jsonable_python(artifact, bytes_mode="base64", inf_nan_mode="null")
     except ValueError:
         return None
 
 
-def _spoken(blocks: tuple[JsonObject, ...]) -> Result:
+def _content_result(blocks: tuple[JsonObject, ...]) -> Result:
     """Return a result of content blocks, with data derived from their text."""
     if any(block["type"] != "text" for block in blocks):
         return Result(data=list(blocks), content=blocks, structured=False)
-    text = _text(blocks)
-    data = _read(text) if len(blocks) == 1 else text
+    text = _joined_text(blocks)
+    data = _parse_json_text(text) if len(blocks) == 1 else text
     # LangChain serializes other values as JSON text; once parsed to data, the text is redundant.
     return Result(data=data, content=blocks if data is text else (), structured=False)
 
 
-def _read(text: str) -> Json:
+def _parse_json_text(text: str) -> Json:
     """Parse JSON text, within the bounds of results; otherwise return the text."""
     if text[:1] not in ("{", "["):
         return text
@@ -104,7 +104,7 @@ def _read(text: str) -> Json:
     return text if value is None or too_deep(value) else value
 
 
-def _text(blocks: tuple[JsonObject, ...]) -> str:
+def _joined_text(blocks: tuple[JsonObject, ...]) -> str:
     return "\n".join(block["text"] for block in blocks if block["type"] == "text")
 
 
@@ -124,14 +124,14 @@ def _blocks(parts: Sequence[Any]) -> tuple[JsonObject, ...]:
 def _block(part: Json) -> JsonObject:
     if isinstance(part, str):
         return {"type": "text", "text": part}
-    return _known(part) or {"type": "text", "text": _json(part)}
+    return _content_block(part) or {"type": "text", "text": _json(part)}
 
 
 def _json(value: object) -> str:
     return orjson.dumps(to_jsonable_python(value, bytes_mode="base64", fallback=str)).decode()
 
 
-def _known(part: object) -> JsonObject | None:
+def _content_block(part: object) -> JsonObject | None:
     """Return a part as an MCP content block; None if it is none or has an unknown vendor type."""
     if not isinstance(part, Mapping):
         return None
@@ -139,19 +139,21 @@ def _known(part: object) -> JsonObject | None:
     kind, said = fields.get("type"), fields.get("text")
     if kind == "text":
         return {"type": "text", "text": said} if isinstance(said, str) else None
-    medium = _MEDIA.get(kind) if isinstance(kind, str) else None
-    return None if medium is None else _medium(medium, fields)
+    medium = _MEDIA_KINDS.get(kind) if isinstance(kind, str) else None
+    return None if medium is None else _media_block(medium, fields)
 
 
-def _medium(kind: str, fields: JsonObject) -> JsonObject | None:
+def _media_block(kind: str, fields: JsonObject) -> JsonObject | None:
     """Convert an image, audio or file block from any vendor's format."""
-    held: JsonObject = {**_inside(fields), **fields}
-    raw, mime, url = (_first(held, *names) for names in (_RAW, _MIME, _URL))
+    held: JsonObject = {**_nested_fields(fields), **fields}
+    raw, mime, url = (_first_text(held, *names) for names in (_DATA_KEYS, _MIME_KEYS, _URL_KEYS))
     head, comma, tail = url.partition(",")
     if comma and head.startswith("data:") and head.endswith(";base64"):
         raw, mime = tail, mime or head.removeprefix("data:").partition(";")[0]
     if raw:
-        return _held(kind, raw, mime or _TYPES[kind], _first(held, "filename", "name"))
+        return _embedded_block(
+            kind, raw, mime or _DEFAULT_MIME_TYPES[kind], _first_text(held, "filename", "name")
+        )
     if not url:
         return None
     name = kind if url.startswith("data:") else url.rstrip("/").rpartition("/")[2]
@@ -159,20 +161,20 @@ def _medium(kind: str, fields: JsonObject) -> JsonObject | None:
     return {**link, "mimeType": mime} if mime else link
 
 
-def _inside(fields: JsonObject) -> JsonObject:
+def _nested_fields(fields: JsonObject) -> JsonObject:
     """Return the nested object in which some vendors put the fields."""
-    inner: Json = next((fields[key] for key in _INNER if fields.get(key)), None)
+    inner: Json = next((fields[key] for key in _NESTED_KEYS if fields.get(key)), None)
     if isinstance(inner, str):
         return {"url": inner}
     return cast("JsonObject", inner) if isinstance(inner, Mapping) else {}
 
 
-def _first(fields: JsonObject, *names: str) -> str:
+def _first_text(fields: JsonObject, *names: str) -> str:
     found = (fields.get(name) for name in names)
     return next((each for each in found if isinstance(each, str) and each), "")
 
 
-def _held(kind: str, raw: str, mime: str, name: str) -> JsonObject:
+def _embedded_block(kind: str, raw: str, mime: str, name: str) -> JsonObject:
     if kind != "file":
         return {"type": kind, "data": raw, "mimeType": mime}
     blob = {"uri": f"attachment:{quote(name or kind)}", "mimeType": mime, "blob": raw}
@@ -181,15 +183,15 @@ def _held(kind: str, raw: str, mime: str, name: str) -> JsonObject:
 
 # --- Adapter for LangChain tools: reuses their name, schema and call; never imports LangChain ---
 
-SECONDS = 10.0
+LANGCHAIN_TIMEOUT_SECONDS = 10.0
 """Default timeout of one attempt: most of these tools do network I/O."""
-CONFIGURABLE = "toolcrib"
+CONTEXT_KEY = "toolcrib"
 """Key of the ToolContext in the `configurable` of a tool's RunnableConfig."""
 
-_METADATA = "langchain/metadata"
-_CLAIMS = ("title", "readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint")
+_METADATA_KEY = "langchain/metadata"
+_ANNOTATION_KEYS = ("title", "readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint")
 """Annotations of an MCP server that the MCP adapters copy into a tool's metadata."""
-_THEIRS = "langchain_core.tools"
+_LANGCHAIN_TOOLS = "langchain_core.tools"
 
 
 class LangChainTool(Protocol):
@@ -234,11 +236,11 @@ def langchain_tool(tool: LangChainTool, **options: Unpack[Options]) -> AnyTool:
         fields = fields_of(options)
     except ToolDefinitionError as error:
         raise ToolDefinitionError(f"tool {name}: {error}") from error
-    annotations, meta = _claims_and_meta(tool)
+    annotations, meta = _annotations_and_meta(tool)
     fields["tags"] = fields.get("tags") or tuple(getattr(tool, "tags", None) or ())
     fields.setdefault("title", annotations.get("title"))
     if options.get("timeout") is None and options.get("response_time") is None:
-        fields["timeout"] = SECONDS
+        fields["timeout"] = LANGCHAIN_TIMEOUT_SECONDS
     definition = Tool(
         name=f":{name}",
         source="",
@@ -251,7 +253,7 @@ def langchain_tool(tool: LangChainTool, **options: Unpack[Options]) -> AnyTool:
     )
     refuse(definition)
     signature = Signature(schema=inputs.schema, convert=_converter(inputs), context="context")
-    return FunctionTool(definition, _caller(tool, inputs), signature)
+    return FunctionTool(definition, _handler(tool, inputs), signature)
 
 
 def name_of(tool: LangChainTool) -> str:
@@ -264,7 +266,7 @@ def name_of(tool: LangChainTool) -> str:
     return name
 
 
-def named(tool: LangChainTool, prefix: str, options: Options) -> Options:
+def list_options(tool: LangChainTool, prefix: str, options: Options) -> Options:
     """Return the options for one tool of a list; `name` is refused, as it would apply to only one."""
     if "name" in options:
         raise ToolDefinitionError(
@@ -279,7 +281,7 @@ def named(tool: LangChainTool, prefix: str, options: Options) -> Options:
 def _inputs(tool: LangChainTool) -> _Inputs:
     model = getattr(tool, "args_schema", None)
     schema = _schema(tool, model)
-    fields = _fields(model)
+    fields = _model_fields(model)
     marked = frozenset[str](getattr(tool, "_injected_args_keys", ()))
     hidden = (fields.keys() | marked) - schema["properties"].keys()
     call_ids = frozenset(name for name in hidden & fields.keys() if _takes_call_id(fields[name]))
@@ -289,7 +291,7 @@ def _inputs(tool: LangChainTool) -> _Inputs:
             f"{', '.join(missed)} must be filled in by a running agent, and there is none here:"
             " give it a default, or wrap the tool in a function that knows it"
         )
-    others = {name for each in hidden & fields.keys() for name in _other_names(fields[each])}
+    others = {name for each in hidden & fields.keys() for name in _alias_names(fields[each])}
     hidden |= others - schema["properties"].keys()
     validate = getattr(model, "model_validate", None) or getattr(model, "parse_obj", None)
     return _Inputs(schema, frozenset(hidden), call_ids, validate)
@@ -302,10 +304,10 @@ def _schema(tool: LangChainTool, model: Any) -> dict[str, Any]:
     found = {key: value for key, value in schema.items() if key not in ("title", "description")}
     found.setdefault("type", "object")
     found["properties"] = dict(found.get("properties") or {})
-    return found if model is not None else _bare(tool, found)
+    return found if model is not None else _closed_schema(tool, found)
 
 
-def _bare(tool: LangChainTool, schema: dict[str, Any]) -> dict[str, Any]:
+def _closed_schema(tool: LangChainTool, schema: dict[str, Any]) -> dict[str, Any]:
     """Close the schema of a tool without `args_schema`: it passes all arguments on, and others would fail."""
     named: JsonObject = getattr(tool, "args", None) or {}
     if named.keys() != schema["properties"].keys():
@@ -328,7 +330,7 @@ def _json_schema(shown: Any) -> JsonObject:
         raise ToolDefinitionError(f"a type in its arguments has no JSON form: {reason}") from error
 
 
-def _fields(model: Any) -> Mapping[str, Any]:
+def _model_fields(model: Any) -> Mapping[str, Any]:
     """Return the fields of a pydantic v1 or v2 model; none for a plain JSON Schema."""
     newer = getattr(model, "model_fields", None)
     return cast("Mapping[str, Any]", getattr(model, "__fields__", {}) if newer is None else newer)
@@ -339,7 +341,7 @@ def _is_required(field: Any) -> bool:
     return bool(ask() if ask is not None else getattr(field, "required", False))
 
 
-def _other_names(field: Any) -> Iterator[str]:
+def _alias_names(field: Any) -> Iterator[str]:
     """Yield the other names of a field: an alias, alias choices, or the first element of an alias path."""
     given = getattr(field, "validation_alias", None)
     for name in (getattr(field, "alias", None), *(getattr(given, "choices", None) or [given])):
@@ -351,14 +353,14 @@ def _takes_call_id(field: Any) -> bool:
     return any(is_a(mark, "InjectedToolCallId") for mark in marks)
 
 
-def _claims_and_meta(tool: LangChainTool) -> tuple[dict[str, Any], dict[str, Any]]:
+def _annotations_and_meta(tool: LangChainTool) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return annotations and vendor data from the metadata: an MCP server's claims, and all else."""
     given: JsonObject = to_jsonable_python(getattr(tool, "metadata", None) or {}, fallback=str)
-    claims = {key: given[key] for key in _CLAIMS if given.get(key) is not None}
+    claims = {key: given[key] for key in _ANNOTATION_KEYS if given.get(key) is not None}
     passed: Json = given.get("_meta")
     meta = dict(cast("JsonObject", passed)) if isinstance(passed, Mapping) else {}
-    rest = {key: value for key, value in given.items() if key not in (*_CLAIMS, "_meta")}
-    return claims, {**meta, _METADATA: rest} if rest else meta
+    rest = {key: value for key, value in given.items() if key not in (*_ANNOTATION_KEYS, "_meta")}
+    return claims, {**meta, _METADATA_KEY: rest} if rest else meta
 
 
 # --- calls ---
@@ -369,7 +371,7 @@ def _converter(inputs: _Inputs) -> Callable[[JsonObject], dict[str, Any]]:
     filled = dict.fromkeys(inputs.call_ids, "call")
 
     def convert(arguments: JsonObject) -> dict[str, Any]:
-        given = {name: own(each) for name, each in arguments.items() if name not in inputs.hidden}
+        given = {name: deep_copy(each) for name, each in arguments.items() if name not in inputs.hidden}
         if inputs.validate is not None:
             _validate(inputs.validate, {**given, **filled})
         return {"arguments": given}
@@ -386,30 +388,30 @@ def _validate(validate: Callable[[Any], Any], arguments: dict[str, Any]) -> None
         if faults is None:
             raise
         fault = faults()[0]
-        raise misfit(fault["loc"], fault["msg"]) from None
+        raise argument_fault(fault["loc"], fault["msg"]) from None
 
 
-def _caller(tool: LangChainTool, inputs: _Inputs) -> Callable[..., Any]:
-    whole = _answers_whole(tool) or bool(inputs.call_ids)
+def _handler(tool: LangChainTool, inputs: _Inputs) -> Callable[..., Any]:
+    whole = _needs_tool_call(tool) or bool(inputs.call_ids)
 
     def asked(arguments: dict[str, Any], context: ToolContext) -> tuple[dict[str, Any], dict[str, Any]]:
-        config = {"configurable": {CONFIGURABLE: context}}
+        config = {"configurable": {CONTEXT_KEY: context}}
         if not whole and arguments.get("type") != "tool_call":
             return arguments, config
         return {"type": "tool_call", "id": uuid4().hex, "name": tool.name, "args": arguments}, config
 
     async def acall(arguments: dict[str, Any], context: ToolContext) -> Result:
-        with _failures():
-            return answer_of(await tool.ainvoke(*asked(arguments, context)))
+        with _tool_errors():
+            return langchain_result(await tool.ainvoke(*asked(arguments, context)))
 
     def call(arguments: dict[str, Any], context: ToolContext) -> Result:
-        with _failures():
-            return answer_of(tool.invoke(*asked(arguments, context)))
+        with _tool_errors():
+            return langchain_result(tool.invoke(*asked(arguments, context)))
 
     return call if _is_blocking(tool) else acall
 
 
-def _answers_whole(tool: LangChainTool) -> bool:
+def _needs_tool_call(tool: LangChainTool) -> bool:
     """Whether a plain call would lose the artifact, or the error status of a handled error."""
     with_artifact = getattr(tool, "response_format", "content") == "content_and_artifact"
     return bool(
@@ -428,15 +430,15 @@ def _is_blocking(tool: LangChainTool) -> bool:
     if getattr(tool, "coroutine", None) is not None or not callable(getattr(tool, "invoke", None)):
         return False
     ways = (getattr(type(tool), name, None) for name in ("ainvoke", "_arun"))
-    return all(getattr(way, "__module__", "").startswith(_THEIRS) for way in ways)
+    return all(getattr(way, "__module__", "").startswith(_LANGCHAIN_TOOLS) for way in ways)
 
 
 @contextmanager
-def _failures() -> Generator[None]:
+def _tool_errors() -> Generator[None]:
     """Convert a ToolException to an error for the caller; other exceptions are only for the operator."""
     try:
         yield
     except Exception as error:  # LangChain's exception is recognized by name, to avoid importing LangChain
         if not is_a(error, "ToolException"):
             raise
-        raise Failed("TOOL_FAILED", complaint(str(error))) from None
+        raise Failed("TOOL_FAILED", tool_error_text(str(error))) from None

@@ -55,7 +55,7 @@ class Options(TypedDict, total=False):
     energy_cost: float
 
 
-_SPELLINGS: dict[type, dict[str, str]] = {
+_FIELD_NAMES: dict[type, dict[str, str]] = {
     RateLimit: {"maxCalls": "max_calls", "windowMs": "window_ms"},
     Example: {"description": "description", "params": "params", "expectedResult": "expected"},
     Deprecation: {
@@ -65,7 +65,7 @@ _SPELLINGS: dict[type, dict[str, str]] = {
         "announced": "announced",
     },
 }
-_PLAIN = (
+_COPIED_OPTIONS = (
     "title",
     "category",
     "response_time",
@@ -89,14 +89,14 @@ def fields_of(options: Options) -> dict[str, Any]:
 def read_options(options: Options) -> tuple[dict[str, Any], list[Finding]]:
     """Convert the valid options to Tool fields, and return findings for the others."""
     given = cast("dict[str, Any]", options)
-    found = [*_unknown(given), *_cacheable(given)]
-    fields = {name: given[name] for name in _PLAIN if given.get(name) is not None}
+    found = [*_unknown_options(given), *_cache_findings(given)]
+    fields = {name: given[name] for name in _COPIED_OPTIONS if given.get(name) is not None}
     fields["speech"] = Speech(template=given.get("speech_template"), field=given.get("speech_field"))
     idempotent = given.get("idempotent")
     fields["declared_mutation"] = given.get("category") == "mutation"
     read_only = given.get("category") in ("query", "analysis")
     fields["idempotent"] = read_only if idempotent is None else idempotent
-    for name, read in _READERS.items():
+    for name, read in _CONVERTERS.items():
         if given.get(name) is None:
             continue
         try:
@@ -106,14 +106,14 @@ def read_options(options: Options) -> tuple[dict[str, Any], list[Finding]]:
     return fields, found
 
 
-def _unknown(given: Mapping[str, Any]) -> Iterator[Finding]:
+def _unknown_options(given: Mapping[str, Any]) -> Iterator[Finding]:
     unknown = sorted(given.keys() - Options.__annotations__.keys())
     if unknown:
         known = ", ".join(Options.__annotations__)
         yield Finding("options", f"there is no option {', '.join(unknown)}: choose from {known}")
 
 
-def _cacheable(given: Mapping[str, Any]) -> Iterator[Finding]:
+def _cache_findings(given: Mapping[str, Any]) -> Iterator[Finding]:
     cacheable, lasting = given.get("cacheable"), given.get("cache_ttl") is not None
     if cacheable is None or bool(cacheable) is lasting:
         return
@@ -125,17 +125,17 @@ def _cacheable(given: Mapping[str, Any]) -> Iterator[Finding]:
         yield Finding("cache", "cacheable says not for how long: give cache_ttl in seconds")
 
 
-def _several(option: str, value: object) -> Collection[Any]:
+def _collection(option: str, value: object) -> Collection[Any]:
     if isinstance(value, str | Mapping) or not isinstance(value, Collection):
         raise ToolDefinitionError(f"{option} takes a list: write {option}=[…]")
     return cast("Collection[Any]", value)
 
 
-def _spelled(kind: type[T], option: str, value: object) -> T:
+def _from_json(kind: type[T], option: str, value: object) -> T:
     """Create a value from its JSON form; an instance is returned unchanged."""
     if isinstance(value, kind):
         return value
-    spelling = _SPELLINGS[kind]
+    spelling = _FIELD_NAMES[kind]
     if not isinstance(value, Mapping):
         raise ToolDefinitionError(f"{option} takes an object with {', '.join(spelling)}")
     given = cast("Mapping[str, Any]", value)
@@ -159,14 +159,14 @@ def _slow(value: object) -> Slow:
     raise ToolDefinitionError('slow takes seconds and a sentence: write slow=(2.0, "One moment…")')
 
 
-_READERS: dict[str, Callable[[Any], Any]] = {
-    "permissions": lambda value: frozenset(_several("permissions", value)),
-    "tags": lambda value: tuple(_several("tags", value)),
-    "aliases": lambda value: tuple(_several("aliases", value)),
+_CONVERTERS: dict[str, Callable[[Any], Any]] = {
+    "permissions": lambda value: frozenset(_collection("permissions", value)),
+    "tags": lambda value: tuple(_collection("tags", value)),
+    "aliases": lambda value: tuple(_collection("aliases", value)),
     "examples": lambda value: tuple(
-        _spelled(Example, "examples", each) for each in _several("examples", value)
+        _from_json(Example, "examples", each) for each in _collection("examples", value)
     ),
-    "rate_limit": partial(_spelled, RateLimit, "rate_limit"),
-    "deprecated": partial(_spelled, Deprecation, "deprecated"),
+    "rate_limit": partial(_from_json, RateLimit, "rate_limit"),
+    "deprecated": partial(_from_json, Deprecation, "deprecated"),
     "slow": _slow,
 }

@@ -8,13 +8,13 @@ from json import dumps, loads
 from typing import Any, Literal, cast
 
 from toolcrib.model import Json, JsonObject, Tool
-from toolcrib.sdk.compatibility import SchemaChange, answers, changes
+from toolcrib.sdk.compatibility import SchemaChange, input_changes, output_changes
 
 _SUCCESSOR = re.compile(r"(.+)-v(\d+)")
 _READ_ONLY = ("query", "analysis")
-_NUMBERS = re.compile(r"(\d+)\.(\d+)\.(\d+)(.*)")
+_SEMANTIC_VERSION = re.compile(r"(\d+)\.(\d+)\.(\d+)(.*)")
 
-_KEPT = frozenset({"inputSchema", "outputSchema", "category", "permissions", "aliases"})
+_REQUIRED_KEYS = frozenset({"inputSchema", "outputSchema", "category", "permissions", "aliases"})
 
 Version = tuple[int, int, int, bool]
 
@@ -32,12 +32,12 @@ class InvalidPublishedFile(ValueError):
     """The file of published definitions is invalid; the message states the fix."""
 
 
-def read(text: str) -> JsonObject:
+def parse_published(text: str) -> JsonObject:
     """Parse the output of `write`: definitions by name and version."""
     try:
         found: Json = loads(text)
         tools = cast("Mapping[str, Any]", found)["tools"]
-        if all(_is_sound(*each) for versions in tools.values() for each in versions.items()):
+        if all(_check_entry(*each) for versions in tools.values() for each in versions.items()):
             return tools
     except (ValueError, TypeError, AttributeError, KeyError):
         pass  # reported below, with the fix
@@ -46,12 +46,12 @@ def read(text: str) -> JsonObject:
     )
 
 
-def _is_sound(version: str, kept: JsonObject) -> bool:
-    _is_over(kept, date.min)
-    return _NUMBERS.match(version) is not None and kept.keys() >= _KEPT
+def _check_entry(version: str, kept: JsonObject) -> bool:
+    _is_removed(kept, date.min)
+    return _SEMANTIC_VERSION.match(version) is not None and kept.keys() >= _REQUIRED_KEYS
 
 
-def write(tools: JsonObject) -> str:
+def serialize_published(tools: JsonObject) -> str:
     """Serialize published definitions, deterministically."""
     return dumps({"tools": tools}, indent=2, sort_keys=True, ensure_ascii=False) + "\n"
 
@@ -60,11 +60,11 @@ def publish(kept: JsonObject, tools: Iterable[Tool]) -> JsonObject:
     """Add the current definitions; other published names and versions are retained."""
     added = {name: dict(versions) for name, versions in kept.items()}
     for tool in tools:
-        added.setdefault(tool.local, {})[tool.version] = entry(tool)
+        added.setdefault(tool.local, {})[tool.version] = published_entry(tool)
     return added
 
 
-def entry(tool: Tool) -> dict[str, Any]:
+def published_entry(tool: Tool) -> dict[str, Any]:
     """Return the published part of a tool: all that its callers rely on."""
     said: dict[str, Any] = {
         "inputSchema": tool.input_schema,
@@ -89,44 +89,42 @@ def compare(kept: JsonObject, tools: Iterable[Tool], today: date) -> list[Compat
         latest = max(versions, key=_version)
         tool = present.get(name)
         if tool is None:
-            found += _vanished(name, versions[latest], names, today)
+            found += _removal_breaches(name, versions[latest], names, today)
         else:
-            found += _changed(tool, latest, versions[latest])
-            found += _renamed(name, versions[latest], names)
+            found += _change_breaches(tool, latest, versions[latest])
+            found += _alias_breaches(name, versions[latest], names)
     for tool in present.values():
-        found += _succeeds(tool, present)
+        found += _successor_breaches(tool, present)
     return found
 
 
-def _changed(tool: Tool, latest: str, before: JsonObject) -> Iterator[CompatibilityBreach]:
+def _change_breaches(tool: Tool, latest: str, before: JsonObject) -> Iterator[CompatibilityBreach]:
     name, old, new = tool.local, _version(latest), _version(tool.version)
     if new < old:
         yield CompatibilityBreach(
             "short", name, f"is version {tool.version}, and {latest} is published: go on from there"
         )
         return
-    found = _differences(before, entry(tool))
-    other, narrower = (_told(found, grade) for grade in ("other", "narrower"))
+    found = _differences(before, published_entry(tool))
+    other, narrower = (_joined_changes(found, grade) for grade in ("other", "narrower"))
     if other:
-        said = (
-            f"offer it as {_next(name)} beside this one, and deprecate this one with that as its replacement"
-        )
+        said = f"offer it as {_successor_name(name)} beside this one, and deprecate this one with that as its replacement"
         yield CompatibilityBreach("short", name, f"cannot be called as it was ({other}): {said}")
     elif narrower and new[0] == old[0]:
-        said = f"make it version {old[0] + 1}.0.0, or offer it as {_next(name)} beside this one"
+        said = f"make it version {old[0] + 1}.0.0, or offer it as {_successor_name(name)} beside this one"
         yield CompatibilityBreach("short", name, f"refuses what version {latest} took ({narrower}): {said}")
     elif found and new[:2] == old[:2]:
         said = f"make it at least version {old[0]}.{old[1] + 1}.0"
         yield CompatibilityBreach(
-            "warning", name, f"is not what was published as {latest} ({_told(found)}): {said}"
+            "warning", name, f"is not what was published as {latest} ({_joined_changes(found)}): {said}"
         )
 
 
 def _differences(before: JsonObject, now: JsonObject) -> list[SchemaChange]:
-    found = list(changes(before["inputSchema"], now["inputSchema"]))
+    found = list(input_changes(before["inputSchema"], now["inputSchema"]))
     promised, given = before.get("outputSchema"), now["outputSchema"]
     if promised is not None and given is not None:
-        found += answers(promised, given)
+        found += output_changes(promised, given)
     elif promised is not given:
         grade = "wider" if promised is None else "narrower"
         found.append(_change(grade, "data", "schema", promised and "given", given and "given"))
@@ -142,8 +140,10 @@ def _differences(before: JsonObject, now: JsonObject) -> list[SchemaChange]:
     return found
 
 
-def _vanished(name: str, before: JsonObject, names: set[str], today: date) -> Iterator[CompatibilityBreach]:
-    if name in names or _is_over(before, today):
+def _removal_breaches(
+    name: str, before: JsonObject, names: set[str], today: date
+) -> Iterator[CompatibilityBreach]:
+    if name in names or _is_removed(before, today):
         return
     said = (
         f'give the tool that does its work aliases=["{name}"], or bring it back deprecated with a removalDate'
@@ -151,12 +151,12 @@ def _vanished(name: str, before: JsonObject, names: set[str], today: date) -> It
     yield CompatibilityBreach("short", name, f"was published and is gone: {said}")
 
 
-def _is_over(before: JsonObject, today: date) -> bool:
+def _is_removed(before: JsonObject, today: date) -> bool:
     day = cast("JsonObject", before.get("deprecated") or {}).get("removalDate")
     return isinstance(day, str) and date.fromisoformat(day) <= today
 
 
-def _renamed(name: str, before: JsonObject, names: set[str]) -> Iterator[CompatibilityBreach]:
+def _alias_breaches(name: str, before: JsonObject, names: set[str]) -> Iterator[CompatibilityBreach]:
     lost = [alias for alias in before["aliases"] if alias not in names]
     if lost:
         yield CompatibilityBreach(
@@ -164,7 +164,7 @@ def _renamed(name: str, before: JsonObject, names: set[str]) -> Iterator[Compati
         )
 
 
-def _succeeds(tool: Tool, present: Mapping[str, Tool]) -> Iterator[CompatibilityBreach]:
+def _successor_breaches(tool: Tool, present: Mapping[str, Tool]) -> Iterator[CompatibilityBreach]:
     """Check that a tool `…-v2` is named as replacement by its predecessor, and describes the migration."""
     found = _SUCCESSOR.fullmatch(tool.local)
     if found is None:
@@ -183,14 +183,14 @@ def _succeeds(tool: Tool, present: Mapping[str, Tool]) -> Iterator[Compatibility
         yield CompatibilityBreach("person", tool.local, f"follows {older}: {said}")
 
 
-def _next(name: str) -> str:
+def _successor_name(name: str) -> str:
     found = _SUCCESSOR.fullmatch(name)
     return f"{name}-v2" if found is None else f"{found[1]}-v{int(found[2]) + 1}"
 
 
 def _version(text: str) -> Version:
     """Return a sortable version; a pre-release sorts before its release."""
-    found = _NUMBERS.match(text)
+    found = _SEMANTIC_VERSION.match(text)
     if found is None:
         return (0, 0, 0, False)
     return (int(found[1]), int(found[2]), int(found[3]), not found[4].startswith("-"))
@@ -200,5 +200,5 @@ def _change(grade: Any, path: str, keyword: str, before: Json, after: Json) -> S
     return SchemaChange(grade=grade, path=path, keyword=keyword, before=before, after=after)
 
 
-def _told(found: Iterable[SchemaChange], grade: str | None = None) -> str:
+def _joined_changes(found: Iterable[SchemaChange], grade: str | None = None) -> str:
     return "; ".join(str(each) for each in found if grade in (None, each.grade))

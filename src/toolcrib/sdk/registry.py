@@ -15,9 +15,9 @@ from toolcrib.sdk.checks import (
 )
 from toolcrib.sdk.context import ToolContext
 from toolcrib.sdk.decorator import AnyTool, FunctionTool
-from toolcrib.sdk.langchain import LangChainTool, langchain_tool, named
+from toolcrib.sdk.langchain import LangChainTool, langchain_tool, list_options
 from toolcrib.sdk.options import Options, fields_of
-from toolcrib.sdk.signature import Signature, own
+from toolcrib.sdk.signature import Signature, deep_copy
 
 Executor = Callable[..., Any]
 """`(arguments)` or `(arguments, context)`, sync or async."""
@@ -49,7 +49,7 @@ class Registry:
 
         The executor gets the arguments as one object, a copy, and the context if it takes two.
         """
-        return self.register(_ready(definition, executor, options), replace=replace)
+        return self.register(_tool_from_definition(definition, executor, options), replace=replace)
 
     def register_langchain_tool(
         self, tool: LangChainTool, *, replace: bool = False, **options: Unpack[Options]
@@ -66,7 +66,7 @@ class Registry:
         **options: Unpack[Options],
     ) -> tuple[AnyTool, ...]:
         """Register a list such as `await client.get_tools()`; `prefix="notes"` yields `notes_search`."""
-        made = [langchain_tool(tool, **named(tool, prefix, options)) for tool in tools]
+        made = [langchain_tool(tool, **list_options(tool, prefix, options)) for tool in tools]
         return tuple(self.register(each, replace=replace) for each in made)
 
     def get(self, name: str) -> AnyTool | None:
@@ -94,7 +94,7 @@ class Registry:
         return unknown_replacements([tool.definition], (each.definition for each in self._tools.values()))
 
 
-def _ready(definition: JsonObject, executor: Executor, options: Options) -> AnyTool:
+def _tool_from_definition(definition: JsonObject, executor: Executor, options: Options) -> AnyTool:
     nested = definition.get("function")
     function = cast("JsonObject", nested) if isinstance(nested, Mapping) else definition
     name = options.get("name") or function.get("name")
@@ -114,16 +114,16 @@ def _ready(definition: JsonObject, executor: Executor, options: Options) -> AnyT
 
 
 def _tool_over(executor: Executor, tool: Tool) -> AnyTool:
-    first, second = _names(executor)
+    first, second = _executor_parameters(executor)
 
     def convert(arguments: JsonObject) -> dict[str, Any]:
-        return {first: own(dict(arguments))}
+        return {first: deep_copy(dict(arguments))}
 
     signature = Signature(schema=tool.input_schema, convert=convert, context=second)
     return FunctionTool(tool, executor, signature)
 
 
-def _names(executor: Executor) -> tuple[str, str | None]:
+def _executor_parameters(executor: Executor) -> tuple[str, str | None]:
     """Return the names of the parameters for the arguments and the context."""
     parameters = list(inspect.signature(executor, eval_str=True).parameters.values())
     context = next((each.name for each in parameters if each.annotation is ToolContext), None)

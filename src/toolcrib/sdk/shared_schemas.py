@@ -22,7 +22,7 @@ from toolcrib.model import JsonObject
 
 # --- Branded ids: `str` subtypes with a pattern, so that kinds of ids cannot be confused ---
 
-_OPAQUE = r"^[A-Za-z0-9][A-Za-z0-9._:@-]{0,127}$"
+_ANY_ID = r"^[A-Za-z0-9][A-Za-z0-9._:@-]{0,127}$"
 _PREFIX = re.compile(r"[a-z][a-z0-9]*")
 
 
@@ -47,14 +47,14 @@ class BrandedId(str):
             raise TypeError(f"{cls.__name__} has a prefix and a pattern: give one of them")
         if prefix and not _PREFIX.fullmatch(prefix):
             raise TypeError(f"the prefix {prefix!r} of {cls.__name__} is not of the form card or deck2")
-        cls.pattern = f"^{prefix}_[A-Za-z0-9_-]{{1,64}}$" if prefix else pattern or cls.pattern or _OPAQUE
+        cls.pattern = f"^{prefix}_[A-Za-z0-9_-]{{1,64}}$" if prefix else pattern or cls.pattern or _ANY_ID
         re.compile(cls.pattern)
         cls.description = description or cls.description
 
     def __new__(cls, value: str) -> Self:
         """Create an id from text; raises ValueError if it does not match the pattern."""
         if not cls.pattern:
-            raise TypeError(_NO_KIND)
+            raise TypeError(_ABSTRACT_ID)
         # JSON Schema's `$` matches only the end; Python's also matches before a final line break.
         if not re.search(cls.pattern, value) or value.endswith("\n"):
             raise ValueError(f"{value!r} is no {cls.__name__}: it must match {cls.pattern}")
@@ -66,7 +66,7 @@ class BrandedId(str):
     @classmethod
     def __get_pydantic_core_schema__(cls, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
         if not cls.pattern:
-            raise PydanticSchemaGenerationError(_NO_KIND)
+            raise PydanticSchemaGenerationError(_ABSTRACT_ID)
         return core_schema.no_info_after_validator_function(
             cls._trusted, core_schema.str_schema(pattern=cls.pattern)
         )
@@ -82,7 +82,7 @@ class BrandedId(str):
         return str.__new__(cls, value)
 
 
-_NO_KIND = 'BrandedId is no kind of id itself: class CardId(BrandedId, prefix="card", description="…")'
+_ABSTRACT_ID = 'BrandedId is no kind of id itself: class CardId(BrandedId, prefix="card", description="…")'
 
 
 # --- Ready-made parameter schemas for tools: ids, pagination, sorting, date ranges, record metadata ---
@@ -106,18 +106,18 @@ class DeckId(BrandedId, prefix="deck", description="The id of a deck of cards, s
     """A deck of cards."""
 
 
-def _spelled(name: str) -> str:
+def _json_name(name: str) -> str:
     """Return the JSON name of a field: `sort_by` is `sortBy`; `from_` is `from`, a Python keyword."""
     return to_camel(name.rstrip("_"))
 
 
-class _Ready(BaseModel):
+class _ReadySchema(BaseModel):
     """snake_case in Python, camelCase in JSON; unknown fields are refused."""
 
     model_config = ConfigDict(
         frozen=True,
         extra="forbid",
-        alias_generator=_spelled,
+        alias_generator=_json_name,
         validate_by_name=True,
         validate_by_alias=True,
         serialize_by_alias=True,
@@ -126,7 +126,7 @@ class _Ready(BaseModel):
     )
 
 
-class Pagination(_Ready):
+class Pagination(_ReadySchema):
     """Which part of a long list is wanted."""
 
     limit: Annotated[int, Field(description="How many results at most.", ge=1, le=100)] = 20
@@ -147,7 +147,7 @@ class Pagination(_Ready):
         return self
 
 
-class Sorting(_Ready, Generic[Key]):
+class Sorting(_ReadySchema, Generic[Key]):
     """In which order results come; `Sorting[Literal["name", "due"]]` limits the sort keys."""
 
     model_config = ConfigDict(
@@ -160,7 +160,7 @@ class Sorting(_Ready, Generic[Key]):
     ] = "asc"
 
 
-class DateRange(_Ready):
+class DateRange(_ReadySchema):
     """A span of days, both ends included; an end that is left out is open."""
 
     from_: Annotated[date | None, Field(description="The first day, as YYYY-MM-DD.")] = None
@@ -173,7 +173,7 @@ class DateRange(_Ready):
         return self
 
 
-class RecordMetadata(_Ready):
+class RecordMetadata(_ReadySchema):
     """What is commonly known of a stored thing: who made it and when, who changed it last."""
 
     created_at: Annotated[AwareDatetime, Field(description="When it was made: ISO 8601 with its offset.")]

@@ -20,12 +20,12 @@ from toolcrib.sdk.context import ToolContext, ToolResult
 Convert = Callable[[JsonObject], dict[str, Any]]
 Function = Callable[..., Any]
 
-_WHOLE = "params"
+_WHOLE_OBJECT = "params"
 """A single parameter of this name receives all arguments as one value, as in `(params, context)`."""
 _CONTAINERS = frozenset({dict, list})
-_LONGEST = 1_000
+_MAX_ERROR_CHARS = 1_000
 """Maximum characters of a path, or of a message, in an error."""
-_NO_NAME = (
+_UNNAMED_KINDS = (
     inspect.Parameter.VAR_POSITIONAL,
     inspect.Parameter.VAR_KEYWORD,
     inspect.Parameter.POSITIONAL_ONLY,
@@ -57,7 +57,7 @@ class _Schema(GenerateJsonSchema):
         """Suppress warnings about defaults that are not JSON: they concern the function, not the caller."""
 
 
-UNREADABLE = Signature(schema={"type": "object"}, convert=dict)
+PLACEHOLDER_SIGNATURE = Signature(schema={"type": "object"}, convert=dict)
 """Placeholder for a refused signature, so that the rest of the definition can be validated too."""
 
 
@@ -67,7 +67,7 @@ def read_signature(function: Function, described: Mapping[str, str] | None = Non
     `described` has the parameter texts of the docstring; a description in the annotation takes precedence.
     """
     _refuse_generators(function)
-    signature = _resolved(function)
+    signature = _inspected(function)
     parameters = dict(signature.parameters)
     context = next((name for name, each in parameters.items() if _is_context(each.annotation)), None)
     if context is not None:
@@ -88,13 +88,15 @@ def _reason(error: PydanticUserError | SchemaError) -> str:
     return lines[-1 if isinstance(error, SchemaError) else 0].removeprefix("error: ")
 
 
-def own(value: Json) -> Json:
+def deep_copy(value: Json) -> Json:
     """Copy the containers of a JSON value recursively, so that changes to it affect no other holder."""
     if type(value) is dict:
-        return {name: own(each) for name, each in cast("dict[str, Any]", value).items()}
+        return {name: deep_copy(each) for name, each in cast("dict[str, Any]", value).items()}
     if type(value) is list:
-        return [own(each) for each in cast("list[Any]", value)]
-    return tuple(own(each) for each in cast("tuple[Any, ...]", value)) if type(value) is tuple else value
+        return [deep_copy(each) for each in cast("list[Any]", value)]
+    return (
+        tuple(deep_copy(each) for each in cast("tuple[Any, ...]", value)) if type(value) is tuple else value
+    )
 
 
 def _refuse_generators(function: Function) -> None:
@@ -104,7 +106,7 @@ def _refuse_generators(function: Function) -> None:
         )
 
 
-def _resolved(function: Function) -> inspect.Signature:
+def _inspected(function: Function) -> inspect.Signature:
     try:
         return inspect.signature(function, eval_str=True)
     except NameError as error:
@@ -127,7 +129,7 @@ def _alternatives(annotation: object) -> tuple[object, ...]:
 
 
 def _refuse_unreachable(parameter: inspect.Parameter, *, first: bool) -> None:
-    if parameter.kind in _NO_NAME:
+    if parameter.kind in _UNNAMED_KINDS:
         stars = {inspect.Parameter.VAR_POSITIONAL: "*", inspect.Parameter.VAR_KEYWORD: "**"}
         name = stars.get(parameter.kind, "") + parameter.name
         raise ToolDefinitionError(
@@ -142,15 +144,15 @@ def _refuse_unreachable(parameter: inspect.Parameter, *, first: bool) -> None:
 def _inputs(
     parameters: Mapping[str, inspect.Parameter], described: Mapping[str, str]
 ) -> tuple[JsonObject, Convert]:
-    if set(parameters) == {_WHOLE} and _is_record(parameters[_WHOLE].annotation):
-        adapter = TypeAdapter[Any](parameters[_WHOLE].annotation)
-        return _schema_of(adapter, "validation"), _whole(adapter)
+    if set(parameters) == {_WHOLE_OBJECT} and _is_record(parameters[_WHOLE_OBJECT].annotation):
+        adapter = TypeAdapter[Any](parameters[_WHOLE_OBJECT].annotation)
+        return _schema_of(adapter, "validation"), _object_converter(adapter)
     fields = {name: _field(parameter, described.get(name)) for name, parameter in parameters.items()}
     # A TypedDict, not a model: any name may be a field, and validation returns the keyword arguments.
     adapter = TypeAdapter[Any](TypedDict("Arguments", fields))  # pyright: ignore[reportArgumentType]
     schema = dict(_schema_of(adapter, "validation"))
     schema.setdefault("properties", {})
-    return schema, _each(adapter)
+    return schema, _field_converter(adapter)
 
 
 def _is_record(annotation: Any) -> bool:
@@ -160,7 +162,7 @@ def _is_record(annotation: Any) -> bool:
 
 
 def _field(parameter: inspect.Parameter, described: str | None) -> Any:
-    bare, marks = _marks(parameter)
+    bare, marks = _type_and_metadata(parameter)
     _refuse_second_default(parameter, marks)
     default = parameter.default
     given = [*marks, default] if isinstance(default, FieldInfo) else marks
@@ -174,16 +176,16 @@ def _field(parameter: inspect.Parameter, described: str | None) -> Any:
     return Annotated[(bare, *marks)] if marks else bare
 
 
-def _marks(parameter: inspect.Parameter) -> tuple[Any, list[Any]]:
+def _type_and_metadata(parameter: inspect.Parameter) -> tuple[Any, list[Any]]:
     """Split an `Annotated` type and its metadata; a plain text or a `Doc` becomes the description."""
     annotation = Any if parameter.annotation is parameter.empty else parameter.annotation
     if get_origin(annotation) is not Annotated:
         return annotation, []
     bare, *marks = get_args(annotation)
-    return bare, [_mark(mark) for mark in marks]
+    return bare, [_metadata_field(mark) for mark in marks]
 
 
-def _mark(mark: Any) -> Any:
+def _metadata_field(mark: Any) -> Any:
     text = mark.documentation if isinstance(mark, Doc) else mark
     return Field(description=text) if isinstance(text, str) else mark
 
@@ -196,41 +198,43 @@ def _refuse_second_default(parameter: inspect.Parameter, marks: list[Any]) -> No
         )
 
 
-def _each(adapter: TypeAdapter[Any]) -> Convert:
+def _field_converter(adapter: TypeAdapter[Any]) -> Convert:
     validate = adapter.validator.validate_python
 
     def convert(arguments: JsonObject) -> dict[str, Any]:
-        owned = {name: own(each) if type(each) in _CONTAINERS else each for name, each in arguments.items()}
+        owned = {
+            name: deep_copy(each) if type(each) in _CONTAINERS else each for name, each in arguments.items()
+        }
         try:
             return validate(owned)
         except ValidationError as error:
-            raise _refusal(error) from None
+            raise _first_fault(error) from None
 
     return convert
 
 
-def _whole(adapter: TypeAdapter[Any]) -> Convert:
+def _object_converter(adapter: TypeAdapter[Any]) -> Convert:
     validate = adapter.validator.validate_python
 
     def convert(arguments: JsonObject) -> dict[str, Any]:
         try:
-            return {_WHOLE: validate(own(dict(arguments)))}
+            return {_WHOLE_OBJECT: validate(deep_copy(dict(arguments)))}
         except ValidationError as error:
-            raise _refusal(error) from None
+            raise _first_fault(error) from None
 
     return convert
 
 
-def _refusal(error: ValidationError) -> Refused:
+def _first_fault(error: ValidationError) -> Refused:
     """Return the first fault with its path. Without values: they may be secret, and the caller has them."""
     fault = error.errors(include_url=False, include_context=False, include_input=False)[0]
-    return misfit(fault["loc"], fault["msg"].removeprefix("Value error, "))
+    return argument_fault(fault["loc"], fault["msg"].removeprefix("Value error, "))
 
 
-def misfit(place: Iterable[str | int], said: str) -> Refused:
+def argument_fault(place: Iterable[str | int], said: str) -> Refused:
     """Return the error for an argument. The path contains names from the caller, so it is truncated."""
-    path = ".".join(("arguments", *map(str, place)))[:_LONGEST]
-    return Refused("INVALID_ARGUMENTS", f"{path}: {said[:_LONGEST]}", path=path)
+    path = ".".join(("arguments", *map(str, place)))[:_MAX_ERROR_CHARS]
+    return Refused("INVALID_ARGUMENTS", f"{path}: {said[:_MAX_ERROR_CHARS]}", path=path)
 
 
 def _output(annotation: Any) -> JsonObject | None:

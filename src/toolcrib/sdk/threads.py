@@ -26,13 +26,13 @@ from toolcrib.slots import FairSlots
 
 MIN_RUNNING = 2
 """Functions that may run concurrently under any contention: a single one could block all others."""
-MORE_PER_CHECK = 8
+SLOTS_PER_CHECK = 8
 LIGHT_SECONDS = 0.001
 """Functions that use less CPU time per call than this are not limited."""
 _CHECK_SECONDS = 0.02
 _CHECK_INTERVALS = 40
 """A check may wait for a few switch intervals, so this many lie between two checks."""
-_DECAY = 0.9
+_COST_DECAY = 0.9
 """Weight of the previous cost at the next call, so that one cheap call does not make a function light."""
 
 
@@ -56,7 +56,7 @@ class CpuSlots:
     def note(self, function: Callable[..., Any], seconds: float) -> None:
         """Record the CPU seconds of one call."""
         key = _key(function)
-        self._costs[key] = max(seconds, self._costs.get(key, 0.0) * _DECAY)
+        self._costs[key] = max(seconds, self._costs.get(key, 0.0) * _COST_DECAY)
 
     async def take(self, principal: str, seconds: float) -> bool:
         """Take a slot, waiting at most `seconds`; False if none became free."""
@@ -81,7 +81,7 @@ class CpuSlots:
         if not slots.waiting and slots.used <= MIN_RUNNING:
             slots.resize(MIN_RUNNING)
             return
-        slots.resize(MIN_RUNNING if self._contended() else max(MIN_RUNNING, slots.used) + MORE_PER_CHECK)
+        slots.resize(MIN_RUNNING if self._contended() else max(MIN_RUNNING, slots.used) + SLOTS_PER_CHECK)
         self._check_later(waiting=True)
 
 
@@ -94,13 +94,13 @@ def _key(function: Callable[..., Any]) -> int:
 
 log = logging.getLogger(__name__)
 
-HELD_SECONDS = 0.25
+LOOP_HELD_SECONDS = 0.25
 """One step of a coroutine that takes longer than this is a stall of the event loop."""
 
 T = TypeVar("T")
 
 
-def watched(awaitable: Awaitable[T], tool: str) -> Awaitable[T]:
+def warn_if_blocking(awaitable: Awaitable[T], tool: str) -> Awaitable[T]:
     """Wrap a coroutine to time its steps; return other awaitables unchanged."""
     if not iscoroutine(awaitable):
         return awaitable
@@ -129,17 +129,17 @@ def _timed(inner: Coroutine[Any, Any, T], tool: str) -> Generator[Any, Any, T]:
 
 
 def _warn_if_held(tool: str, seconds: float) -> None:
-    if seconds > HELD_SECONDS:
+    if seconds > LOOP_HELD_SECONDS:
         advice = "make it a function without async, which runs in a thread"
         log.warning("%s held the event loop for %.2f s, and all requests with it: %s", tool, seconds, advice)
 
 
 # --- A bounded thread pool for synchronous functions, divided among principals ---
 
-MOST_THREADS = 64
-WAIT_SECONDS = 60.0
+MAX_THREADS = 64
+THREAD_WAIT_SECONDS = 60.0
 """Maximum wait for a thread, in seconds: while functions hang, none may become free."""
-RETRY_SECONDS = 2.0
+THREAD_RETRY_SECONDS = 2.0
 _MAX_WAITING = 1 << 30
 """Practically unlimited: the bulkhead limits waiting calls before they get here."""
 
@@ -191,7 +191,7 @@ class Threads:
             if not begun.acquire(blocking=False):
                 raise
             release()
-            _not_begun(error)
+            _mark_not_begun(error)
             raise
         return await outcome if inspect.isawaitable(outcome) else outcome
 
@@ -201,7 +201,7 @@ class Threads:
             await self._take_thread(principal)
             return partial(self._slots.release, principal)
         with _noting_not_begun():
-            taken = await self._cpu.take(principal, WAIT_SECONDS)
+            taken = await self._cpu.take(principal, THREAD_WAIT_SECONDS)
         if not taken:
             raise _no_thread()
         try:
@@ -220,7 +220,7 @@ class Threads:
         if self._slots.take(principal):
             return
         with _noting_not_begun():
-            taken = await self._slots.wait(principal, "", WAIT_SECONDS)
+            taken = await self._slots.wait(principal, "", THREAD_WAIT_SECONDS)
         if not taken:
             raise _no_thread()
 
@@ -235,7 +235,7 @@ def _noting_not_begun() -> Generator[None]:
         raise
 
 
-def _not_begun(error: BaseException) -> None:
+def _mark_not_begun(error: BaseException) -> None:
     """Raise `Refused` if the system could start no thread; mark a cancellation as not begun."""
     if isinstance(error, Exception):
         raise _no_thread() from error
@@ -245,10 +245,10 @@ def _not_begun(error: BaseException) -> None:
 
 def _no_thread() -> Refused:
     message = "no thread is free for the function; nothing was done, try again shortly"
-    return Refused("OVERLOADED", message, retry_after=RETRY_SECONDS)
+    return Refused("OVERLOADED", message, retry_after=THREAD_RETRY_SECONDS)
 
 
-def is_our_end(error: BaseException) -> bool:
+def is_own_cancellation(error: BaseException) -> bool:
     """Whether the current task itself is cancelled, not a task that the function awaits."""
     if not isinstance(error, asyncio.CancelledError):
         return isinstance(error, GeneratorExit)

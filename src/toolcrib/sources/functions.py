@@ -15,8 +15,8 @@ from toolcrib.model import Call, Family, Result, Tool
 from toolcrib.names import snake_case
 from toolcrib.sdk import AnyTool, FunctionTool, Registry, ToolContext
 from toolcrib.sdk.checks import unknown_replacements
-from toolcrib.sdk.handler_results import failure, result_of, unfit
-from toolcrib.sdk.threads import MOST_THREADS, Threads, is_our_end, watched
+from toolcrib.sdk.handler_results import error_violation, handler_error, result_of
+from toolcrib.sdk.threads import MAX_THREADS, Threads, is_own_cancellation, warn_if_blocking
 from toolcrib.slots import DEFAULT_SHARE
 
 # Seconds that the close callback of a source may take.
@@ -47,7 +47,7 @@ class Functions:
     ) -> None:
         self._id, self._close = id, close
         self.family: Family = family
-        threads = Threads(MOST_THREADS, share)
+        threads = Threads(MAX_THREADS, share)
         self._offer: list[Tool] = []
         self._runs: dict[str, Run] = {}
         for each in tools:
@@ -96,17 +96,17 @@ def _runner(tool: AnyTool, threads: Threads) -> Run:
             if context is not None:
                 arguments[context] = ToolContext.of(call)
             if is_async:
-                return result_of(await watched(function(**arguments), call.tool.name))
+                return result_of(await warn_if_blocking(function(**arguments), call.tool.name))
             return result_of(await threads.run(call.caller.principal, function, **arguments))
         except ToolcribError as error:
-            broken = unfit(error)
+            broken = error_violation(error)
             if broken is not None:
                 raise broken from error
             raise
         except BaseException as error:  # the boundary to third-party code: it must not end the process
-            if is_our_end(error):
+            if is_own_cancellation(error):
                 raise
-            raise failure(error, call.tool) from error
+            raise handler_error(error, call.tool) from error
 
     return run
 

@@ -13,9 +13,9 @@ from toolcrib.model import Hints, JsonObject, Problem, Result
 from toolcrib.sdk.app.connection import finished
 from toolcrib.sdk.app.session import AppContext
 from toolcrib.sdk.checks import ToolDefinitionError
-from toolcrib.sdk.decorator import AnyTool, HandledTool, defined, refuse_name
-from toolcrib.sdk.handler_results import result_of, unfit
-from toolcrib.sdk.threads import MOST_THREADS, Threads, is_our_end
+from toolcrib.sdk.decorator import AnyTool, HandledTool, app_tool_definition, check_app_tool_name
+from toolcrib.sdk.handler_results import error_violation, result_of
+from toolcrib.sdk.threads import MAX_THREADS, Threads, is_own_cancellation
 
 # --- Converts a typed function's definition to the format of app tools: no `$ref`, one type per value ---
 
@@ -33,7 +33,7 @@ def definition_of(tool: AnyTool, extensions: JsonObject) -> dict[str, Any]:
         raise ToolDefinitionError(f"tool {tool.name}: {said}") from error
     schema.pop("$defs", None)
     schema.setdefault("properties", {})
-    return defined(tool.name, definition.description, schema, extensions)
+    return app_tool_definition(tool.name, definition.description, schema, extensions)
 
 
 def _definitions(schema: JsonObject) -> JsonObject:
@@ -123,9 +123,9 @@ async def answered(work: Callable[[], Awaitable[JsonObject]], name: str) -> byte
     try:
         return _written(await work())
     except ToolcribError as error:
-        return _written(_of_error(unfit(error) or error))
+        return _written(_of_error(error_violation(error) or error))
     except BaseException as error:  # boundary to the app's own code, which must not end the server
-        if is_our_end(error):
+        if is_own_cancellation(error):
             raise
         log.warning("the tool %s raised an error", name, exc_info=error)
         return _written(failed("HANDLER_ERROR", _text_of(error)))
@@ -172,13 +172,13 @@ class ToolTable:
     """Registry of tools with unique names."""
 
     def __init__(self) -> None:
-        self._threads = Threads(MOST_THREADS)
+        self._threads = Threads(MAX_THREADS)
         self._definitions: dict[str, JsonObject] = {}
         self._works: dict[str, Work] = {}
 
     def add(self, tool: HandledTool | AnyTool, extensions: JsonObject) -> None:
         """Register a tool; `extensions` override those of its definition."""
-        refuse_name(tool.name)
+        check_app_tool_name(tool.name)
         if tool.name in self._works:
             raise ToolDefinitionError(f"there is a tool {tool.name} already: rename this one")
         if isinstance(tool, HandledTool):
