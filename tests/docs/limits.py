@@ -71,8 +71,8 @@ def _requests() -> list[Row]:
         ("time for a request to arrive", f"{protocol.ARRIVAL_SECONDS:g} s", _FIXED),
         ("body on REST", size(limits.body_bytes), "`limits.body_bytes`"),
         ("arguments of one call on REST", size(MAX_ARGUMENT_BYTES), _FIXED),
-        ("nesting of a body", f"{subschemas.DEPTH} levels", _FIXED),
-        ("values in a body", f"{subschemas.NODES:,}", _FIXED),
+        ("nesting of a body", f"{subschemas.MAX_JSON_DEPTH} levels", _FIXED),
+        ("values in a body", f"{subschemas.MAX_JSON_VALUES:,}", _FIXED),
         ("how long a caller may say it waits", f"{request.LONGEST_WAIT:g} s", _FIXED),
         ("connections of clients", f"{limits.connections:,}", "`limits.connections`"),
         (
@@ -209,9 +209,9 @@ def _activation() -> float:
 def _definitions() -> list[Row]:
     return [
         ("tools in the catalog", f"{catalog.MAX_CATALOG_TOOLS:,}", _FIXED),
-        ("schema of a tool", f"{size(schemas.MOST_BYTES)}, {schemas.DEEPEST} levels", _FIXED),
-        ("ways through a schema", f"{validator.MOST_PATHS:,}", _FIXED),
-        ("patterns in a schema", str(validator.MOST_PATTERNS), _FIXED),
+        ("schema of a tool", f"{size(schemas.MAX_SCHEMA_BYTES)}, {schemas.MAX_SCHEMA_DEPTH} levels", _FIXED),
+        ("ways through a schema", f"{validator.MAX_SCHEMA_PATHS:,}", _FIXED),
+        ("patterns in a schema", str(validator.MAX_PATTERNS), _FIXED),
         (
             "config file",
             f"{size(yaml.MAX_CONFIG_BYTES)}, {yaml.MAX_CONFIG_DEPTH} levels, {yaml.MAX_CONFIG_VALUES:,} values",

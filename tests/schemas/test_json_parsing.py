@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from toolcrib.schemas.json_parsing import InvalidJson, parse
-from toolcrib.schemas.subschemas import DEPTH, NODES
+from toolcrib.schemas.subschemas import MAX_JSON_DEPTH, MAX_JSON_VALUES
 
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers(-(2**63), 2**63) | st.text(),
@@ -34,8 +34,11 @@ def test_invalid_json_is_refused_without_crash(data: bytes) -> None:
 @pytest.mark.parametrize(
     "data, words",
     [
-        (b"[" * (DEPTH + 1) + b"]" * (DEPTH + 1), f"more than {DEPTH} levels deep"),
-        (b"[" + b"1," * NODES + b"1]", f"holds more than {NODES:,} values"),
+        (
+            b"[" * (MAX_JSON_DEPTH + 1) + b"]" * (MAX_JSON_DEPTH + 1),
+            f"more than {MAX_JSON_DEPTH} levels deep",
+        ),
+        (b"[" + b"1," * MAX_JSON_VALUES + b"1]", f"holds more than {MAX_JSON_VALUES:,} values"),
         (b"", "is not JSON"),
     ],
 )
@@ -45,8 +48,8 @@ def test_exceeded_bounds_are_named(data: bytes, words: str) -> None:
 
 
 def test_json_at_the_bounds_is_parsed() -> None:
-    assert parse(b"[" * DEPTH + b"]" * DEPTH)
-    assert len(parse(b"[" + b"1," * (NODES - 2) + b"1]")) == NODES - 1
+    assert parse(b"[" * MAX_JSON_DEPTH + b"]" * MAX_JSON_DEPTH)
+    assert len(parse(b"[" + b"1," * (MAX_JSON_VALUES - 2) + b"1]")) == MAX_JSON_VALUES - 1
 
 
 @pytest.mark.parametrize(

@@ -6,8 +6,9 @@ from typing import Any
 import pytest
 
 from tests.schemas.refused import DRAFT_7, DRAFT_2019
+from tests.texts import matches
 from toolcrib.schemas import InvalidSchema, Validator, check, compile_schema
-from toolcrib.schemas.subschemas import DEPTH
+from toolcrib.schemas.subschemas import MAX_JSON_DEPTH
 
 
 def validator(schema: dict[str, Any]) -> Validator:
@@ -66,7 +67,7 @@ def test_unchecked_schema_is_refused() -> None:
         with pytest.raises(InvalidSchema):
             compile_schema(schema)
     assert compile_schema({"$id": ": no address :", "type": "object"}).ok({})
-    with pytest.raises(InvalidSchema, match="it is not JSON"):
+    with pytest.raises(InvalidSchema, match="JSON"):
         compile_schema({"default": object()})
 
 
@@ -95,9 +96,14 @@ def quickly(checked: Validator, value: Any) -> list[str]:
     return found
 
 
+def places(found: list[str]) -> list[str]:
+    """The paths of faults."""
+    return [message.partition(": ")[0] for message in found]
+
+
 def test_large_value_reports_only_the_first_fault() -> None:
     rows = {"properties": {"rows": {"type": "array", "items": {"type": "string"}}}}
-    assert quickly(validator(rows), {"rows": [1] * 90_000}) == ["arguments.rows[0]: must be a string, got 1"]
+    assert places(quickly(validator(rows), {"rows": [1] * 90_000})) == ["arguments.rows[0]"]
 
 
 def test_large_value_against_unions_reports_no_details() -> None:
@@ -105,9 +111,10 @@ def test_large_value_against_unions_reports_no_details() -> None:
         "properties": {"rows": {"anyOf": [{"type": "array", "items": {"type": "string"}}, {"type": "null"}]}}
     }
     small = {"rows": ["a"] * 100 + [1]}
-    assert quickly(validator(rows), small) == ["arguments.rows[100]: must be a string, got 1"]
+    assert places(quickly(validator(rows), small)) == ["arguments.rows[100]"]
     large = {"rows": ["a"] * 90_000 + [1]}
-    assert quickly(validator(rows), large) == ["arguments: does not fit its schema; it cannot be said where"]
+    (message,) = quickly(validator(rows), large)
+    assert matches("schemas", "large value without details", message)
 
 
 def recursive_union() -> dict[str, Any]:
@@ -128,17 +135,15 @@ def nested(levels: int, innermost: Any) -> Any:
 
 def test_small_recursive_union_is_explained() -> None:
     checked = validator(recursive_union())
-    assert quickly(checked, nested(DEPTH - 1, {"kind": "or"})) == []
-    assert quickly(checked, nested(2, {"kind": "xor"})) == [
-        'arguments.inner.inner.kind: must be "and", "or" or "not", got "xor"'
-    ]
-    assert "it cannot be said where" in quickly(checked, nested(DEPTH - 1, {"kind": "xor"}))[0]
+    assert quickly(checked, nested(MAX_JSON_DEPTH - 1, {"kind": "or"})) == []
+    assert places(quickly(checked, nested(2, {"kind": "xor"}))) == ["arguments.inner.inner.kind"]
+    assert places(quickly(checked, nested(MAX_JSON_DEPTH - 1, {"kind": "xor"}))) == ["arguments"]
 
 
 def test_recursion_without_branches_is_explained_at_any_depth() -> None:
     tree = {"properties": {"inner": {"$ref": "#"}, "kind": {"type": "string"}}}
-    found = quickly(validator(tree), nested(DEPTH - 1, {"kind": 1}))
-    assert found[0].endswith(".kind: must be a string, got 1")
+    found = quickly(validator(tree), nested(MAX_JSON_DEPTH - 1, {"kind": 1}))
+    assert places(found)[0].endswith(".kind")
 
 
 def test_costly_schema_is_refused_for_large_values() -> None:
@@ -147,5 +152,6 @@ def test_costly_schema_is_refused_for_large_values() -> None:
     }
     checked = validator({"items": {"$ref": "#/$defs/a0"}, "$defs": {**steps, "a10": {"type": "string"}}})
     assert quickly(checked, ["a"] * 1_000) == []
-    assert quickly(checked, ["a"] * 20_000) == ["arguments: is too large to be checked against its schema"]
+    (message,) = quickly(checked, ["a"] * 20_000)
+    assert matches("schemas", "value too large for its schema", message)
     assert not checked.ok(["a"] * 20_000)

@@ -8,7 +8,7 @@ from typing import Any, cast
 
 from toolcrib.model import Json, JsonObject
 from toolcrib.names import INVISIBLE, invisible_character
-from toolcrib.schemas.explain import excerpt, spell
+from toolcrib.schemas.explain import excerpt, value_path
 
 # --- Error for messages between the gateway and an app that cannot be parsed ---
 
@@ -53,7 +53,7 @@ class DefinitionFault:
 
 def at(path: str, *steps: str | int) -> str:
     """Append steps to a path."""
-    return spell(path, steps)
+    return value_path(path, steps)
 
 
 def first(found: Iterable[DefinitionFault]) -> tuple[DefinitionFault, ...]:

@@ -15,7 +15,7 @@ from toolcrib.gateway.gateway import Gateway
 from toolcrib.interfaces import Withheld
 from toolcrib.model import Caller, JsonObject, Tool
 from toolcrib.policy import Context
-from toolcrib.schemas.subschemas import survey
+from toolcrib.schemas.subschemas import index_subschemas
 
 # --- Cuts a tool list to a limit: pinned tools stay, then the most relevant, then the most used ---
 
@@ -298,7 +298,7 @@ class Declarations:
 
 def _required_names(schema: JsonObject) -> Sequence[str]:
     """Return the names of all required parameters, at any depth."""
-    places = [place.schema for place in survey(dict(schema)).values()]
+    places = [place.schema for place in index_subschemas(dict(schema)).values()]
     asked = [(place.get("properties", ()), frozenset(place.get("required", ()))) for place in places]
     return [name for named, required in asked for name in named if name in required]
 

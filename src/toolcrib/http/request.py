@@ -15,7 +15,7 @@ from toolcrib.http.connection_limits import ClientConnection, ConnectionLimits, 
 from toolcrib.http.memory import LARGE_BYTES
 from toolcrib.model import Actor, Caller, Json, JsonObject, Origin
 from toolcrib.schemas.json_parsing import case_variant, duplicate_key
-from toolcrib.schemas.subschemas import DEPTH, NODES, crowded, too_deep
+from toolcrib.schemas.subschemas import MAX_JSON_DEPTH, MAX_JSON_VALUES, has_too_many_values, too_deep
 
 # --- Parses a request body into a JSON value of bounded depth and size, which later code can walk safely ---
 
@@ -61,8 +61,8 @@ def read(text: bytes | str, code: str, what: str, path: str | None) -> Json:
     if not text:
         raise Refused(code, f"{what} is empty; send JSON", path=path)
     bounded = _surely_bounded(text)
-    if not bounded and isinstance(text, bytes) and crowded(text):
-        raise Refused(code, f"{what} holds more than {NODES:,} values; send less", path=path)
+    if not bounded and isinstance(text, bytes) and has_too_many_values(text):
+        raise Refused(code, f"{what} holds more than {MAX_JSON_VALUES:,} values; send less", path=path)
     try:
         value = orjson.loads(text)
     except orjson.JSONDecodeError as fault:
@@ -76,11 +76,11 @@ def read(text: bytes | str, code: str, what: str, path: str | None) -> Json:
 
 def _surely_bounded(text: bytes | str) -> bool:
     """Return whether the text's length and brackets prove that its value is within the limits (fast path)."""
-    if len(text) > NODES:
+    if len(text) > MAX_JSON_VALUES:
         return False
     if isinstance(text, str):
-        return text.count("[") + text.count("{") <= DEPTH
-    return text.count(b"[") + text.count(b"{") <= DEPTH
+        return text.count("[") + text.count("{") <= MAX_JSON_DEPTH
+    return text.count(b"[") + text.count(b"{") <= MAX_JSON_DEPTH
 
 
 def _said(fault: orjson.JSONDecodeError) -> str:

@@ -12,8 +12,8 @@ from toolcrib.model.secret_names import is_secret_name
 
 Steps = list[str | int]
 
-_LONGEST = 60
-_MOST_NAMES = 20
+_MAX_EXCERPT_CHARACTERS = 60
+_MAX_LISTED_NAMES = 20
 _JSON = JSONEncoder(ensure_ascii=False, default=str)
 
 
@@ -34,15 +34,15 @@ def explain(
     """Convert errors to messages, without duplicates."""
     seen: set[str] = set()
     for error in errors:
-        for fault in _SPECIAL.get(error.kind.name, _mismatch)(error, schema, prefix):
+        for fault in _FORMATTERS.get(error.kind.name, _mismatch)(error, schema, prefix):
             if fault.message not in seen:
                 seen.add(fault.message)
                 yield fault
 
 
-def spell(prefix: str, steps: Iterable[str | int]) -> str:
+def value_path(prefix: str, steps: Iterable[str | int]) -> str:
     """Return a path in the notation of a program."""
-    return prefix + "".join([_step(step) for step in steps])
+    return prefix + "".join([_path_step(step) for step in steps])
 
 
 def excerpt(value: Any) -> str:
@@ -50,20 +50,22 @@ def excerpt(value: Any) -> str:
     text = ""
     for piece in _JSON.iterencode(value):
         text += piece
-        if len(text) > _LONGEST:
+        if len(text) > _MAX_EXCERPT_CHARACTERS:
             break
-    return cut(text)
+    return truncated(text)
 
 
-def cut(text: str) -> str:
+def truncated(text: str) -> str:
     """Truncate text for a message."""
-    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
+    return text if len(text) <= _MAX_EXCERPT_CHARACTERS else f"{text[: _MAX_EXCERPT_CHARACTERS - 1]}…"
 
 
-def _step(step: str | int) -> str:
+def _path_step(step: str | int) -> str:
     if isinstance(step, int):
         return f"[{step}]"
-    return f".{step}" if step.isidentifier() and len(step) <= _LONGEST else f"[{excerpt(step)}]"
+    return (
+        f".{step}" if step.isidentifier() and len(step) <= _MAX_EXCERPT_CHARACTERS else f"[{excerpt(step)}]"
+    )
 
 
 def _fault(path: str, expected: str, sentence: str) -> ValidationFault:
@@ -86,12 +88,12 @@ _EXPECTED: dict[str, Callable[[Any], str]] = {
     "additionalItems": lambda kind: f"an array of at most {_count(kind.limit, 'item')}",
     "const": lambda kind: excerpt(kind.expected_value),
     "contains": lambda _: "an array with the right number of fitting items",
-    "contentEncoding": lambda kind: f"a string in the encoding {cut(kind.content_encoding)}",
-    "contentMediaType": lambda kind: f"a string that holds {cut(kind.content_media_type)}",
+    "contentEncoding": lambda kind: f"a string in the encoding {truncated(kind.content_encoding)}",
+    "contentMediaType": lambda kind: f"a string that holds {truncated(kind.content_media_type)}",
     "enum": lambda kind: _options(kind.options),
     "exclusiveMaximum": lambda kind: f"less than {kind.limit}",
     "exclusiveMinimum": lambda kind: f"more than {kind.limit}",
-    "format": lambda kind: f"a string in the format {cut(kind.format)}",
+    "format": lambda kind: f"a string in the format {truncated(kind.format)}",
     "maxItems": lambda kind: f"an array of at most {_count(kind.limit, 'item')}",
     "maxLength": lambda kind: f"a string of at most {_count(kind.limit, 'character')}",
     "maxProperties": lambda kind: f"an object of at most {_count(kind.limit, 'member')}",
@@ -102,8 +104,8 @@ _EXPECTED: dict[str, Callable[[Any], str]] = {
     "minimum": lambda kind: f"at least {kind.limit}",
     "multipleOf": lambda kind: f"a multiple of {kind.multiple_of}",
     "not": lambda kind: f"something that does not fit {excerpt(kind.schema)}",
-    "pattern": lambda kind: f"a string that matches {cut(kind.pattern)}",
-    "type": lambda kind: _either([_TYPES[each] for each in kind.types]),
+    "pattern": lambda kind: f"a string that matches {truncated(kind.pattern)}",
+    "type": lambda kind: _joined_with_or([_TYPES[each] for each in kind.types]),
     "unevaluatedItems": lambda _: "an array without further items",
     "uniqueItems": lambda _: "an array without repeated items",
 }
@@ -119,7 +121,7 @@ def _count(number: int, noun: str) -> str:
 
 
 def _options(options: list[Any]) -> str:
-    shown = [excerpt(each) for each in options[:_MOST_NAMES]]
+    shown = [excerpt(each) for each in options[:_MAX_LISTED_NAMES]]
     return shown[0] if len(options) == 1 else f"one of {_listed(shown, len(options))}"
 
 
@@ -128,7 +130,7 @@ def _listed(shown: list[str], total: int) -> str:
     return ", ".join(shown) + (f" and {more} more" if more else "")
 
 
-def _either(phrases: Iterable[str]) -> str:
+def _joined_with_or(phrases: Iterable[str]) -> str:
     *most, last = dict.fromkeys(phrases)
     return f"{', '.join(most)} or {last}" if most else last
 
@@ -137,42 +139,42 @@ def _either(phrases: Iterable[str]) -> str:
 
 
 def _mismatch(error: ValidationError, schema: JsonObject, prefix: str) -> Iterator[ValidationFault]:
-    yield _either_of([error], schema, prefix)
+    yield _mismatch_fault([error], schema, prefix)
 
 
 def _required(error: ValidationError, schema: JsonObject, prefix: str) -> Iterator[ValidationFault]:
     kind: Any = error.kind
-    yield _fault(spell(prefix, [*error.instance_path, kind.property]), "a value", "is required")
+    yield _fault(value_path(prefix, [*error.instance_path, kind.property]), "a value", "is required")
 
 
 def _unexpected(error: ValidationError, schema: JsonObject, prefix: str) -> Iterator[ValidationFault]:
     kind: Any = error.kind
-    known = _known(schema, error.schema_path[:-1])
-    expected = f"one of {_listed(known[:_MOST_NAMES], len(known))}" if known else "no such member"
-    hint = f"; known here: {_listed(known[:_MOST_NAMES], len(known))}" if known else ""
+    known = _known_properties(schema, error.schema_path[:-1])
+    expected = f"one of {_listed(known[:_MAX_LISTED_NAMES], len(known))}" if known else "no such member"
+    hint = f"; known here: {_listed(known[:_MAX_LISTED_NAMES], len(known))}" if known else ""
     for name in kind.unexpected:
-        yield _fault(spell(prefix, [*error.instance_path, name]), expected, f"is not allowed{hint}")
+        yield _fault(value_path(prefix, [*error.instance_path, name]), expected, f"is not allowed{hint}")
 
 
-def _known(schema: Any, steps: Steps) -> list[str]:
+def _known_properties(schema: Any, steps: Steps) -> list[str]:
     """Return the property names a subschema defines."""
     try:
         for step in steps:
             schema = schema[step]
-        return [cut(name) for name in schema["properties"]]
+        return [truncated(name) for name in schema["properties"]]
     except (LookupError, TypeError):
         return []
 
 
 def _forbidden(error: ValidationError, schema: JsonObject, prefix: str) -> Iterator[ValidationFault]:
-    yield _fault(spell(prefix, error.instance_path), "nothing", "is not allowed")
+    yield _fault(value_path(prefix, error.instance_path), "nothing", "is not allowed")
 
 
 def _member_name(error: ValidationError, schema: JsonObject, prefix: str) -> Iterator[ValidationFault]:
     kind: Any = error.kind
     expected = _expected(kind.error)
     sentence = f"the name {excerpt(kind.error.instance)} must be {expected}"
-    yield _fault(spell(prefix, error.instance_path), expected, sentence)
+    yield _fault(value_path(prefix, error.instance_path), expected, sentence)
 
 
 def _union(error: ValidationError, schema: JsonObject, prefix: str) -> Iterator[ValidationFault]:
@@ -180,45 +182,47 @@ def _union(error: ValidationError, schema: JsonObject, prefix: str) -> Iterator[
     kind: Any = error.kind
     branches: list[list[ValidationError]] = kind.context
     here = len(error.instance_path)
-    typed = [each for each in branches if not _first(each, ("type",), here)] or branches
-    tags = [_first(each, ("const", "enum"), here + 1) for each in typed]
+    typed = [each for each in branches if not _first_error(each, ("type",), here)] or branches
+    tags = [_first_error(each, ("const", "enum"), here + 1) for each in typed]
     likely = [each for each, tag in zip(typed, tags, strict=True) if not tag] or typed
-    alike = _alike([each[0] if len(each) == 1 else None for each in branches]) or _alike(tags)
+    alike = _common_errors([each[0] if len(each) == 1 else None for each in branches]) or _common_errors(tags)
     if not all(branches):
         yield _fault(
-            spell(prefix, error.instance_path), "one form alone", "must fit one form alone, fits several"
+            value_path(prefix, error.instance_path), "one form alone", "must fit one form alone, fits several"
         )
     elif alike:
-        yield _either_of(alike, schema, prefix)
+        yield _mismatch_fault(alike, schema, prefix)
     elif len(likely) == 1:
         yield from explain(likely[0], schema=schema, prefix=prefix)
     else:
         nearest = next(explain(min(likely, key=len), schema=schema, prefix=prefix))
         expected = f"one of {len(branches)} forms"
         sentence = f"must fit {expected}; the nearest says: {nearest.message}"
-        yield _fault(spell(prefix, error.instance_path), expected, sentence)
+        yield _fault(value_path(prefix, error.instance_path), expected, sentence)
 
 
-def _first(branch: list[ValidationError], keywords: tuple[str, ...], depth: int) -> ValidationError | None:
+def _first_error(
+    branch: list[ValidationError], keywords: tuple[str, ...], depth: int
+) -> ValidationError | None:
     for error in branch:
         if error.kind.name in keywords and len(error.instance_path) == depth:
             return error
     return None
 
 
-def _alike(errors: Sequence[ValidationError | None]) -> list[ValidationError]:
+def _common_errors(errors: Sequence[ValidationError | None]) -> list[ValidationError]:
     """Return the errors if every branch has one and all concern the same value."""
     found = [error for error in errors if error and error.kind.name in _EXPECTED]
     same = len(found) == len(errors) and all(each.instance_path == found[0].instance_path for each in found)
     return found if same else []
 
 
-def _either_of(errors: list[ValidationError], schema: JsonObject, prefix: str) -> ValidationFault:
-    expected = _either(_expected(error) for error in errors)
+def _mismatch_fault(errors: list[ValidationError], schema: JsonObject, prefix: str) -> ValidationFault:
+    expected = _joined_with_or(_expected(error) for error in errors)
     named = any(isinstance(step, str) and is_secret_name(step) for step in errors[0].instance_path)
     shown = not named and not _is_secret(schema, errors[0].schema_path)
     sentence = f"must be {expected}" + (f", got {excerpt(errors[0].instance)}" if shown else "")
-    return _fault(spell(prefix, errors[0].instance_path), expected, sentence)
+    return _fault(value_path(prefix, errors[0].instance_path), expected, sentence)
 
 
 def _is_secret(schema: Any, steps: Steps) -> bool:
@@ -237,7 +241,7 @@ def _is_write_only(place: Any) -> bool:
     return isinstance(place, dict) and cast("JsonObject", place).get("writeOnly") is True
 
 
-_SPECIAL: dict[str, Callable[[ValidationError, JsonObject, str], Iterator[ValidationFault]]] = {
+_FORMATTERS: dict[str, Callable[[ValidationError, JsonObject, str], Iterator[ValidationFault]]] = {
     "additionalProperties": _unexpected,
     "anyOf": _union,
     "falseSchema": _forbidden,

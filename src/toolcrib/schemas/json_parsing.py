@@ -9,7 +9,7 @@ from typing import Any, cast
 
 import orjson
 
-from toolcrib.schemas.subschemas import DEPTH, NODES, crowded, too_deep
+from toolcrib.schemas.subschemas import MAX_JSON_DEPTH, MAX_JSON_VALUES, has_too_many_values, too_deep
 
 # --- Finds duplicate keys in JSON objects, which parsers resolve differently ---
 
@@ -25,7 +25,7 @@ def duplicate_key(text: bytes, value: Any, free: AbstractSet[str] = frozenset())
     # Fast path: a duplicate key is lost by parsing, so the reserialized value has fewer colons.
     if text.count(b":") == orjson.dumps(value).count(b":") and _ESCAPED_COLON not in text:
         return None
-    return _search(text, free)
+    return _find_duplicate(text, free)
 
 
 def case_variant(fields: Iterable[str]) -> str | None:
@@ -39,30 +39,30 @@ def case_variant(fields: Iterable[str]) -> str | None:
     return None
 
 
-class _Pairs(list[tuple[str, Any]]):
+class _ObjectPairs(list[tuple[str, Any]]):
     """An object as written: all key-value pairs, duplicates included."""
 
 
-def _search(text: bytes, free: AbstractSet[str]) -> str | None:
+def _find_duplicate(text: bytes, free: AbstractSet[str]) -> str | None:
     repeats = False
 
-    def keep(pairs: list[tuple[str, Any]]) -> _Pairs:
+    def keep(pairs: list[tuple[str, Any]]) -> _ObjectPairs:
         nonlocal repeats
         repeats = repeats or len({key for key, _ in pairs}) < len(pairs)
-        return _Pairs(pairs)
+        return _ObjectPairs(pairs)
 
     # Numbers stay text: their value is irrelevant, and converting a long one is slow.
     written = json.loads(text, object_pairs_hook=keep, parse_int=str, parse_float=str)
-    return _first(written, free) if repeats else None
+    return _first_duplicate(written, free) if repeats else None
 
 
-def _first(value: Any, free: AbstractSet[str]) -> str | None:
+def _first_duplicate(value: Any, free: AbstractSet[str]) -> str | None:
     """Return the path of the first duplicate key inside a value.
 
     The path is built on return from the recursion: on the way down, every member would copy its prefix.
     """
-    if isinstance(value, _Pairs):
-        repeated = _repeated(value)
+    if isinstance(value, _ObjectPairs):
+        repeated = _duplicate_in(value)
         if repeated is not None:
             return repeated[:MAX_PATH_CHARACTERS]
         members: Iterable[tuple[str | int, Any]] = value
@@ -71,13 +71,13 @@ def _first(value: Any, free: AbstractSet[str]) -> str | None:
     else:
         return None
     for key, each in members:
-        below = None if key in free else _first(each, free)
+        below = None if key in free else _first_duplicate(each, free)
         if below is not None:
             return f"{str(key)[:MAX_PATH_CHARACTERS]}.{below}"[:MAX_PATH_CHARACTERS]
     return None
 
 
-def _repeated(pairs: _Pairs) -> str | None:
+def _duplicate_in(pairs: _ObjectPairs) -> str | None:
     seen: set[str] = set()
     for key, _ in pairs:
         if key in seen:
@@ -88,7 +88,7 @@ def _repeated(pairs: _Pairs) -> str | None:
 
 # --- Parses untrusted JSON: depth and size are bounded, lone surrogates are replaced ---
 
-_LARGEST_MENDED = 256 << 10
+_MAX_REPAIRED_BYTES = 256 << 10
 """Bytes up to which lone surrogates are replaced. For escapes alone, a few million bytes take a second."""
 _ESCAPE = re.compile(
     rb"\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|(?P<half>\\u[dD][89a-fA-F][0-9a-fA-F]{2})|\\.",
@@ -104,22 +104,22 @@ def parse(data: bytes) -> Any:
     """Return the value of a message, within the bounds that recursion needs; else raise InvalidJson."""
     # Counting bytes gives cheap upper bounds, which most messages meet; then nothing else is measured.
     marks = data.count(b"{") + data.count(b"[")
-    bounded = marks <= DEPTH and marks + data.count(b",") <= NODES
-    if not bounded and crowded(data):
-        raise InvalidJson(f"holds more than {NODES:,} values")
+    bounded = marks <= MAX_JSON_DEPTH and marks + data.count(b",") <= MAX_JSON_VALUES
+    if not bounded and has_too_many_values(data):
+        raise InvalidJson(f"holds more than {MAX_JSON_VALUES:,} values")
     try:
         value = orjson.loads(data)
     except orjson.JSONDecodeError as fault:
-        value = _mended(data, fault)
+        value = _parsed_with_repair(data, fault)
     found = None if bounded else too_deep(value)
     if found is not None:
         raise InvalidJson(found)
     return value
 
 
-def _mended(data: bytes, fault: orjson.JSONDecodeError) -> Any:
+def _parsed_with_repair(data: bytes, fault: orjson.JSONDecodeError) -> Any:
     """Parse a message with lone surrogates replaced: many servers truncate text inside a surrogate pair."""
-    if "surrogate" in fault.msg and len(data) <= _LARGEST_MENDED:
+    if "surrogate" in fault.msg and len(data) <= _MAX_REPAIRED_BYTES:
         with suppress(orjson.JSONDecodeError):
             return orjson.loads(_ESCAPE.sub(lambda found: rb"\ufffd" if found["half"] else found[0], data))
     raise InvalidJson(f"is not JSON: {fault.msg.partition(':')[0] or 'malformed'}") from None

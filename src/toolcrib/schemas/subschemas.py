@@ -20,17 +20,17 @@ class InvalidSchema(ValueError):
 
 # --- Bounds of a JSON value, nesting depth and number of values, measured without recursion ---
 
-DEPTH = 64
+MAX_JSON_DEPTH = 64
 """Nesting levels of a request or a response. It must stay within what the serializer can write."""
-NODES = 100_000
+MAX_JSON_VALUES = 100_000
 """Values in one JSON document."""
 
-_HOLDERS = (dict, list, tuple)
+_CONTAINERS = (dict, list, tuple)
 
 
-def measure(value: Any, depth: int = DEPTH, nodes: int = NODES) -> tuple[int, int]:
+def measure(value: Any, depth: int = MAX_JSON_DEPTH, nodes: int = MAX_JSON_VALUES) -> tuple[int, int]:
     """Count nesting levels and values; stop at the first bound exceeded, one above it."""
-    level: list[Any] = [value] if isinstance(value, _HOLDERS) else []
+    level: list[Any] = [value] if isinstance(value, _CONTAINERS) else []
     levels, count = 0, 1
     while level and levels <= depth:
         levels += 1
@@ -41,13 +41,13 @@ def measure(value: Any, depth: int = DEPTH, nodes: int = NODES) -> tuple[int, in
                 return levels, count
             members: Any = holder.values() if isinstance(holder, dict) else holder  # pyright: ignore[reportUnknownVariableType]
             for each in members:
-                if isinstance(each, _HOLDERS):
+                if isinstance(each, _CONTAINERS):
                     deeper.append(each)  # noqa: PERF401 - a comprehension doubles the time of a small body
         level = deeper
     return levels, count
 
 
-def too_deep(value: Any, depth: int = DEPTH, nodes: int = NODES) -> str | None:
+def too_deep(value: Any, depth: int = MAX_JSON_DEPTH, nodes: int = MAX_JSON_VALUES) -> str | None:
     """Describe which bound a value exceeds; None if it is within both."""
     levels, count = measure(value, depth, nodes)
     if count > nodes:
@@ -57,7 +57,7 @@ def too_deep(value: Any, depth: int = DEPTH, nodes: int = NODES) -> str | None:
     return None
 
 
-def crowded(text: bytes) -> bool:
+def has_too_many_values(text: bytes) -> bool:
     """Return whether JSON text certainly has too many values, before a parse that may take a second.
 
     Punctuation inside strings does not count, so strings are removed. That needs no parser: without escapes,
@@ -65,36 +65,36 @@ def crowded(text: bytes) -> bool:
     so the number of pieces is bounded too.
     """
     plain = text.replace(rb"\\", b"").replace(rb"\"", b"")
-    if plain.count(b'"') > 4 * NODES:
+    if plain.count(b'"') > 4 * MAX_JSON_VALUES:
         return True
     outside = b"".join(plain.split(b'"')[::2])
-    return max(outside.count(b","), outside.count(b"{") + outside.count(b"[")) > NODES
+    return max(outside.count(b","), outside.count(b"{") + outside.count(b"[")) > MAX_JSON_VALUES
 
 
 # --- Index of all subschemas of a schema, and which others each one applies ---
 
 Schema = dict[str, Any]
 
-_NAMED = frozenset(
+_BY_NAME_KEYWORDS = frozenset(
     {"properties", "patternProperties", "dependentSchemas", "dependencies", "$defs", "definitions"}
 )
 """Keywords with subschemas by name; the others have one subschema or an array of them."""
-_HERE = frozenset(
+_SAME_VALUE_KEYWORDS = frozenset(
     {"allOf", "anyOf", "oneOf", "not", "if", "then", "else", "dependentSchemas", "dependencies"}
 )
 """Keywords that apply a subschema to the same value."""
-_BELOW = frozenset({
+_NESTED_VALUE_KEYWORDS = frozenset({
     *("properties", "patternProperties", "additionalProperties", "unevaluatedProperties", "propertyNames"),
     *("items", "prefixItems", "additionalItems", "contains", "unevaluatedItems", "contentSchema"),
 })  # fmt: skip
 """Keywords that apply a subschema to a part of the value."""
-_ASIDE = frozenset({"$defs", "definitions"})
+_DEFINITION_KEYWORDS = frozenset({"$defs", "definitions"})
 """Keywords that apply nothing, except through a reference."""
-_KEYWORDS = _HERE | _BELOW | _ASIDE
-_REFERENCES = ("$ref", "$dynamicRef", "$recursiveRef")
-_ANCHORS = ("$anchor", "$dynamicAnchor")
+_SUBSCHEMA_KEYWORDS = _SAME_VALUE_KEYWORDS | _NESTED_VALUE_KEYWORDS | _DEFINITION_KEYWORDS
+_REFERENCE_KEYWORDS = ("$ref", "$dynamicRef", "$recursiveRef")
+_ANCHOR_KEYWORDS = ("$anchor", "$dynamicAnchor")
 
-_INDEX = re.compile(r"[0-9]{1,5}")
+_ARRAY_INDEX = re.compile(r"[0-9]{1,5}")
 
 _DIALECTS = frozenset({
     "json-schema.org/draft-07/schema",
@@ -115,12 +115,12 @@ class Subschema:
     """Applied to values inside it."""
 
 
-def survey(root: Schema) -> dict[int, Subschema]:
+def index_subschemas(root: Schema) -> dict[int, Subschema]:
     """Index the subschemas of a schema that has no `$id` at its root.
 
     Raises InvalidSchema for a reference to another document or to a missing target.
     """
-    walk = _Walk(root)
+    walk = _SchemaWalk(root)
     walk.enter(root, "#")
     walk.finish()
     return walk.places
@@ -131,7 +131,7 @@ def is_object(value: Any) -> TypeGuard[Schema]:
     return isinstance(value, dict)
 
 
-class _Walk:
+class _SchemaWalk:
     def __init__(self, root: Schema) -> None:
         self.places: dict[int, Subschema] = {}
         self._root = root
@@ -168,14 +168,14 @@ class _Walk:
         for keyword, value in schema.items():
             for child, step in _subschemas(keyword, value):
                 self.enter(child, f"{path}/{keyword}{step}")
-                if keyword in _HERE:
+                if keyword in _SAME_VALUE_KEYWORDS:
                     place.here.append(id(child))
-                elif keyword in _BELOW:
+                elif keyword in _NESTED_VALUE_KEYWORDS:
                     place.below.append(id(child))
         self._references += [
-            (place, keyword, schema[keyword]) for keyword in _REFERENCES if keyword in schema
+            (place, keyword, schema[keyword]) for keyword in _REFERENCE_KEYWORDS if keyword in schema
         ]
-        for keyword in _ANCHORS:
+        for keyword in _ANCHOR_KEYWORDS:
             if keyword in schema:
                 self._drop_anchor(f"{path}/{keyword}", schema[keyword], schema)
         self._look_at_identity(place)
@@ -212,7 +212,7 @@ class _Walk:
         for step in pointer.split("/")[1:]:
             if is_object(at) and isinstance(at.get("$id"), str):
                 raise InvalidSchema(path, "it leads through a nested $id, which changes what references mean")
-            at = _step(at, step.replace("~1", "/").replace("~0", "~"))
+            at = _child_at(at, step.replace("~1", "/").replace("~0", "~"))
         return at
 
 
@@ -225,19 +225,19 @@ def check_dialect(path: str, dialect: Any) -> None:
 
 def _subschemas(keyword: str, value: Any) -> Iterator[tuple[Schema, str]]:
     """Yield the subschemas of a keyword that are objects; other shapes are left to the metaschema."""
-    if keyword not in _KEYWORDS:
+    if keyword not in _SUBSCHEMA_KEYWORDS:
         return
     if isinstance(value, list):
         yield from ((each, f"/{at}") for at, each in enumerate(value) if is_object(each))  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
-    elif is_object(value) and keyword in _NAMED:
+    elif is_object(value) and keyword in _BY_NAME_KEYWORDS:
         yield from ((each, f"/{name}") for name, each in value.items() if is_object(each))
     elif is_object(value):
         yield value, ""
 
 
-def _step(at: Any, step: str) -> Any:
+def _child_at(at: Any, step: str) -> Any:
     if is_object(at):
         return at.get(step)
-    if isinstance(at, list) and _INDEX.fullmatch(step) and int(step) < len(at):  # pyright: ignore[reportUnknownArgumentType]
+    if isinstance(at, list) and _ARRAY_INDEX.fullmatch(step) and int(step) < len(at):  # pyright: ignore[reportUnknownArgumentType]
         return at[int(step)]  # pyright: ignore[reportUnknownVariableType]
     return None

@@ -11,34 +11,42 @@ import orjson
 
 from toolcrib.model import JsonObject
 from toolcrib.schemas.explain import ValidationFault, explain
-from toolcrib.schemas.subschemas import NODES, InvalidSchema, Schema, Subschema, measure, survey, too_deep
+from toolcrib.schemas.subschemas import (
+    MAX_JSON_VALUES,
+    InvalidSchema,
+    Schema,
+    Subschema,
+    index_subschemas,
+    measure,
+    too_deep,
+)
 
 # --- Regular expressions of a schema: linear time and bounded memory, or not executed at all ---
 
-MOST_PATTERNS = 256
-PATTERN_BYTES = 4 * 1024 * 1024
+MAX_PATTERNS = 256
+MAX_PATTERN_BYTES = 4 * 1024 * 1024
 """Bytes that all compiled patterns of a schema may take together: some tenths of a second at worst."""
 
 
 def pattern_options(places: Iterable[Subschema]) -> jsonschema_rs.RegexOptions:
     """Select the linear-time engine, and divide the memory among the patterns."""
-    distinct = {pattern for place in places for pattern in (*_own_pattern(place), *_naming(place))}
-    if len(distinct) > MOST_PATTERNS:
-        raise InvalidSchema("#", f"it holds more than {MOST_PATTERNS} different patterns")
-    return jsonschema_rs.RegexOptions(size_limit=PATTERN_BYTES // max(1, len(distinct)))
+    distinct = {pattern for place in places for pattern in (*_own_pattern(place), *_member_patterns(place))}
+    if len(distinct) > MAX_PATTERNS:
+        raise InvalidSchema("#", f"it holds more than {MAX_PATTERNS} different patterns")
+    return jsonschema_rs.RegexOptions(size_limit=MAX_PATTERN_BYTES // max(1, len(distinct)))
 
 
 def without_unsafe(schema: Schema, options: jsonschema_rs.RegexOptions) -> tuple[Schema, tuple[str, ...]]:
     """Copy a schema without patterns the engine rejects, such as look-around; return their paths too."""
     copy = deepcopy(schema)
     dropped: list[str] = []
-    for place in survey(copy).values():
+    for place in index_subschemas(copy).values():
         # Members with an unsupported pattern would become unknown, and perhaps rejected, so it is an error.
-        if not all(_runs(pattern, options) for pattern in _naming(place)):
+        if not all(_is_supported(pattern, options) for pattern in _member_patterns(place)):
             raise InvalidSchema(
                 f"{place.path}/patternProperties", "a pattern is wrong, too large or uses look-around"
             )
-        if not all(_runs(pattern, options) for pattern in _own_pattern(place)):
+        if not all(_is_supported(pattern, options) for pattern in _own_pattern(place)):
             del place.schema["pattern"]
             dropped.append(f"{place.path}/pattern")
     return copy, tuple(sorted(dropped))
@@ -49,12 +57,12 @@ def _own_pattern(place: Subschema) -> tuple[str, ...]:
     return (pattern,) if isinstance(pattern, str) else ()
 
 
-def _naming(place: Subschema) -> tuple[str, ...]:
+def _member_patterns(place: Subschema) -> tuple[str, ...]:
     named: Any = place.schema.get("patternProperties")
     return tuple(named) if isinstance(named, dict) else ()  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
 
 
-def _runs(pattern: str, options: jsonschema_rs.RegexOptions) -> bool:
+def _is_supported(pattern: str, options: jsonschema_rs.RegexOptions) -> bool:
     try:
         jsonschema_rs.validator_for({"pattern": pattern}, pattern_options=options)
     except ValueError:
@@ -64,13 +72,13 @@ def _runs(pattern: str, options: jsonschema_rs.RegexOptions) -> bool:
 
 # --- Static upper bounds for the cost of validating against a schema ---
 
-MOST_PATHS = 10_000
+MAX_SCHEMA_PATHS = 10_000
 """Paths through a schema: nested unions of shared definitions double them with each level."""
-LONGEST_CHAIN = 64
+MAX_SUBSCHEMA_CHAIN = 64
 """Chained subschemas that apply to one value. The validator recurses: chain times depth is its stack."""
 
 Edges = Mapping[int, Sequence[int]]
-Places = Mapping[int, Subschema]
+SubschemaIndex = Mapping[int, Subschema]
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,29 +102,33 @@ class ValidationCost:
         return nodes * (most if self.recursive else min(most, self.paths))
 
 
-def effort(places: Places) -> ValidationCost:
+def validation_cost(places: SubschemaIndex) -> ValidationCost:
     """Calculate the cost of a schema; raise InvalidSchema if it is unbounded or too high."""
-    here = {key: _looks_here(place) for key, place in places.items()}
-    order = _inside_out(here)
-    _refuse_chains(order, here, places)
-    paths, recursive = _paths(here, places)
+    here = {key: _same_value_edges(place) for key, place in places.items()}
+    order = _postorder(here)
+    _check_chains(order, here, places)
+    paths, recursive = _count_paths(here, places)
     return ValidationCost(
         paths=paths,
-        visits=_most(order, here, places, lambda _: 1),
-        growth=max(_most(order, here, places, _member_looks), _most(order, here, places, _item_looks), 1),
+        visits=_largest_sum(order, here, places, lambda _: 1),
+        growth=max(
+            _largest_sum(order, here, places, _member_keywords),
+            _largest_sum(order, here, places, _item_keywords),
+            1,
+        ),
         recursive=recursive,
         branching=any("anyOf" in place.schema or "oneOf" in place.schema for place in places.values()),
     )
 
 
-def _looks_here(place: Subschema) -> Sequence[int]:
+def _same_value_edges(place: Subschema) -> Sequence[int]:
     # `unevaluated*` evaluates the subschemas of the same value a second time.
     if place.here and ("unevaluatedProperties" in place.schema or "unevaluatedItems" in place.schema):
         return place.here * 2
     return place.here
 
 
-def _inside_out(edges: Edges) -> list[int]:
+def _postorder(edges: Edges) -> list[int]:
     """Return the subschemas in postorder: each after its targets, cycles aside."""
     order: list[int] = []
     seen: set[int] = set()
@@ -132,7 +144,7 @@ def _inside_out(edges: Edges) -> list[int]:
     return order
 
 
-def _refuse_chains(order: Sequence[int], here: Edges, places: Places) -> None:
+def _check_chains(order: Sequence[int], here: Edges, places: SubschemaIndex) -> None:
     chains: dict[int, int] = {}
     for key in order:
         longest = 0
@@ -140,31 +152,35 @@ def _refuse_chains(order: Sequence[int], here: Edges, places: Places) -> None:
             if target not in chains:
                 raise InvalidSchema(places[key].path, "it refers to itself without going a level deeper")
             longest = max(longest, chains[target])
-        if longest >= LONGEST_CHAIN:
-            raise InvalidSchema(places[key].path, f"more than {LONGEST_CHAIN} steps are chained on one value")
+        if longest >= MAX_SUBSCHEMA_CHAIN:
+            raise InvalidSchema(
+                places[key].path, f"more than {MAX_SUBSCHEMA_CHAIN} steps are chained on one value"
+            )
         chains[key] = longest + 1
 
 
-def _paths(here: Edges, places: Places) -> tuple[int, bool]:
+def _count_paths(here: Edges, places: SubschemaIndex) -> tuple[int, bool]:
     """Return the highest number of paths from any subschema, and whether the schema is recursive."""
     edges = {key: [*here[key], *place.below] for key, place in places.items()}
     ways: dict[int, int] = {}
     recursive = False
-    for key in _inside_out(edges):
+    for key in _postorder(edges):
         count = _own_cost(places[key].schema)
         for target in edges[key]:
             # In postorder, a target without a count is part of a cycle.
             recursive = recursive or target not in ways
             count += ways.get(target, 1)
-        if count > MOST_PATHS:
+        if count > MAX_SCHEMA_PATHS:
             raise InvalidSchema(
-                "#", f"there are more than {MOST_PATHS:,} ways through it; nest fewer references"
+                "#", f"there are more than {MAX_SCHEMA_PATHS:,} ways through it; nest fewer references"
             )
         ways[key] = count
     return max(ways.values()), recursive
 
 
-def _most(order: Sequence[int], here: Edges, places: Places, own: Callable[[Schema], int]) -> int:
+def _largest_sum(
+    order: Sequence[int], here: Edges, places: SubschemaIndex, own: Callable[[Schema], int]
+) -> int:
     """Add each subschema's count to those of all it applies to the same value; return the maximum."""
     sums: dict[int, int] = {}
     for key in order:
@@ -183,7 +199,7 @@ def _own_cost(schema: Schema) -> int:
     return 1 + sum(isinstance(option, (dict, list)) for option in options)  # pyright: ignore[reportUnknownVariableType]
 
 
-def _member_looks(schema: Schema) -> int:
+def _member_keywords(schema: Schema) -> int:
     """Return how many keywords can apply to the same member of an object."""
     patterns: Any = schema.get("patternProperties")
     plain = "properties" in schema or "additionalProperties" in schema
@@ -191,7 +207,7 @@ def _member_looks(schema: Schema) -> int:
     return plain + named + ("unevaluatedProperties" in schema)
 
 
-def _item_looks(schema: Schema) -> int:
+def _item_keywords(schema: Schema) -> int:
     """Return how many keywords can apply to the same item of an array."""
     plain = "items" in schema or "prefixItems" in schema or "additionalItems" in schema
     return plain + ("contains" in schema) + ("unevaluatedItems" in schema)
@@ -200,13 +216,13 @@ def _item_looks(schema: Schema) -> int:
 # --- Compiled JSON Schema validators that fetch no references and have bounded time for any value or pattern
 # ---
 
-MOST_WORK = 20_000_000
+MAX_EVALUATIONS = 20_000_000
 """Subschema evaluations allowed in one validation: about a quarter of a second."""
-MOST_ERRORS = 5_000
+MAX_COLLECTED_ERRORS = 5_000
 """Errors an explanation may collect: the library creates all of them before it returns the first."""
-MOST_FAULTS = 10
+MAX_VALIDATION_FAULTS = 10
 
-_LIBRARY_GAVE_UP = (ValueError, RuntimeError)
+_LIBRARY_ERRORS = (ValueError, RuntimeError)
 """Raised by the library for a Python object that is not JSON, or a compiled schema it cannot execute."""
 
 
@@ -226,13 +242,13 @@ class Validator:
         self._compiled = compiled
         self._effort = effort
         # Cheap schemas need no measurement: even the largest value stays within the bound.
-        self._always_light = effort.paths * NODES <= MOST_WORK
+        self._always_light = effort.paths * MAX_JSON_VALUES <= MAX_EVALUATIONS
 
     def ok(self, instance: Any) -> bool:
         """Return whether a value is valid."""
         try:
             return (self._always_light or self._is_light(instance)) and self._compiled.is_valid(instance)
-        except _LIBRARY_GAVE_UP:
+        except _LIBRARY_ERRORS:
             return False
 
     def faults(self, instance: Any, prefix: str = "arguments") -> tuple[ValidationFault, ...]:
@@ -240,24 +256,26 @@ class Validator:
         if self.ok(instance):
             return ()
         if not self._is_light(instance):
-            return (_whole(prefix, "a smaller value", "is too large to be checked against its schema"),)
+            return (
+                _fault_of_value(prefix, "a smaller value", "is too large to be checked against its schema"),
+            )
         try:
             errors = self._errors(instance)
-        except _LIBRARY_GAVE_UP as error:
-            return (_whole(prefix, "JSON", f"must be JSON that can be checked: {error}"),)
-        faults = tuple(islice(explain(errors, schema=self._schema, prefix=prefix), MOST_FAULTS))
+        except _LIBRARY_ERRORS as error:
+            return (_fault_of_value(prefix, "JSON", f"must be JSON that can be checked: {error}"),)
+        faults = tuple(islice(explain(errors, schema=self._schema, prefix=prefix), MAX_VALIDATION_FAULTS))
         if faults:
             return faults
-        return (_whole(prefix, "another value", "does not fit its schema; it cannot be said where"),)
+        return (_fault_of_value(prefix, "another value", "does not fit its schema; it cannot be said where"),)
 
     def _is_light(self, instance: Any) -> bool:
-        return measure(instance)[1] * self._effort.paths <= MOST_WORK
+        return measure(instance)[1] * self._effort.paths <= MAX_EVALUATIONS
 
     def _errors(self, instance: Any) -> Iterable[jsonschema_rs.ValidationError]:
         """Collect as many errors as the cost bounds allow: all, the first one, or none."""
         depth, nodes = measure(instance)
         limits = self._effort
-        if limits.errors(depth, nodes) <= MOST_ERRORS:
+        if limits.errors(depth, nodes) <= MAX_COLLECTED_ERRORS:
             return self._compiled.iter_errors(instance)
         if limits.branching or (limits.recursive and limits.growth > 1):
             return ()
@@ -273,8 +291,8 @@ def compile_schema(schema: JsonObject) -> Validator:
     """Compile a schema that has passed `check`; raise InvalidSchema if it is unsafe."""
     # Without `$id`, a schema cannot be resolved under another schema's identifier.
     plain = {keyword: value for keyword, value in schema.items() if keyword != "$id"}
-    places = survey(plain)
-    limits = effort(places)
+    places = index_subschemas(plain)
+    limits = validation_cost(places)
     options = pattern_options(places.values())
     try:
         return Validator(plain, validator_of(plain, options), limits, ())
@@ -310,14 +328,14 @@ def _refusal(error: ValueError) -> InvalidSchema:
     )
 
 
-def _whole(prefix: str, expected: str, sentence: str) -> ValidationFault:
+def _fault_of_value(prefix: str, expected: str, sentence: str) -> ValidationFault:
     return ValidationFault(prefix, expected, f"{prefix}: {sentence}")
 
 
 # --- Admits external schemas that are bounded, self-contained and compilable, and rejects all others ---
 
-MOST_BYTES = 64 * 1024
-DEEPEST = 32
+MAX_SCHEMA_BYTES = 64 * 1024
+MAX_SCHEMA_DEPTH = 32
 
 
 @dataclass(frozen=True, slots=True)
@@ -332,12 +350,12 @@ def check(schema: object, *, root: Literal["object"] | None = "object") -> Guard
     """Check a schema and return a private copy; `root="object"` requires the type of tool arguments."""
     if not isinstance(schema, Mapping):
         raise InvalidSchema("#", "a schema must be a JSON object")
-    plain = _copy(cast("Mapping[str, Any]", schema))
+    plain = _bounded_copy(cast("Mapping[str, Any]", schema))
     repairs: list[str] = []
     if plain.pop("$id", None) is not None:
         repairs.append("#/$id was left out: references stay inside the schema")
     if root == "object":
-        plain = _rooted(plain, repairs)
+        plain = _with_object_root(plain, repairs)
     validator = compile_schema(plain)
     repairs += [
         f"{path} is left to the tool to check: it cannot be run safely" for path in validator.unchecked
@@ -345,21 +363,21 @@ def check(schema: object, *, root: Literal["object"] | None = "object") -> Guard
     return GuardedSchema(plain, tuple(repairs))
 
 
-def _copy(schema: Mapping[str, Any]) -> Schema:
+def _bounded_copy(schema: Mapping[str, Any]) -> Schema:
     # Bounds first: shared subtrees can be small in memory and exponential when serialized.
-    excess = too_deep(dict(schema), DEEPEST, MOST_BYTES)
+    excess = too_deep(dict(schema), MAX_SCHEMA_DEPTH, MAX_SCHEMA_BYTES)
     if excess:
         raise InvalidSchema("#", f"it {excess}; split the tool or flatten its parameters")
     try:
         text = orjson.dumps(dict(schema))
     except TypeError as error:
         raise InvalidSchema("#", f"it is not JSON: {error}") from error
-    if len(text) > MOST_BYTES:
-        raise InvalidSchema("#", f"it takes {len(text):,} bytes, at most {MOST_BYTES:,} are allowed")
+    if len(text) > MAX_SCHEMA_BYTES:
+        raise InvalidSchema("#", f"it takes {len(text):,} bytes, at most {MAX_SCHEMA_BYTES:,} are allowed")
     return orjson.loads(text)
 
 
-def _rooted(schema: Schema, repairs: list[str]) -> Schema:
+def _with_object_root(schema: Schema, repairs: list[str]) -> Schema:
     kind = schema.get("type")
     if kind == "object":
         return schema

@@ -12,7 +12,7 @@ from pydantic_core import to_jsonable_python
 
 from toolcrib.errors import Broken, Failed, problem
 from toolcrib.model import Json, JsonObject, Result, Tool
-from toolcrib.schemas.subschemas import crowded, too_deep
+from toolcrib.schemas.subschemas import has_too_many_values, too_deep
 from toolcrib.sdk.checks import ToolDefinitionError, refuse
 from toolcrib.sdk.context import ToolContext
 from toolcrib.sdk.decorator import AnyTool, FunctionTool
@@ -98,7 +98,7 @@ def _parse_json_text(text: str) -> Json:
         return text
     raw = text.encode(errors="replace")
     try:
-        value = None if crowded(raw) else orjson.loads(raw)
+        value = None if has_too_many_values(raw) else orjson.loads(raw)
     except orjson.JSONDecodeError:
         return text
     return text if value is None or too_deep(value) else value

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from toolcrib.model import Json
-from toolcrib.schemas.subschemas import DEPTH, NODES, too_deep
+from toolcrib.schemas.subschemas import MAX_JSON_DEPTH, MAX_JSON_VALUES, too_deep
 from toolcrib.sources.mcp.connection import InvalidResponse
 from toolcrib.sources.mcp.jsonrpc import (
     ENDS,
@@ -104,15 +104,15 @@ def test_a_message_is_an_object(data: bytes) -> None:
 
 
 def test_depth_is_limited_for_small_messages() -> None:
-    decode(nested(DEPTH))
+    decode(nested(MAX_JSON_DEPTH))
     with pytest.raises(InvalidResponse, match="64 levels"):
-        decode(nested(DEPTH + 1))
+        decode(nested(MAX_JSON_DEPTH + 1))
 
 
 @pytest.mark.parametrize("part", [b"1", b"[]", b'{"k":"v"}', b'"text"', b'"\\"a\\\\",2', b"[[[[[1]]]]]"])
 def test_number_of_values_is_limited(part: bytes) -> None:
     with pytest.raises(InvalidResponse, match="100,000 values"):
-        decode(b'{"a":[' + b",".join([part] * (NODES + 1)) + b"]}")
+        decode(b'{"a":[' + b",".join([part] * (MAX_JSON_VALUES + 1)) + b"]}")
 
 
 def test_characters_in_strings_do_not_count() -> None:
@@ -123,7 +123,7 @@ def test_characters_in_strings_do_not_count() -> None:
 @given(st.lists(st.text('"\\{}[],:ab'), min_size=1), st.integers(1, 300))
 def test_prescan_accepts_every_message_within_limits(texts: list[str], times: int) -> None:
     value = {"texts": [texts] * times}
-    assert too_deep(value) is None or sum(map(len, texts)) * times > NODES
+    assert too_deep(value) is None or sum(map(len, texts)) * times > MAX_JSON_VALUES
     assert decode(orjson.dumps(value)) == value
 
 

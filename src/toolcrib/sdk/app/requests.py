@@ -12,19 +12,19 @@ import orjson
 from toolcrib.apps.messages import SESSION_REQUEST, STOP_REQUEST
 from toolcrib.errors import Refused
 from toolcrib.model import Json, JsonObject, Progress, Report
-from toolcrib.schemas.subschemas import DEPTH, too_deep
-from toolcrib.sdk.app.asgi import BODY_BYTES, AppResponse, Headers, RouteHandler, json_reply
+from toolcrib.schemas.subschemas import MAX_JSON_DEPTH, too_deep
+from toolcrib.sdk.app.asgi import MAX_BODY_BYTES, AppResponse, Headers, RouteHandler, json_response
 from toolcrib.sdk.app.authentication import GatewayAuthentication
 from toolcrib.sdk.app.connection import SessionAddress, Unreachable
 from toolcrib.sdk.app.session import AppContext, AppSession
 from toolcrib.sdk.app.session_table import NotRunning, SessionTable
-from toolcrib.sdk.app.tools import ToolTable, answered
+from toolcrib.sdk.app.tools import ToolTable, call_response
 
 # --- Parses a gateway's requests to an app; malformed ones are refused with the path of the fault ---
 
-_ADDRESSES = ("mentraOSWebsocketUrl", "augmentOSWebsocketUrl")
+_WEBSOCKET_FIELDS = ("mentraOSWebsocketUrl", "augmentOSWebsocketUrl")
 """Current and legacy field name."""
-_DEPTH = DEPTH + 8
+_MAX_DEPTH = MAX_JSON_DEPTH + 8
 """Maximum nesting: the gateway's limit for arguments, plus the enclosing message."""
 
 
@@ -59,85 +59,89 @@ class SettingsRequest:
     settings: Json
 
 
-def read_tool(body: bytes) -> ToolRequest:
+def parse_tool_request(body: bytes) -> ToolRequest:
     """Parse a tool call; null or missing arguments are empty."""
     given = _object(body)
-    context = _inner(given, "context")
+    context = _member(given, "context")
     return ToolRequest(
-        name=_text(given, "name"),
-        arguments={} if given.get("arguments") is None else _inner(given, "arguments"),
-        user=_text(context, "userId", "context."),
-        at=_moment(context.get("timestamp")),
+        name=_required_text(given, "name"),
+        arguments={} if given.get("arguments") is None else _member(given, "arguments"),
+        user=_required_text(context, "userId", "context."),
+        at=_parse_time(context.get("timestamp")),
         activated=context.get("activatedForTool") is True,
-        call_id=_optional(context, "callId") or "",
-        session_id=_optional(context, "sessionId"),
-        language=_optional(context, "language"),
+        call_id=_optional_text(context, "callId") or "",
+        session_id=_optional_text(context, "sessionId"),
+        language=_optional_text(context, "language"),
     )
 
 
-def read_webhook(body: bytes) -> SessionAddress | StopRequest | None:
+def parse_webhook(body: bytes) -> SessionAddress | StopRequest | None:
     """Parse a session webhook; None for an unknown type."""
     given = _object(body)
     kind = given.get("type")
     if kind == SESSION_REQUEST:
-        url = next((given[name] for name in _ADDRESSES if given.get(name)), None)
+        url = next((given[name] for name in _WEBSOCKET_FIELDS if given.get(name)), None)
         if not isinstance(url, str):
-            raise _wrong(_ADDRESSES[0], "must be the address of a WebSocket")
-        return SessionAddress(user=_text(given, "userId"), session=_text(given, "sessionId"), url=url)
+            raise _invalid(_WEBSOCKET_FIELDS[0], "must be the address of a WebSocket")
+        return SessionAddress(
+            user=_required_text(given, "userId"), session=_required_text(given, "sessionId"), url=url
+        )
     if kind == STOP_REQUEST:
-        reason = _optional(given, "reason") or "unknown"
+        reason = _optional_text(given, "reason") or "unknown"
         return StopRequest(
-            user=_text(given, "userId"), session=_text(given, "sessionId"), reason=reason[:100]
+            user=_required_text(given, "userId"),
+            session=_required_text(given, "sessionId"),
+            reason=reason[:100],
         )
     return None
 
 
-def read_settings(body: bytes) -> SettingsRequest:
+def parse_settings(body: bytes) -> SettingsRequest:
     """Parse a user's settings."""
     given = _object(body)
-    return SettingsRequest(user=_text(given, "userIdForSettings"), settings=given.get("settings"))
+    return SettingsRequest(user=_required_text(given, "userIdForSettings"), settings=given.get("settings"))
 
 
 def _object(body: bytes) -> dict[str, Any]:
     try:
         value = orjson.loads(body)
     except orjson.JSONDecodeError:
-        raise _wrong(None, "is not JSON") from None
+        raise _invalid(None, "is not JSON") from None
     if not isinstance(value, dict):
-        raise _wrong(None, "must be an object")
-    found = too_deep(value, _DEPTH, BODY_BYTES)
+        raise _invalid(None, "must be an object")
+    found = too_deep(value, _MAX_DEPTH, MAX_BODY_BYTES)
     if found is not None:
-        raise _wrong(None, found)
+        raise _invalid(None, found)
     return cast("dict[str, Any]", value)
 
 
-def _inner(given: JsonObject, name: str) -> dict[str, Any]:
+def _member(given: JsonObject, name: str) -> dict[str, Any]:
     value = given.get(name)
     if not isinstance(value, dict):
-        raise _wrong(name, "must be an object")
+        raise _invalid(name, "must be an object")
     return cast("dict[str, Any]", value)
 
 
-def _text(given: JsonObject, name: str, above: str = "") -> str:
+def _required_text(given: JsonObject, name: str, above: str = "") -> str:
     value = given.get(name)
     if not isinstance(value, str) or not value:
-        raise _wrong(above + name, "must be a text that is not empty")
+        raise _invalid(above + name, "must be a text that is not empty")
     return value
 
 
-def _optional(given: JsonObject, name: str) -> str | None:
+def _optional_text(given: JsonObject, name: str) -> str | None:
     value = given.get(name)
     return value if isinstance(value, str) and value else None
 
 
-def _moment(given: Json) -> float | None:
+def _parse_time(given: Json) -> float | None:
     try:
         return datetime.fromisoformat(given).timestamp() if isinstance(given, str) else None
     except (ValueError, OverflowError, OSError):
         return None
 
 
-def _wrong(path: str | None, what: str) -> Refused:
+def _invalid(path: str | None, what: str) -> Refused:
     return Refused("INVALID_REQUEST", f"{path or 'the body'} {what}", path=path)
 
 
@@ -145,7 +149,7 @@ def _wrong(path: str | None, what: str) -> Refused:
 
 log = logging.getLogger(__name__)
 
-_DONE = json_reply({"status": "success"})
+_SUCCESS = json_response({"status": "success"})
 
 
 class RequestHandlers:
@@ -174,14 +178,14 @@ class RequestHandlers:
 
     async def _tool(self, headers: Headers, body: bytes) -> AppResponse:
         signed = self._gate.check(headers, body)
-        request = read_tool(body)
+        request = parse_tool_request(body)
         self._gate.match(signed, user=request.user, tool=request.name)
         work = self._toolbox.get(request.name)
         if work is None:
             raise Refused("TOOL_NOT_FOUND", f"this app has no tool {request.name[:200]!r}")
         session = await self._sessions.ready(request.user)
         context = self._context(request, session)
-        return AppResponse(200, await answered(partial(work, request.arguments, context), request.name))
+        return AppResponse(200, await call_response(partial(work, request.arguments, context), request.name))
 
     def _context(self, request: ToolRequest, session: AppSession | None) -> AppContext:
         spoken = request.language or (session.language if session is not None else None)
@@ -199,40 +203,42 @@ class RequestHandlers:
     async def _webhook(self, headers: Headers, body: bytes) -> AppResponse:
         signed = self._gate.check(headers, body) if self._gate.signed else None
         try:
-            asked = read_webhook(body)
+            asked = parse_webhook(body)
         except Refused as refused:
-            return _trouble(400, str(refused))
+            return _error(400, str(refused))
         if asked is None:
-            return _trouble(400, "the type is neither session_request nor stop_request")
+            return _error(400, "the type is neither session_request nor stop_request")
         self._gate.match(signed, user=asked.user)
         if isinstance(asked, StopRequest):
             await self._sessions.stop(asked.user, asked.session, asked.reason)
-            return _DONE
+            return _SUCCESS
         return await self._begun(asked)
 
     async def _begun(self, place: SessionAddress) -> AppResponse:
         if not self._gate.leads_home(place.url):
-            return _trouble(400, "the WebSocket's address is not one of this app's gateway")
+            return _error(400, "the WebSocket's address is not one of this app's gateway")
         try:
             await self._sessions.begin(place)
         except (Unreachable, NotRunning) as error:
-            return _trouble(500, str(error))
+            return _error(500, str(error))
         except Exception:  # boundary to the app's own handlers, which may raise anything
             log.exception("on_session failed")
-            return _trouble(500, "the app failed to begin a session; its log says how")
-        return _DONE
+            return _error(500, "the app failed to begin a session; its log says how")
+        return _SUCCESS
 
     async def _settings(self, headers: Headers, body: bytes) -> AppResponse:
         signed = self._gate.check(headers, body)
-        asked = read_settings(body)
+        asked = parse_settings(body)
         self._gate.match(signed, user=asked.user)
         session = self._sessions.now(asked.user)
         if session is not None:
             session.settings.take(asked.settings)
-        return _DONE
+        return _SUCCESS
 
     async def _health(self, headers: Headers, body: bytes) -> AppResponse:
-        return json_reply({"status": "healthy", "app": self._package, "activeSessions": len(self._sessions)})
+        return json_response(
+            {"status": "healthy", "app": self._package, "activeSessions": len(self._sessions)}
+        )
 
 
 def _report(session: AppSession | None, call_id: str) -> Report | None:
@@ -245,5 +251,5 @@ def _report(session: AppSession | None, call_id: str) -> Report | None:
     return tell
 
 
-def _trouble(status: int, message: str) -> AppResponse:
-    return json_reply({"status": "error", "message": message}, status)
+def _error(status: int, message: str) -> AppResponse:
+    return json_response({"status": "error", "message": message}, status)
