@@ -78,7 +78,7 @@ async def test_it_gives_up_after_three_attempts() -> None:
         assert session is not None
         with pytest.MonkeyPatch.context() as patch:
             # Long enough that each attempt says hello on a slow machine too.
-            patch.setattr(connection, "OPEN_SECONDS", 0.5)
+            patch.setattr(connection, "CONNECT_SECONDS", 0.5)
             await gateway.sockets[-1].close(1011)
             with pytest.raises(ConnectionError):
                 await session.layouts.show_text_wall("waits for it, in vain")

@@ -21,7 +21,7 @@ from tests.sdk.app.fake_gateway import (
 from toolcrib.apps.signature import HEADER, KEY_HEADER, digest
 from toolcrib.sdk import AppContext, AppServer, BusinessRuleError, ToolContext, ToolResult, create_tool
 from toolcrib.sdk.app import asgi
-from toolcrib.sdk.app.asgi import BODY_BYTES
+from toolcrib.sdk.app.asgi import MAX_BODY_BYTES
 
 pytestmark = [pytest.mark.anyio, pytest.mark.slow]
 
@@ -183,7 +183,7 @@ async def test_bodies_that_are_no_call(body: bytes) -> None:
 
 
 async def test_large_bodies_are_not_read() -> None:
-    large = BytesIO(b"x" * (BODY_BYTES + 1))
+    large = BytesIO(b"x" * (MAX_BODY_BYTES + 1))
 
     async def pieces() -> Any:
         for _ in range(17):
@@ -197,7 +197,7 @@ async def test_large_bodies_are_not_read() -> None:
 
 
 async def test_a_body_that_does_not_come_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(asgi, "BODY_SECONDS", 0.2)
+    monkeypatch.setattr(asgi, "BODY_TIMEOUT_SECONDS", 0.2)
     never = anyio.Event()
 
     async def pieces() -> Any:

@@ -9,10 +9,10 @@ import orjson
 
 from toolcrib.errors import CODES, Refused
 from toolcrib.model import JsonObject
-from toolcrib.sdk.app.tools import failed
+from toolcrib.sdk.app.tools import error_response
 
-BODY_BYTES = 1 << 20
-BODY_SECONDS = 10.0
+MAX_BODY_BYTES = 1 << 20
+BODY_TIMEOUT_SECONDS = 10.0
 """Timeout for receiving a body, as the sender is authenticated only afterwards."""
 
 Scope = MutableMapping[str, Any]
@@ -35,7 +35,7 @@ RouteHandler = Callable[[Headers, bytes], Awaitable[AppResponse]]
 """Handles a request with its complete body."""
 
 
-class _Gone(Exception):
+class _Disconnected(Exception):
     """The client disconnected before its request was complete."""
 
 
@@ -49,14 +49,14 @@ class AppEndpoints:
         """Handle one request."""
         try:
             reply = await self._answer(scope, receive)
-        except _Gone:
+        except _Disconnected:
             return
         except Refused as refused:
             problem = refused.problem
-            reply = json_reply(failed(problem.code, problem.message), CODES[problem.code].status)
+            reply = json_response(error_response(problem.code, problem.message), CODES[problem.code].status)
         except Exception:  # boundary: an error of ours is reported as such, without details
             log.exception("a request to %s failed", scope["path"])
-            reply = json_reply(failed("EXECUTION_ERROR", "the app failed; its log says how"), 500)
+            reply = json_response(error_response("EXECUTION_ERROR", "the app failed; its log says how"), 500)
         await _send(send, reply)
 
     async def _answer(self, scope: Scope, receive: Receive) -> AppResponse:
@@ -67,38 +67,38 @@ class AppEndpoints:
             raise Refused("NOT_FOUND", "there is nothing at this address")
         headers: Headers = dict(scope["headers"])
         try:
-            with anyio.fail_after(BODY_SECONDS):
+            with anyio.fail_after(BODY_TIMEOUT_SECONDS):
                 body = await _body(headers, receive)
         except TimeoutError:
-            said = f"the body did not come within {BODY_SECONDS:g} s"
+            said = f"the body did not come within {BODY_TIMEOUT_SECONDS:g} s"
             raise Refused("INVALID_REQUEST", said) from None
         return await door(headers, body)
 
 
-def json_reply(value: JsonObject, status: int = 200) -> AppResponse:
+def json_response(value: JsonObject, status: int = 200) -> AppResponse:
     """Return a JSON response."""
     return AppResponse(status, orjson.dumps(value))
 
 
 async def _body(headers: Headers, receive: Receive) -> bytes:
     length = headers.get(b"content-length", b"")
-    if length.isdigit() and (len(length) > 20 or int(length) > BODY_BYTES):
+    if length.isdigit() and (len(length) > 20 or int(length) > MAX_BODY_BYTES):
         raise _too_large()
     parts: list[bytes] = []
     size, more = 0, True
     while more:
         message = await receive()
         if message["type"] == "http.disconnect":
-            raise _Gone
+            raise _Disconnected
         parts.append(message.get("body", b""))
         size, more = size + len(parts[-1]), message.get("more_body", False)
-        if size > BODY_BYTES:
+        if size > MAX_BODY_BYTES:
             raise _too_large()
     return b"".join(parts)
 
 
 def _too_large() -> Refused:
-    return Refused("PAYLOAD_TOO_LARGE", f"the body has more than {BODY_BYTES:,} bytes; send less")
+    return Refused("PAYLOAD_TOO_LARGE", f"the body has more than {MAX_BODY_BYTES:,} bytes; send less")
 
 
 async def _send(send: Send, reply: AppResponse) -> None:

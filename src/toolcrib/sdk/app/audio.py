@@ -15,10 +15,10 @@ from toolcrib.sdk.app.connection import HandlerQueue, OutgoingMessages, SessionE
 
 # --- Subscriptions of an app's handlers to transcriptions of the user's speech ---
 
-_UNKNOWN = "auto"
+_UNKNOWN_LANGUAGE = "auto"
 """Language tag of a gateway that does not know the language."""
 
-Off = Callable[[], None]
+Unsubscribe = Callable[[], None]
 """Unsubscribes a handler."""
 
 
@@ -34,7 +34,7 @@ class Transcription:
     """The gateway's full payload."""
 
 
-Hearer = Callable[[Transcription], Any]
+TranscriptionHandler = Callable[[Transcription], Any]
 
 
 class TranscriptionEvents:
@@ -42,9 +42,9 @@ class TranscriptionEvents:
 
     def __init__(self, errands: HandlerQueue, changed: Callable[[], None]) -> None:
         self._errands, self._changed = errands, changed
-        self._hearers: list[tuple[Hearer, str | None]] = []
+        self._hearers: list[tuple[TranscriptionHandler, str | None]] = []
 
-    def on_transcription(self, handler: Hearer, language: str | None = None) -> Off:
+    def on_transcription(self, handler: TranscriptionHandler, language: str | None = None) -> Unsubscribe:
         """Subscribe a handler to transcriptions in one language, such as `de-DE` or `de`, or in any."""
         entry = (handler, language)
         self._hearers.append(entry)
@@ -75,14 +75,14 @@ class TranscriptionEvents:
         if kind != TRANSCRIPTION or not isinstance(text, str):
             return
         told = data.get("transcribeLanguage", tag)
-        language = told if isinstance(told, str) and told not in ("", _UNKNOWN) else None
+        language = told if isinstance(told, str) and told not in ("", _UNKNOWN_LANGUAGE) else None
         heard = Transcription(text=text, is_final=data.get("isFinal") is True, language=language, data=data)
         for handler, wanted in self._hearers:
-            if wanted is None or wanted == tag or _speaks(language, wanted):
+            if wanted is None or wanted == tag or _matches_language(language, wanted):
                 self._errands.add(partial(handler, heard))
 
 
-def _speaks(language: str | None, wanted: str) -> bool:
+def _matches_language(language: str | None, wanted: str) -> bool:
     """Whether a language tag equals the wanted one, or is a regional variant of it."""
     spoken, wished = (language or "").lower(), wanted.lower()
     return spoken == wished or spoken.startswith(f"{wished}-")
@@ -90,7 +90,7 @@ def _speaks(language: str | None, wanted: str) -> bool:
 
 # --- Speech output of an app ---
 
-SPEECH_SECONDS = 60.0
+SPEECH_TIMEOUT_SECONDS = 60.0
 """Timeout of speech output, in seconds."""
 
 
@@ -105,16 +105,18 @@ class Spoken:
 class Audio:
     """Speaks through the user's device, or the phone it is connected to."""
 
-    def __init__(self, wire: OutgoingMessages, gateway: str, *, seconds: float = SPEECH_SECONDS) -> None:
+    def __init__(
+        self, wire: OutgoingMessages, gateway: str, *, seconds: float = SPEECH_TIMEOUT_SECONDS
+    ) -> None:
         self._wire, self._gateway, self._seconds = wire, gateway, seconds
-        self._waiting: dict[str, _Wait] = {}
+        self._waiting: dict[str, _PendingSpeech] = {}
 
     async def speak(self, text: str) -> Spoken:
         """Speak a text, and wait for the outcome; a failure is returned, not raised."""
         if not text:
             raise ValueError("there is nothing to say: give a text")
         request = uuid4().hex
-        wait = self._waiting[request] = _Wait(anyio.Event())
+        wait = self._waiting[request] = _PendingSpeech(anyio.Event())
         try:
             with anyio.fail_after(self._seconds):
                 await self._wire.play(request, speech_url(self._gateway, text))
@@ -142,7 +144,7 @@ class Audio:
 
 
 @dataclass(slots=True)
-class _Wait:
+class _PendingSpeech:
     done: anyio.Event
     spoken: Spoken = Spoken(success=False)
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 # --- A bounded queue of callbacks to an app's handlers, called one after the other ---
 
-MOST_WAITING = 256
+MAX_QUEUED_CALLBACKS = 256
 
 log = logging.getLogger(__name__)
 
@@ -28,7 +28,7 @@ log = logging.getLogger(__name__)
 class HandlerQueue:
     """A bounded queue of callbacks. If handlers are too slow, the oldest are dropped."""
 
-    def __init__(self, most: int = MOST_WAITING) -> None:
+    def __init__(self, most: int = MAX_QUEUED_CALLBACKS) -> None:
         self._waiting: deque[Callable[[], Any]] = deque(maxlen=most)
         self._news = anyio.Event()
 
@@ -43,34 +43,34 @@ class HandlerQueue:
         """Call the queue's callbacks until cancelled. Exceptions are logged."""
         while True:
             while self._waiting:
-                await _done(self._waiting.popleft())
+                await _run_callback(self._waiting.popleft())
             self._news = anyio.Event()
             await self._news.wait()
 
 
-async def finished(outcome: object) -> Any:
+async def awaited(outcome: object) -> Any:
     """Return a function's return value, awaited if it is awaitable."""
     return await outcome if inspect.isawaitable(outcome) else outcome
 
 
-async def _done(errand: Callable[[], Any]) -> None:
+async def _run_callback(errand: Callable[[], Any]) -> None:
     try:
-        await finished(errand())
+        await awaited(errand())
     except Exception:  # the boundary to an app's own handlers, which may raise anything
         log.exception("a handler failed")
 
 
 # --- The WebSocket from an app to its gateway, with reconnects ---
 
-OPEN_SECONDS = 5.0
+CONNECT_SECONDS = 5.0
 """Timeout from the first packet to the gateway's acknowledgement."""
-PAUSES = (1.0, 2.0, 4.0)
+RECONNECT_DELAYS = (1.0, 2.0, 4.0)
 """Seconds before each attempt to reconnect."""
-FRAME_BYTES = 1 << 20
+MAX_FRAME_BYTES = 1 << 20
 
 _PORTS = {"ws": 80, "wss": 443}
-_NORMAL, _LEAVING, _REFUSED = 1000, 1001, 1008
-_FINAL = frozenset({_NORMAL, _LEAVING, _REFUSED})
+_CLOSE_NORMAL, _CLOSE_GOING_AWAY, _CLOSE_POLICY = 1000, 1001, 1008
+_FINAL_CLOSE_CODES = frozenset({_CLOSE_NORMAL, _CLOSE_GOING_AWAY, _CLOSE_POLICY})
 """Close codes of an intended end, after which there is no reconnect."""
 
 
@@ -95,7 +95,7 @@ class GatewayLink:
         hello: Callable[[], JsonObject],
         *,
         take: Callable[[JsonObject], None],
-        pauses: Sequence[float] = PAUSES,
+        pauses: Sequence[float] = RECONNECT_DELAYS,
     ) -> None:
         self._url, self._hello, self._take, self._pauses = url, hello, take, pauses
         self._socket: ClientConnection | None = None
@@ -113,10 +113,10 @@ class GatewayLink:
         from websockets.exceptions import WebSocketException
 
         try:
-            with anyio.fail_after(OPEN_SECONDS):
+            with anyio.fail_after(CONNECT_SECONDS):
                 await self._open()
         except TimeoutError:
-            raise Unreachable(f"the gateway did not let us in within {OPEN_SECONDS:g} s") from None
+            raise Unreachable(f"the gateway did not let us in within {CONNECT_SECONDS:g} s") from None
         except (OSError, WebSocketException, ValueError) as error:
             if isinstance(error, Unreachable):
                 raise
@@ -127,7 +127,7 @@ class GatewayLink:
         try:
             while self._socket is not None:
                 code = await self._read(self._socket)
-                if self._over.is_set() or code in _FINAL or not await self._reopened():
+                if self._over.is_set() or code in _FINAL_CLOSE_CODES or not await self._reopened():
                     return
         finally:
             self._end()
@@ -163,10 +163,10 @@ class GatewayLink:
         self._end()
         if socket is None:
             return
-        with suppress(Exception), anyio.move_on_after(OPEN_SECONDS):  # best effort: it ends in any case
+        with suppress(Exception), anyio.move_on_after(CONNECT_SECONDS):  # best effort: it ends in any case
             for message in last if connected else ():
                 await socket.send(messages.encode(message))
-        await socket.close(_NORMAL)
+        await socket.close(_CLOSE_NORMAL)
 
     # How
 
@@ -179,7 +179,7 @@ class GatewayLink:
             # Explicit host and port, so that no redirect leads elsewhere: the app's key is sent next.
             host=parts.hostname,
             port=parts.port or _PORTS[parts.scheme],
-            max_size=FRAME_BYTES,
+            max_size=MAX_FRAME_BYTES,
             compression=None,
             proxy=None,
             open_timeout=None,
@@ -187,10 +187,10 @@ class GatewayLink:
         )
         try:
             await socket.send(messages.encode(self._hello()))
-            self._take(await _welcome(socket))
+            self._take(await _acknowledgement(socket))
         except BaseException:
             with anyio.CancelScope(shield=True):
-                await socket.close(_NORMAL)
+                await socket.close(_CLOSE_NORMAL)
             raise
         self._socket = socket
         self._ready.set()
@@ -200,7 +200,7 @@ class GatewayLink:
 
         with suppress(ConnectionClosed):
             while True:
-                message = _message(await socket.recv())
+                message = _parse_frame(await socket.recv())
                 if message is not None:
                     self._take(message)
         self._lose(socket)
@@ -224,7 +224,7 @@ class GatewayLink:
     async def _wanted(self) -> bool:
         """Whether the session is still active; it may have ended during the reconnect."""
         if self._over.is_set() and self._socket is not None:
-            await self._socket.close(_NORMAL)
+            await self._socket.close(_CLOSE_NORMAL)
         return not self._over.is_set()
 
     def _lose(self, socket: "ClientConnection") -> None:
@@ -236,22 +236,22 @@ class GatewayLink:
         self._ready.set()
 
 
-async def _welcome(socket: "ClientConnection") -> JsonObject:
+async def _acknowledgement(socket: "ClientConnection") -> JsonObject:
     while True:
-        message = _message(await socket.recv()) or {}
+        message = _parse_frame(await socket.recv()) or {}
         kind = message.get("type")
         if kind == messages.CONNECTION_ACK:
             return message
         if kind == messages.CONNECTION_ERROR:
-            raise AppDenied(f"the gateway does not let us in: {_short(message)}")
+            raise AppDenied(f"the gateway does not let us in: {_error_text(message)}")
 
 
-def _short(message: JsonObject) -> str:
+def _error_text(message: JsonObject) -> str:
     said: list[Any] = [message.get("code"), message.get("message")]
     return ", ".join(each[:200] for each in said if isinstance(each, str)) or "it does not say why"
 
 
-def _message(frame: str | bytes) -> JsonObject | None:
+def _parse_frame(frame: str | bytes) -> JsonObject | None:
     """Parse a frame; None for an invalid or unknown message, which is ignored."""
     try:
         return messages.read(frame)
@@ -262,7 +262,7 @@ def _message(frame: str | bytes) -> JsonObject | None:
 # --- Messages that an app sends to its gateway in one session ---
 
 _SOCKET_PATH = "/app-ws"
-_WEB = {"ws": "http", "wss": "https"}
+_HTTP_SCHEMES = {"ws": "http", "wss": "https"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -280,7 +280,7 @@ class SessionAddress:
         """The gateway's base URL."""
         parts = urlsplit(self.url)
         path = parts.path.removesuffix(_SOCKET_PATH).rstrip("/")
-        return urlunsplit((_WEB[parts.scheme], parts.netloc, path, "", ""))
+        return urlunsplit((_HTTP_SCHEMES[parts.scheme], parts.netloc, path, "", ""))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -301,7 +301,7 @@ class OutgoingMessages:
         *,
         take: Callable[[JsonObject], None],
         clock: Callable[[], float],
-        pauses: Sequence[float] = PAUSES,
+        pauses: Sequence[float] = RECONNECT_DELAYS,
     ) -> None:
         self._place, self._badge, self._clock = place, badge, clock
         self._names = (place.session, badge.package)

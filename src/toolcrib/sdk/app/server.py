@@ -10,7 +10,7 @@ import anyio
 from toolcrib.model import JsonObject
 from toolcrib.sdk.app.asgi import AppEndpoints, Receive, Scope, Send
 from toolcrib.sdk.app.authentication import GatewayAuthentication
-from toolcrib.sdk.app.connection import PAUSES, AppCredentials
+from toolcrib.sdk.app.connection import RECONNECT_DELAYS, AppCredentials
 from toolcrib.sdk.app.requests import RequestHandlers
 from toolcrib.sdk.app.session import AppSession
 from toolcrib.sdk.app.session_table import Hooks, OnSession, OnStop, OnTranscription, SessionTable
@@ -49,7 +49,7 @@ class AppServer:
         api_key: str,
         gateway: str | None = None,
         signed: bool = True,
-        reconnect: Sequence[float] = PAUSES,
+        reconnect: Sequence[float] = RECONNECT_DELAYS,
         clock: Callable[[], float] = time,
     ) -> None:
         if not package or not api_key:

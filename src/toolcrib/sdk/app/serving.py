@@ -8,7 +8,7 @@ from typing import Any
 import anyio
 import uvicorn
 
-_LAST_SECONDS = 5
+_SHUTDOWN_SECONDS = 5
 _BACKLOG = 128
 
 
@@ -70,7 +70,7 @@ _OPTIONS: dict[str, Any] = {
     "access_log": False,
     "server_header": False,
     "proxy_headers": False,
-    "timeout_graceful_shutdown": _LAST_SECONDS,
+    "timeout_graceful_shutdown": _SHUTDOWN_SECONDS,
 }
 
 

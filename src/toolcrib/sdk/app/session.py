@@ -16,7 +16,13 @@ from toolcrib.apps.hardware import device as device_of
 from toolcrib.apps.messages import settings_of
 from toolcrib.model import Device, Json, JsonObject, Progress
 from toolcrib.sdk.app.audio import Audio, TranscriptionEvents
-from toolcrib.sdk.app.connection import PAUSES, AppCredentials, HandlerQueue, OutgoingMessages, SessionAddress
+from toolcrib.sdk.app.connection import (
+    RECONNECT_DELAYS,
+    AppCredentials,
+    HandlerQueue,
+    OutgoingMessages,
+    SessionAddress,
+)
 from toolcrib.sdk.context import ToolContext
 
 if TYPE_CHECKING:
@@ -24,10 +30,10 @@ if TYPE_CHECKING:
 
 # --- Persistent key-value storage of an app per user, at the gateway ---
 
-LONGEST_VALUE = 100_000
+MAX_STORED_CHARS = 100_000
 """Maximum characters of one value."""
-_SECONDS = 10.0
-_MOST_BYTES = 4 << 20
+_REQUEST_SECONDS = 10.0
+_MAX_RESPONSE_BYTES = 4 << 20
 _PATH = "/api/sdk/simple-storage/"
 
 
@@ -56,8 +62,10 @@ class Storage:
         """Store a text under a key, replacing an earlier one."""
         if not isinstance(value, str):  # pyright: ignore[reportUnnecessaryIsInstance] - authors are not always typed
             raise TypeError("storage keeps texts: spell other values as JSON first")
-        if len(value) > LONGEST_VALUE:
-            raise ValueError(f"a text has at most {LONGEST_VALUE:,} characters; this one has {len(value):,}")
+        if len(value) > MAX_STORED_CHARS:
+            raise ValueError(
+                f"a text has at most {MAX_STORED_CHARS:,} characters; this one has {len(value):,}"
+            )
         await self._ask("PUT", body={"data": {key: value}})
 
     async def delete(self, key: str) -> bool:
@@ -83,14 +91,14 @@ class Storage:
         url = URL(self._address + path, encoded=True)
         said = None if body is None else orjson.dumps(body)
         try:
-            with anyio.fail_after(_SECONDS):
+            with anyio.fail_after(_REQUEST_SECONDS):
                 status, answer = await self._sent(method, url, said)
         except TimeoutError:
-            raise StorageError(f"the gateway did not answer within {_SECONDS:g} s") from None
+            raise StorageError(f"the gateway did not answer within {_REQUEST_SECONDS:g} s") from None
         except (NoConnection, ConnectionClosed, NotHttp) as error:
             raise StorageError(f"the gateway cannot be asked: {error}") from error
         if status >= 300:
-            raise StorageError(f"the gateway refused: {_reason(answer)} (status {status})")
+            raise StorageError(f"the gateway refused: {_error_reason(answer)} (status {status})")
         return answer
 
     async def _sent(self, method: str, url: Any, body: bytes | None) -> tuple[int, dict[str, Any]]:
@@ -105,12 +113,12 @@ class Storage:
                 headers,
                 Egress(guarded=False),
                 content_type="application/json",
-                connect_seconds=_SECONDS,
+                connect_seconds=_REQUEST_SECONDS,
             )
         response = await self._client.send(method, url, {}, body)
         try:
             parts: list[bytes] = []
-            while sum(map(len, parts)) <= _MOST_BYTES and (piece := await response.read()):
+            while sum(map(len, parts)) <= _MAX_RESPONSE_BYTES and (piece := await response.read()):
                 parts.append(piece)
             return response.status, _object(b"".join(parts))
         finally:
@@ -125,7 +133,7 @@ def _object(text: bytes) -> dict[str, Any]:
     return cast("dict[str, Any]", value) if isinstance(value, dict) else {}
 
 
-def _reason(answer: JsonObject) -> str:
+def _error_reason(answer: JsonObject) -> str:
     error = answer.get("error")
     said = cast("JsonObject", error).get("message") if isinstance(error, dict) else error
     return said[:500] if isinstance(said, str) else "it does not say why"
@@ -193,7 +201,7 @@ class Layouts:
 
 # --- A user's settings of an app ---
 
-Watcher = Callable[[dict[str, Any]], Any]
+SettingsHandler = Callable[[dict[str, Any]], Any]
 """Called with the changes: new values by key, None for removed settings."""
 
 
@@ -203,7 +211,7 @@ class UserSettings:
     def __init__(self, errands: HandlerQueue) -> None:
         self._errands = errands
         self._values: dict[str, Any] = {}
-        self._watchers: list[Watcher] = []
+        self._watchers: list[SettingsHandler] = []
 
     def get(self, key: str, default: Json = None) -> Json:
         """Return one setting."""
@@ -213,7 +221,7 @@ class UserSettings:
         """Return a copy of all settings."""
         return dict(self._values)
 
-    def on_change(self, handler: Watcher) -> None:
+    def on_change(self, handler: SettingsHandler) -> None:
         """Subscribe a handler, sync or async, to changes."""
         self._watchers.append(handler)
 
@@ -242,7 +250,7 @@ class AppSession:
         *,
         changed: Callable[["AppSession"], None],
         clock: Callable[[], float] = time,
-        pauses: Sequence[float] = PAUSES,
+        pauses: Sequence[float] = RECONNECT_DELAYS,
     ) -> None:
         self._wire = OutgoingMessages(place, badge, take=self._take, clock=clock, pauses=pauses)
         self._errands = HandlerQueue()
@@ -344,10 +352,10 @@ class AppSession:
         language = message.get("language")
         if isinstance(language, str) and language:
             self.language = language
-        self.device = _device(message.get("capabilities"))
+        self.device = _parsed_device(message.get("capabilities"))
 
 
-def _device(capabilities: Json) -> Device | None:
+def _parsed_device(capabilities: Json) -> Device | None:
     if not isinstance(capabilities, dict):
         return None
     try:

@@ -11,12 +11,12 @@ import anyio
 from anyio.abc import TaskGroup
 
 from toolcrib.sdk.app.audio import Transcription
-from toolcrib.sdk.app.connection import AppCredentials, SessionAddress, SessionEnded, Unreachable, finished
+from toolcrib.sdk.app.connection import AppCredentials, SessionAddress, SessionEnded, Unreachable, awaited
 from toolcrib.sdk.app.session import AppSession
 
-STARTING_SECONDS = 10.0
+START_WAIT_SECONDS = 10.0
 """Maximum wait of a tool call for running `on_session` hooks."""
-_ENDING_SECONDS = 5.0
+_STOP_WAIT_SECONDS = 5.0
 
 log = logging.getLogger(__name__)
 
@@ -63,7 +63,7 @@ class SessionTable:
                 yield
             finally:
                 self._tasks = None
-                with anyio.move_on_after(_ENDING_SECONDS, shield=True):
+                with anyio.move_on_after(_STOP_WAIT_SECONDS, shield=True):
                     await self._give_up(tuple(self._by_user.values()))
                 tasks.cancel_scope.cancel()
 
@@ -75,7 +75,7 @@ class SessionTable:
         """Return a user's session, if there is one, after waiting for its start."""
         session = self._by_user.get(user)
         if session is not None and not session.started.is_set():
-            with anyio.move_on_after(STARTING_SECONDS):
+            with anyio.move_on_after(START_WAIT_SECONDS):
                 await session.started.wait()
         return session
 
@@ -91,7 +91,7 @@ class SessionTable:
             try:
                 with session.starting:
                     for hook in self._hooks.session:
-                        await finished(hook(session))
+                        await awaited(hook(session))
             except BaseException:
                 with anyio.CancelScope(shield=True):
                     await session.close("error", release="clean_shutdown")
@@ -128,7 +128,7 @@ class SessionTable:
             place, self._badge, changed=self._subscribe, clock=self._clock, pauses=self._pauses
         )
         for hook, language in self._hooks.transcription:
-            session.events.on_transcription(_bound(hook, session), language)
+            session.events.on_transcription(_bound_hook(hook, session), language)
         try:
             await session.connect()
         except BaseException:
@@ -150,7 +150,7 @@ class SessionTable:
             del self._by_user[session.user_id]
         try:
             for hook in self._hooks.stop:
-                await finished(hook(session, reason))
+                await awaited(hook(session, reason))
         except Exception:  # boundary to the app's own handlers, which may raise anything
             log.exception("on_stop failed for %r", session)
         finally:
@@ -158,7 +158,7 @@ class SessionTable:
 
     async def _end(self, session: AppSession, reason: str, *, release: str | None = None) -> None:
         await session.close(reason, release=release)
-        with anyio.move_on_after(_ENDING_SECONDS):
+        with anyio.move_on_after(_STOP_WAIT_SECONDS):
             await session.ended.wait()
 
     async def _give_up(self, sessions: Iterable[AppSession]) -> None:
@@ -167,7 +167,7 @@ class SessionTable:
                 tasks.start_soon(lambda each=session: self._end(each, "shutdown", release="clean_shutdown"))
 
 
-def _bound(hook: OnTranscription, session: AppSession) -> Callable[[Transcription], Any]:
+def _bound_hook(hook: OnTranscription, session: AppSession) -> Callable[[Transcription], Any]:
     def hear(heard: Transcription) -> Any:
         return hook(session, heard)
 

@@ -10,7 +10,7 @@ import orjson
 
 from toolcrib.errors import ToolcribError
 from toolcrib.model import Hints, JsonObject, Problem, Result
-from toolcrib.sdk.app.connection import finished
+from toolcrib.sdk.app.connection import awaited
 from toolcrib.sdk.app.session import AppContext
 from toolcrib.sdk.checks import ToolDefinitionError
 from toolcrib.sdk.decorator import AnyTool, HandledTool, app_tool_definition, check_app_tool_name
@@ -20,14 +20,14 @@ from toolcrib.sdk.threads import MAX_THREADS, Threads, is_own_cancellation
 # --- Converts a typed function's definition to the format of app tools: no `$ref`, one type per value ---
 
 _REF = "#/$defs/"
-_INSIDE = ("items", "additionalProperties")
+_SUBSCHEMA_KEYWORDS = ("items", "additionalProperties")
 
 
 def definition_of(tool: AnyTool, extensions: JsonObject) -> dict[str, Any]:
     """Return a tool's definition in the app format; unsupported keywords are left to the gateway's check."""
     definition = tool.definition
     try:
-        schema = _plain(definition.input_schema, _definitions(definition.input_schema), ())
+        schema = _inlined(definition.input_schema, _definitions(definition.input_schema), ())
     except RecursionError as error:
         said = f"its parameters nest in themselves ({error}), which apps' tools cannot: take them apart"
         raise ToolDefinitionError(f"tool {tool.name}: {said}") from error
@@ -40,7 +40,7 @@ def _definitions(schema: JsonObject) -> JsonObject:
     return cast("JsonObject", schema.get("$defs", {}))
 
 
-def _plain(schema: JsonObject, known: JsonObject, above: tuple[str, ...]) -> dict[str, Any]:
+def _inlined(schema: JsonObject, known: JsonObject, above: tuple[str, ...]) -> dict[str, Any]:
     """Inline references, and remove null alternatives."""
     reference = schema.get("$ref")
     if isinstance(reference, str) and reference.startswith(_REF):
@@ -48,21 +48,21 @@ def _plain(schema: JsonObject, known: JsonObject, above: tuple[str, ...]) -> dic
         if name in above:
             raise RecursionError(name)
         rest = {key: each for key, each in schema.items() if key != "$ref"}
-        return _plain({**known.get(name, {}), **rest}, known, (*above, name))
-    only = _only(schema)
+        return _inlined({**known.get(name, {}), **rest}, known, (*above, name))
+    only = _single_alternative(schema)
     if only is not None:
-        return _plain(only, known, above)
+        return _inlined(only, known, above)
     plain = dict(schema)
-    for key in _INSIDE:
+    for key in _SUBSCHEMA_KEYWORDS:
         if isinstance(plain.get(key), Mapping):
-            plain[key] = _plain(plain[key], known, above)
+            plain[key] = _inlined(plain[key], known, above)
     if isinstance(plain.get("properties"), Mapping):
         properties: JsonObject = plain["properties"]
-        plain["properties"] = {name: _plain(each, known, above) for name, each in properties.items()}
+        plain["properties"] = {name: _inlined(each, known, above) for name, each in properties.items()}
     return plain
 
 
-def _only(schema: JsonObject) -> dict[str, Any] | None:
+def _single_alternative(schema: JsonObject) -> dict[str, Any] | None:
     """Return the only alternative besides null, or None if there are more or no union."""
     for choice in ("anyOf", "oneOf", "allOf"):
         given = schema.get(choice)
@@ -79,7 +79,7 @@ def _only(schema: JsonObject) -> dict[str, Any] | None:
 
 # --- Builds an app's response to a tool call from the handler's return value or exception ---
 
-LONGEST_MESSAGE = 1_000
+MAX_EXCEPTION_CHARS = 1_000
 """Maximum characters of an exception's message in a response."""
 
 log = logging.getLogger(__name__)
@@ -87,7 +87,7 @@ log = logging.getLogger(__name__)
 _UNSENDABLE = "the answer holds what JSON cannot: half a character, or a number of more than 64 bits"
 
 
-def told(outcome: object) -> JsonObject:
+def handler_response(outcome: object) -> JsonObject:
     """Return the response for a return value: a mapping with `success` as it is, else as content."""
     result = result_of(outcome)
     data = result.data
@@ -95,10 +95,10 @@ def told(outcome: object) -> JsonObject:
         ready = cast("JsonObject", data)
         if isinstance(ready.get("success"), bool):
             return ready
-    return spelled(result)
+    return result_response(result)
 
 
-def spelled(result: Result) -> JsonObject:
+def result_response(result: Result) -> JsonObject:
     """Return the response for a Result."""
     voice = result.voice
     extensions = {
@@ -108,61 +108,61 @@ def spelled(result: Result) -> JsonObject:
     said = {
         "message": result.message or None,
         "agentHints": None if result.hints is None else result.hints.as_json(),
-        "mentraExtensions": _set(extensions) or None,
+        "mentraExtensions": _without_none(extensions) or None,
     }
-    return {"success": True, "content": result.data, **_set(said)}
+    return {"success": True, "content": result.data, **_without_none(said)}
 
 
-def failed(code: str, message: str, *, retryable: bool = False) -> dict[str, Any]:
+def error_response(code: str, message: str, *, retryable: bool = False) -> dict[str, Any]:
     """Return the response for a failure."""
     return {"success": False, "error": {"code": code, "message": message, "retryable": retryable}}
 
 
-async def answered(work: Callable[[], Awaitable[JsonObject]], name: str) -> bytes:
+async def call_response(work: Callable[[], Awaitable[JsonObject]], name: str) -> bytes:
     """Execute a call and return the serialized response; handler exceptions become error responses."""
     try:
-        return _written(await work())
+        return _serialized(await work())
     except ToolcribError as error:
-        return _written(_of_error(error_violation(error) or error))
+        return _serialized(_error_json(error_violation(error) or error))
     except BaseException as error:  # boundary to the app's own code, which must not end the server
         if is_own_cancellation(error):
             raise
         log.warning("the tool %s raised an error", name, exc_info=error)
-        return _written(failed("HANDLER_ERROR", _text_of(error)))
+        return _serialized(error_response("HANDLER_ERROR", _exception_text(error)))
 
 
-def _of_error(error: ToolcribError) -> JsonObject:
+def _error_json(error: ToolcribError) -> JsonObject:
     problem: Problem = error.problem
     more = {"path": problem.path, "retryAfter": problem.retry_after}
-    answer = failed(problem.tool_code or problem.code, problem.message, retryable=problem.retryable)
-    answer["error"].update(_set(more))
+    answer = error_response(problem.tool_code or problem.code, problem.message, retryable=problem.retryable)
+    answer["error"].update(_without_none(more))
     hints: Hints | None = error.hints
     return answer if hints is None else {**answer, "agentHints": hints.as_json()}
 
 
-def _written(answer: JsonObject) -> bytes:
+def _serialized(answer: JsonObject) -> bytes:
     try:
         return orjson.dumps(answer)
     except TypeError:
-        return orjson.dumps(failed("CONTRACT_VIOLATION", _UNSENDABLE))
+        return orjson.dumps(error_response("CONTRACT_VIOLATION", _UNSENDABLE))
 
 
-def _text_of(error: BaseException) -> str:
+def _exception_text(error: BaseException) -> str:
     """Return an exception's message, or its type; `str` of an exception may raise too."""
     try:
         text = str(error)
     except Exception:  # noqa: BLE001 - boundary to the app's own code, which may raise anything
         text = ""
-    return (text or type(error).__name__)[:LONGEST_MESSAGE].encode(errors="replace").decode()
+    return (text or type(error).__name__)[:MAX_EXCEPTION_CHARS].encode(errors="replace").decode()
 
 
-def _set(fields: JsonObject) -> dict[str, Any]:
+def _without_none(fields: JsonObject) -> dict[str, Any]:
     return {name: value for name, value in fields.items() if value is not None}
 
 
 # --- Registry of an app's tools: definitions for the gateway, and executors ---
 
-Work = Callable[[dict[str, Any], AppContext], Awaitable[JsonObject]]
+ToolExecutor = Callable[[dict[str, Any], AppContext], Awaitable[JsonObject]]
 """Executes a call and returns its response."""
 _PRINCIPAL = "gateway"
 """The only principal: an app's threads are not divided among users."""
@@ -174,7 +174,7 @@ class ToolTable:
     def __init__(self) -> None:
         self._threads = Threads(MAX_THREADS)
         self._definitions: dict[str, JsonObject] = {}
-        self._works: dict[str, Work] = {}
+        self._works: dict[str, ToolExecutor] = {}
 
     def add(self, tool: HandledTool | AnyTool, extensions: JsonObject) -> None:
         """Register a tool; `extensions` override those of its definition."""
@@ -182,39 +182,42 @@ class ToolTable:
         if tool.name in self._works:
             raise ToolDefinitionError(f"there is a tool {tool.name} already: rename this one")
         if isinstance(tool, HandledTool):
-            definition, work = _extended(tool.definition, extensions), _handled(tool, self._threads)
+            definition, work = (
+                _with_extensions(tool.definition, extensions),
+                _handler_executor(tool, self._threads),
+            )
         else:
-            definition, work = definition_of(tool, extensions), _function(tool, self._threads)
+            definition, work = definition_of(tool, extensions), _function_executor(tool, self._threads)
         self._definitions[tool.name], self._works[tool.name] = definition, work
 
     def definitions(self) -> list[JsonObject]:
         """Return every definition, in order of registration."""
         return list(self._definitions.values())
 
-    def get(self, name: str) -> Work | None:
+    def get(self, name: str) -> ToolExecutor | None:
         """Return the executor of a tool, or None."""
         return self._works.get(name)
 
 
-def _extended(definition: JsonObject, extensions: JsonObject) -> JsonObject:
+def _with_extensions(definition: JsonObject, extensions: JsonObject) -> JsonObject:
     said = definition.get("mentraExtensions")
     known: JsonObject = {**said, **extensions} if isinstance(said, Mapping) else extensions
     return {**definition, "mentraExtensions": dict(known)} if known else definition
 
 
-def _handled(tool: HandledTool, threads: Threads) -> Work:
+def _handler_executor(tool: HandledTool, threads: Threads) -> ToolExecutor:
     handler = tool.handler
     is_async = inspect.iscoroutinefunction(handler) or inspect.iscoroutinefunction(type(handler).__call__)
 
     async def work(arguments: dict[str, Any], context: AppContext) -> JsonObject:
         if is_async:
-            return told(await finished(handler(arguments, context)))
-        return told(await threads.run(_PRINCIPAL, partial(handler, arguments, context)))
+            return handler_response(await awaited(handler(arguments, context)))
+        return handler_response(await threads.run(_PRINCIPAL, partial(handler, arguments, context)))
 
     return work
 
 
-def _function(tool: AnyTool, threads: Threads) -> Work:
+def _function_executor(tool: AnyTool, threads: Threads) -> ToolExecutor:
     convert, context_name = tool.signature.convert, tool.signature.context
     start = tool.function if tool.is_async else partial(threads.run, _PRINCIPAL, tool.function)
 
@@ -222,6 +225,6 @@ def _function(tool: AnyTool, threads: Threads) -> Work:
         given = convert(arguments)
         if context_name is not None:
             given[context_name] = context
-        return spelled(result_of(await start(**given)))
+        return result_response(result_of(await start(**given)))
 
     return work
