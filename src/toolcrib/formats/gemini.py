@@ -7,7 +7,7 @@ from toolcrib.interfaces import Bounds, Loss, ProviderCall, ProviderResult
 from toolcrib.model import Json, JsonObject, Tool
 from toolcrib.payloads import model_description, object_at, objects_at, parse_call, result_payload, wire_field
 from toolcrib.schemas.fitting.dialects import GEMINI
-from toolcrib.schemas.fitting.fit import SchemaCache, capitals
+from toolcrib.schemas.fitting.fit import SchemaCache, fit_gemini
 
 
 class Gemini:
@@ -17,7 +17,7 @@ class Gemini:
     bounds = Bounds(name=r"[a-zA-Z_][a-zA-Z0-9_.:-]{0,63}", parameter=GEMINI.parameter, tools=512)
 
     def __init__(self) -> None:
-        self._fitted = SchemaCache(capitals)
+        self._fitted = SchemaCache(fit_gemini)
 
     def tool(self, tool: Tool, name: str) -> JsonObject:
         """Declare one function; `parameters` is omitted if there are none."""

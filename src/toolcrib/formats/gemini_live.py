@@ -19,7 +19,7 @@ from toolcrib.payloads import (
     wire_field,
 )
 from toolcrib.schemas.fitting.dialects import GEMINI
-from toolcrib.schemas.fitting.fit import SchemaCache, capitals
+from toolcrib.schemas.fitting.fit import SchemaCache, fit_gemini
 
 CAP = 8_000
 """Bytes of a message with the result of one call."""
@@ -46,7 +46,7 @@ class GeminiLive:
     def __init__(self, *, vertex: bool = False) -> None:
         self.name = "gemini_live_vertex" if vertex else "gemini_live"
         self._vertex = vertex
-        self._fitted = SchemaCache(capitals)
+        self._fitted = SchemaCache(fit_gemini)
 
     def tool(self, tool: Tool, name: str) -> JsonObject:
         """Declare one function; `parameters` is omitted if there are none."""

@@ -15,7 +15,7 @@ from toolcrib.payloads import (
     text_field,
     truncate_payload,
 )
-from toolcrib.schemas.fitting.fit import SchemaCache, strictest
+from toolcrib.schemas.fitting.fit import SchemaCache, fit_openai
 
 
 class OpenAIChat:
@@ -25,7 +25,7 @@ class OpenAIChat:
     bounds = Bounds(description=1_024, tools=128, result_bytes=12_000)
 
     def __init__(self) -> None:
-        self._spelled = SchemaCache(strictest)
+        self._spelled = SchemaCache(fit_openai)
 
     def tool(self, tool: Tool, name: str) -> JsonObject:
         """Declare one tool; `strict` is set where it does not restrict what the tool accepts."""

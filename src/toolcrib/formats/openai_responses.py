@@ -15,7 +15,7 @@ from toolcrib.payloads import (
     text_field,
     truncate_payload,
 )
-from toolcrib.schemas.fitting.fit import SchemaCache, strictest
+from toolcrib.schemas.fitting.fit import SchemaCache, fit_openai
 
 _GIVEN_UP = ("cancelled", "failed")
 """Status values of responses that are abandoned."""
@@ -28,7 +28,7 @@ class OpenAIResponses:
     bounds = Bounds(description=1_024, tools=128, result_bytes=12_000)
 
     def __init__(self) -> None:
-        self._spelled = SchemaCache(strictest)
+        self._spelled = SchemaCache(fit_openai)
 
     def tool(self, tool: Tool, name: str) -> JsonObject:
         """Declare one tool; the API requires `strict` to be explicit."""

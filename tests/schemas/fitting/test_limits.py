@@ -8,8 +8,8 @@ import pytest
 from tests.schemas.fitting.drawn import stands
 from toolcrib.model import JsonObject
 from toolcrib.schemas import check
-from toolcrib.schemas.fitting.dialects import DIALECTS, GEMINI, MOST_NODES, OPENAI_STRICT
-from toolcrib.schemas.fitting.fit import Dialect, fit, strictly
+from toolcrib.schemas.fitting.dialects import DIALECTS, GEMINI, MAX_CONVERTED_NODES, OPENAI_STRICT
+from toolcrib.schemas.fitting.fit import Dialect, fit, fit_strict
 
 
 def acquainted(count: int) -> JsonObject:
@@ -29,7 +29,7 @@ def places(schema: Any) -> int:
 def test_exponential_references_are_truncated(dialect: Dialect) -> None:
     schema = acquainted(8)
     fitted = fit(schema, dialect)
-    assert places(fitted.schema) <= MOST_NODES
+    assert places(fitted.schema) <= MAX_CONVERTED_NODES
     assert len(orjson.dumps(fitted.schema)) < 1_000_000
     assert bool(fitted.losses) != dialect.references
     assert len(fitted.losses) <= 200
@@ -120,4 +120,4 @@ def test_large_plain_schema_is_fitted_whole() -> None:
     members = {f"p{each}": {"type": "string"} for each in range(1_000)}
     schema = check({"properties": members, "required": [*members], "additionalProperties": False}).schema
     assert fit(schema, OPENAI_STRICT).losses == ()
-    assert strictly(schema) is not None
+    assert fit_strict(schema) is not None

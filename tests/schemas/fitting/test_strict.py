@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from tests.schemas.fitting.drawn import mild, objects
 from toolcrib.model import JsonObject
 from toolcrib.schemas import InvalidSchema, check, compile_schema
-from toolcrib.schemas.fitting.fit import strictest, strictly
+from toolcrib.schemas.fitting.fit import fit_openai, fit_strict
 
 N: JsonObject = {"type": "integer"}
 
@@ -26,10 +26,10 @@ def closed(**properties: Any) -> JsonObject:
 @pytest.mark.requirement("F2")
 @pytest.mark.parametrize("schema", [closed(n=N), closed(all={"type": "array", "items": closed(n=N)})])
 def test_exact_schemas_become_strict(schema: JsonObject) -> None:
-    fitted = strictly(schema)
+    fitted = fit_strict(schema)
     assert fitted is not None
     assert (fitted.schema, fitted.losses) == (schema, ())
-    assert strictest(schema) == (fitted, True)
+    assert fit_openai(schema) == (fitted, True)
 
 
 @pytest.mark.requirement("F2")
@@ -46,8 +46,8 @@ def test_exact_schemas_become_strict(schema: JsonObject) -> None:
     ],
 )
 def test_optional_or_open_objects_are_not_strict(schema: JsonObject) -> None:
-    assert strictly(schema) is None
-    fitted, strict = strictest(schema)
+    assert fit_strict(schema) is None
+    fitted, strict = fit_openai(schema)
     assert (strict, fitted.losses) == (False, ())
 
 
@@ -63,7 +63,7 @@ def test_optional_or_open_objects_are_not_strict(schema: JsonObject) -> None:
     ],
 )
 def test_lossy_schemas_are_not_strict(place: JsonObject) -> None:
-    assert strictly(closed(it=place)) is None
+    assert fit_strict(closed(it=place)) is None
 
 
 def test_strict_function_limits() -> None:
@@ -73,9 +73,9 @@ def test_strict_function_limits() -> None:
             inner = closed(within=inner)
         return inner
 
-    assert strictly(nested(10)) is not None
-    assert strictly(nested(11)) is None
-    assert strictly(closed(it={"type": "string", "enum": [f"v{at}" for at in range(1_001)]})) is None
+    assert fit_strict(nested(10)) is not None
+    assert fit_strict(nested(11)) is None
+    assert fit_strict(closed(it={"type": "string", "enum": [f"v{at}" for at in range(1_001)]})) is None
 
 
 @pytest.mark.no_cover
@@ -88,7 +88,7 @@ def test_strict_functions_accept_the_same_values(schema: JsonObject, samples: li
         plain = check(schema).schema
     except InvalidSchema:
         return
-    fitted = strictly(plain)
+    fitted = fit_strict(plain)
     if fitted is None:
         return
     before, after = compile_schema(plain), compile_schema(fitted.schema)

@@ -74,12 +74,18 @@ class FittedSchema:
 
 # --- The JSON Schema subset of each LLM provider, as data ---
 
-_NUMBERS = frozenset({"minimum", "maximum"})
-_TEXTS = frozenset({"pattern", "format"})
-_LISTS = frozenset({"items", "minItems", "maxItems"})
-_OBJECTS = frozenset({"properties", "required"})
-_PLAIN = _NUMBERS | _TEXTS | _LISTS | _OBJECTS | {"type", "description", "enum", "anyOf"}
-_LENGTHS = frozenset({"minLength", "maxLength"})
+_NUMBER_KEYWORDS = frozenset({"minimum", "maximum"})
+_STRING_KEYWORDS = frozenset({"pattern", "format"})
+_ARRAY_KEYWORDS = frozenset({"items", "minItems", "maxItems"})
+_OBJECT_KEYWORDS = frozenset({"properties", "required"})
+_COMMON_KEYWORDS = (
+    _NUMBER_KEYWORDS
+    | _STRING_KEYWORDS
+    | _ARRAY_KEYWORDS
+    | _OBJECT_KEYWORDS
+    | {"type", "description", "enum", "anyOf"}
+)
+_LENGTH_KEYWORDS = frozenset({"minLength", "maxLength"})
 
 OPENAI = Dialect(references=True, root_unions=False, items_said=True, properties_said=True)
 """Functions that are not strict: all of JSON Schema, with an object type at the root.
@@ -88,7 +94,8 @@ Arrays without `items` and objects without `properties` are rejected.
 """
 
 OPENAI_STRICT = Dialect(
-    keywords=_PLAIN | {"exclusiveMinimum", "exclusiveMaximum", "multipleOf", "additionalProperties"},
+    keywords=_COMMON_KEYWORDS
+    | {"exclusiveMinimum", "exclusiveMaximum", "multipleOf", "additionalProperties"},
     one_of=False,
     deepest=10,
     strict=True,
@@ -107,7 +114,7 @@ ANTHROPIC = Dialect(references=True, root_unions=False, parameter=r"[a-zA-Z0-9_.
 """JSON Schema 2020-12, with an object type at the root."""
 
 GEMINI = Dialect(
-    keywords=_PLAIN | _LENGTHS | {"minProperties", "maxProperties"},
+    keywords=_COMMON_KEYWORDS | _LENGTH_KEYWORDS | {"minProperties", "maxProperties"},
     type_lists=False,
     nullable=True,
     const=False,
@@ -128,11 +135,13 @@ GEMINI = Dialect(
 Only objects have `required`, of properties they define, and only strings have `enum`.
 """
 
-DEEPGRAM = replace(GEMINI, keywords=(_PLAIN | _LENGTHS) - {"format"}, nullable=False, formats=None)
+DEEPGRAM = replace(
+    GEMINI, keywords=(_COMMON_KEYWORDS | _LENGTH_KEYWORDS) - {"format"}, nullable=False, formats=None
+)
 """Passes functions to the model in use, so only what all of those models accept is written."""
 
 ELEVENLABS = Dialect(
-    keywords=_OBJECTS | {"type", "description", "enum", "items"},
+    keywords=_OBJECT_KEYWORDS | {"type", "description", "enum", "items"},
     type_lists=False,
     const=False,
     text_enums=True,
@@ -158,9 +167,9 @@ DIALECTS: Mapping[str, Dialect] = {
 
 # --- Collects the losses of one conversion, without duplicates, and enforces its work budget ---
 
-MOST_NODES = 5_000
+MAX_CONVERTED_NODES = 5_000
 """Nodes of a converted schema: inlined references can multiply, and are cut here."""
-MOST_WORK = 16_000
+MAX_CONVERSION_STEPS = 16_000
 """Steps of some microseconds in one conversion, during which the event loop is blocked."""
 
 Origin = tuple[str, str]
@@ -174,7 +183,7 @@ class FittingTooExpensive(Exception):
 class FittingLosses:
     """Losses and remaining budget of one conversion."""
 
-    def __init__(self, budget: int = MOST_NODES, work: int = MOST_WORK) -> None:
+    def __init__(self, budget: int = MAX_CONVERTED_NODES, work: int = MAX_CONVERSION_STEPS) -> None:
         self._losses: dict[Origin, Loss] = {}
         self._left = budget
         self._most = self._work = work

@@ -24,14 +24,14 @@ from toolcrib.schemas.subschemas import Schema, is_object, too_deep
 
 _T = TypeVar("_T")
 
-MOST = 20_000
+MAX_CACHED_SCHEMAS = 20_000
 """Entries: twice the tools that a gateway can offer, to leave space for changed ones."""
 
 
 class SchemaCache(Generic[_T]):
     """Memoizes a function of a schema per tool definition; tools without a fingerprint are not cached."""
 
-    def __init__(self, make: Callable[[JsonObject], _T], *, most: int = MOST) -> None:
+    def __init__(self, make: Callable[[JsonObject], _T], *, most: int = MAX_CACHED_SCHEMAS) -> None:
         self._make = make
         self._most = most
         self._made: dict[str, _T] = {}
@@ -54,8 +54,8 @@ class SchemaCache(Generic[_T]):
 
 __all__ = ["Dialect", "FittedSchema", "fit"]
 
-_MOST_NAMED = 200
-_LONGEST = 1_000
+_MAX_OUTLINE_PARAMETERS = 200
+_MAX_OUTLINE_TEXT_CHARACTERS = 1_000
 """Parameters in an outline, and characters of their descriptions, if a full conversion is too expensive."""
 
 
@@ -67,31 +67,31 @@ def fit(schema: JsonObject, dialect: Dialect) -> FittedSchema:
     """
     original, ledger = SourceSchema(dict(schema)), FittingLosses()
     try:
-        told = _told(original, ledger, dialect)
+        told = _converted(original, ledger, dialect)
     except FittingTooExpensive:
-        return _outlined(original, dialect)
-    return FittedSchema(told, ledger.losses) if too_deep(told) is None else _outlined(original, dialect)
+        return _outline_schema(original, dialect)
+    return FittedSchema(told, ledger.losses) if too_deep(told) is None else _outline_schema(original, dialect)
 
 
-def _told(original: SourceSchema, ledger: FittingLosses, dialect: Dialect) -> JsonObject:
+def _converted(original: SourceSchema, ledger: FittingLosses, dialect: Dialect) -> JsonObject:
     if dialect.plain:
         return FullDialectWriter(dialect, original, ledger).arguments()
     shape = ShapeReader(original, ledger).arguments()
     return ShapeWriter(dialect, original, ledger).arguments(shape)
 
 
-def _outlined(original: SourceSchema, dialect: Dialect) -> FittedSchema:
+def _outline_schema(original: SourceSchema, dialect: Dialect) -> FittedSchema:
     """Return only the names, types and descriptions of the parameters."""
     ledger = FittingLosses()
     ledger.lose(original.blame("#"), "it takes too much work to be said: only the names of parameters are")
-    outline = SourceSchema(_outline(original.root.schema))
-    told = _told(outline, ledger, dialect)
+    outline = SourceSchema(_outline_source(original.root.schema))
+    told = _converted(outline, ledger, dialect)
     return FittedSchema(told, ledger.losses)
 
 
-def _outline(schema: JsonObject) -> Schema:
+def _outline_source(schema: JsonObject) -> Schema:
     named: Any = schema.get("properties", {})
-    members = {name: _type_of(each) for name, each in islice(named.items(), _MOST_NAMED)}
+    members = {name: _type_of(each) for name, each in islice(named.items(), _MAX_OUTLINE_PARAMETERS)}
     required = [name for name in schema.get("required", ()) if name in members]
     return {"type": "object", "properties": members, "required": required}
 
@@ -101,48 +101,54 @@ def _type_of(schema: Any) -> JsonObject:
     words: JsonObject = schema if is_object(schema) else {}
     described = words.get("description")
     told: dict[str, Any] = {"type": words["type"]} if isinstance(words.get("type"), str) else {}
-    return {**told, "description": described[:_LONGEST]} if isinstance(described, str) else told
+    return (
+        {**told, "description": described[:_MAX_OUTLINE_TEXT_CHARACTERS]}
+        if isinstance(described, str)
+        else told
+    )
 
 
 # --- Gemini's form of a schema: uppercase types, and no schema at all without parameters ---
 
 
-def capitals(schema: JsonObject) -> FittedSchema:
+def fit_gemini(schema: JsonObject) -> FittedSchema:
     """Convert a tool's schema; empty without parameters, as Gemini rejects an object with no properties."""
     fitted = fit(schema, GEMINI)
-    return FittedSchema(_capitals(fitted.schema) if fitted.schema.get("properties") else {}, fitted.losses)
+    return FittedSchema(
+        _with_uppercase_types(fitted.schema) if fitted.schema.get("properties") else {}, fitted.losses
+    )
 
 
-def _capitals(schema: JsonObject) -> JsonObject:
-    return {keyword: _value(keyword, value) for keyword, value in schema.items()}
+def _with_uppercase_types(schema: JsonObject) -> JsonObject:
+    return {keyword: _keyword_value(keyword, value) for keyword, value in schema.items()}
 
 
-def _value(keyword: str, value: Json) -> Any:
+def _keyword_value(keyword: str, value: Json) -> Any:
     if keyword == "type":
         return cast("str", value).upper()
     if keyword == "properties":
-        return {name: _capitals(each) for name, each in cast("JsonObject", value).items()}
+        return {name: _with_uppercase_types(each) for name, each in cast("JsonObject", value).items()}
     if keyword == "items":
-        return _capitals(value)
+        return _with_uppercase_types(value)
     if keyword == "anyOf":
-        return [_capitals(each) for each in cast("list[JsonObject]", value)]
+        return [_with_uppercase_types(each) for each in cast("list[JsonObject]", value)]
     return value
 
 
 # --- Strict function schemas, where exact: the provider guarantees that arguments match them ---
 
-MOST_PROPERTIES = 5_000
-MOST_VALUES = 1_000
+MAX_STRICT_PROPERTIES = 5_000
+MAX_STRICT_ENUM_VALUES = 1_000
 """Limits of a strict schema: properties, and values of enums."""
 
 
-def strictest(schema: JsonObject) -> tuple[FittedSchema, bool]:
+def fit_openai(schema: JsonObject) -> tuple[FittedSchema, bool]:
     """Convert a schema for a function, strict if possible; return whether it is."""
-    strict = strictly(schema)
+    strict = fit_strict(schema)
     return (fit(schema, OPENAI), False) if strict is None else (strict, True)
 
 
-def strictly(schema: JsonObject) -> FittedSchema | None:
+def fit_strict(schema: JsonObject) -> FittedSchema | None:
     """Convert a schema for a strict function; None if that cannot be exact.
 
     An optional property is the usual reason. Declared as nullable, it could arrive as null, which the tool
@@ -163,7 +169,7 @@ def _may_be_strict(schema: JsonObject) -> bool:
         properties += len(at.get("properties", ()))
         values += len(at.get("enum", ()))
         waiting += [*at.get("properties", {}).values(), *at.get("anyOf", ()), *_items_of(at)]
-    return properties <= MOST_PROPERTIES and values <= MOST_VALUES
+    return properties <= MAX_STRICT_PROPERTIES and values <= MAX_STRICT_ENUM_VALUES
 
 
 def _items_of(schema: JsonObject) -> list[Any]:

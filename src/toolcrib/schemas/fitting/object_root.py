@@ -7,7 +7,7 @@ from typing import Any, cast
 import orjson
 
 from toolcrib.schemas.fitting.dialects import Dialect, FittingLosses
-from toolcrib.schemas.fitting.shape_reader import DEEPEST
+from toolcrib.schemas.fitting.shape_reader import MAX_INLINED_DEPTH
 from toolcrib.schemas.fitting.shapes import distinct
 from toolcrib.schemas.fitting.source_schema import (
     ANNOTATIONS,
@@ -15,76 +15,76 @@ from toolcrib.schemas.fitting.source_schema import (
     DRAFT_2020,
     SchemaLocation,
     SourceSchema,
-    weight,
+    copy_work,
 )
 from toolcrib.schemas.subschemas import Schema, is_object
 
 # --- Merges two object schemas that must both hold into one, if that is exact ---
 
-_TOGETHER = frozenset({"properties", "patternProperties", "additionalProperties"})
-_CONDITION = frozenset({"if", "then", "else"})
+_MEMBER_KEYWORDS = frozenset({"properties", "patternProperties", "additionalProperties"})
+_CONDITION_KEYWORDS = frozenset({"if", "then", "else"})
 _UNEVALUATED_KEYWORDS = frozenset({"unevaluatedProperties", "unevaluatedItems"})
-_OTHERS = frozenset({
+_NON_OBJECT_KEYWORDS = frozenset({
     *("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf", "minLength", "maxLength"),
     *("pattern", "items", "prefixItems", "contains", "minContains", "maxContains", "minItems", "maxItems"),
     *("uniqueItems", "contentEncoding", "contentMediaType"),
 })  # fmt: skip
 """Keywords that do not constrain objects."""
-_RULES: dict[str, Callable[[Any, Any], Any]] = {
+_MERGE_KEYWORD: dict[str, Callable[[Any, Any], Any]] = {
     "required": lambda one, other: list(dict.fromkeys([*one, *other])),
     "minProperties": max,
     "maxProperties": min,
     "type": lambda one, _: one,
 }
-_FREE: tuple[Any, ...] = (True, {})
+_UNCONSTRAINED: tuple[Any, ...] = (True, {})
 
 
-def merged(one: Schema, other: Schema) -> Schema | None:
+def merge_objects(one: Schema, other: Schema) -> Schema | None:
     """Return a schema for objects valid under both; None if no exact one is known."""
-    members = _members(one, other)
+    members = _merge_members(one, other)
     if (
         members is None
-        or (_CONDITION & one.keys() and _CONDITION & other.keys())
+        or (_CONDITION_KEYWORDS & one.keys() and _CONDITION_KEYWORDS & other.keys())
         or _UNEVALUATED_KEYWORDS & other.keys()
     ):
         return None
-    told = {keyword: value for keyword, value in one.items() if keyword not in _TOGETHER}
+    told = {keyword: value for keyword, value in one.items() if keyword not in _MEMBER_KEYWORDS}
     for keyword, value in other.items():
-        if keyword in _TOGETHER or keyword in _OTHERS:
+        if keyword in _MEMBER_KEYWORDS or keyword in _NON_OBJECT_KEYWORDS:
             continue
         held = told.setdefault(keyword, value)
-        if keyword in _RULES:
-            told[keyword] = _RULES[keyword](held, value)
+        if keyword in _MERGE_KEYWORD:
+            told[keyword] = _MERGE_KEYWORD[keyword](held, value)
         elif held != value and keyword not in ANNOTATIONS:
             return None
     return {**told, **members}
 
 
-def _members(one: Schema, other: Schema) -> Schema | None:
+def _merge_members(one: Schema, other: Schema) -> Schema | None:
     """Merge the constraints on members by name."""
     mine, theirs = one.get("additionalProperties", True), other.get("additionalProperties", True)
     patterned = "patternProperties" in one or "patternProperties" in other
-    if patterned and not (mine in _FREE and theirs in _FREE):
+    if patterned and not (mine in _UNCONSTRAINED and theirs in _UNCONSTRAINED):
         return None
     found: Schema = {
-        "properties": _named(one, other, "properties", mine, theirs),
-        "patternProperties": _named(one, other, "patternProperties", True, True),
+        "properties": _merge_named(one, other, "properties", mine, theirs),
+        "patternProperties": _merge_named(one, other, "patternProperties", True, True),
     }
     told = {keyword: value for keyword, value in found.items() if value}
     if "additionalProperties" in one or "additionalProperties" in other:
         # Written even if it allows everything: it marks all properties as evaluated for
         # `unevaluatedProperties`.
-        told["additionalProperties"] = _both(mine, theirs)
+        told["additionalProperties"] = _all_of(mine, theirs)
     return told
 
 
-def _named(one: Schema, other: Schema, keyword: str, mine: Any, theirs: Any) -> Schema:
+def _merge_named(one: Schema, other: Schema, keyword: str, mine: Any, theirs: Any) -> Schema:
     ours, others = one.get(keyword, {}), other.get(keyword, {})
     names = dict.fromkeys([*ours, *others])
-    return {name: _both(ours.get(name, mine), others.get(name, theirs)) for name in names}
+    return {name: _all_of(ours.get(name, mine), others.get(name, theirs)) for name in names}
 
 
-def _both(one: Any, other: Any) -> Any:
+def _all_of(one: Any, other: Any) -> Any:
     if one is True or one == other:
         return other
     if other is True:
@@ -99,11 +99,13 @@ def _both(one: Any, other: Any) -> Any:
 # --- Makes the root of a schema a plain object: references, `allOf` and unions are merged into it ---
 
 _Write = Callable[[SchemaLocation, Collection[str]], Schema]
-_UNIONS = ("anyOf", "oneOf")
-_REFUSED = ("not", "enum", "const")
-_MOVED = frozenset({"$ref", "$dynamicRef", "$recursiveRef", "allOf", *_UNIONS, *_REFUSED})
+_UNION_KEYWORDS = ("anyOf", "oneOf")
+_NOT_AT_ROOT_KEYWORDS = ("not", "enum", "const")
+_MERGED_KEYWORDS = frozenset(
+    {"$ref", "$dynamicRef", "$recursiveRef", "allOf", *_UNION_KEYWORDS, *_NOT_AT_ROOT_KEYWORDS}
+)
 _UNEVALUATED_PROPERTIES = "unevaluatedProperties"
-_STEP = 64
+_BYTES_PER_STEP = 64
 """Bytes compared that count as one step of work."""
 
 
@@ -118,22 +120,24 @@ class ObjectRoot:
     def alone(self, spot: SchemaLocation) -> Schema | None:
         """Return a location as an object without unions and references; None if it accepts no object."""
         words = spot.words()
-        if not _may_be_object(words.get("type")):
+        if not _allows_object(words.get("type")):
             return None
-        told = {**self._write(spot, _MOVED), "type": "object"}
+        told = {**self._write(spot, _MERGED_KEYWORDS), "type": "object"}
         whole = True
-        choices = {keyword: self._choices(spot, words, keyword) for keyword in _UNIONS if keyword in words}
+        choices = {
+            keyword: self._choices(spot, words, keyword) for keyword in _UNION_KEYWORDS if keyword in words
+        }
         for keyword, part in self._parts(spot, words, choices):
-            self._ledger.work(2 + _members_of(told, part) // 8)
-            more = None if part is None else merged(told, part)
+            self._ledger.work(2 + _count_members(told, part) // 8)
+            more = None if part is None else merge_objects(told, part)
             whole = whole and more is not None
             told = self._lost(spot, keyword, told) if more is None else more
         for keyword, members in choices.items():
             if len(members) > 1:
-                self._ledger.work(_members_of(*members) // 8)
+                self._ledger.work(_count_members(*members) // 8)
                 whole = False
-                told = self._lost(spot, keyword, _folded(told, members))
-        for keyword in _REFUSED:
+                told = self._lost(spot, keyword, _widened_root(told, members))
+        for keyword in _NOT_AT_ROOT_KEYWORDS:
             if keyword in words and not (keyword == "not" and words[keyword] is False):
                 whole = False
                 told = self._lost(spot, keyword, told)
@@ -161,7 +165,7 @@ class ObjectRoot:
         members = [each for each in self._members(spot, words, keyword) if each is not None]
         if keyword == "oneOf":
             return members
-        self._ledger.work(sum(len(orjson.dumps(each)) for each in members) // _STEP)
+        self._ledger.work(sum(len(orjson.dumps(each)) for each in members) // _BYTES_PER_STEP)
         return distinct(members)
 
     def _members(self, spot: SchemaLocation, words: Schema, keyword: str) -> list[Schema | None]:
@@ -179,16 +183,16 @@ class ObjectRoot:
         return told
 
 
-def _may_be_object(kinds: Any) -> bool:
+def _allows_object(kinds: Any) -> bool:
     return kinds is None or "object" in ([kinds] if isinstance(kinds, str) else kinds)
 
 
-def _members_of(*schemas: Schema | None) -> int:
+def _count_members(*schemas: Schema | None) -> int:
     """Return the number of properties to process."""
     return sum(len(each.get("properties", ())) for each in schemas if each is not None)
 
 
-def _folded(told: Schema, members: list[Schema]) -> Schema:
+def _widened_root(told: Schema, members: list[Schema]) -> Schema:
     """Add the properties of all members; require only those that every member requires."""
     known: Schema = told.get("properties", {})
     closed = told.get("additionalProperties") is False
@@ -211,19 +215,19 @@ def _folded(told: Schema, members: list[Schema]) -> Schema:
 
 # --- Converts a schema for providers that support nearly all of JSON Schema: its form is preserved ---
 
-_PLUMBING = frozenset({
+_REWRITTEN_KEYWORDS = frozenset({
     *("$schema", "$id", "$anchor", "$dynamicAnchor", "$recursiveAnchor", "$vocabulary", "$comment"),
     *("$defs", "definitions", "$ref", "$dynamicRef", "$recursiveRef"),
 })  # fmt: skip
 """Keywords for identifiers, definitions and references; they are rewritten."""
-_NAMED = frozenset({"properties", "patternProperties", "dependentSchemas"})
-_LISTED = frozenset({"allOf", "anyOf", "oneOf", "prefixItems"})
-_SINGLE = frozenset({
+_BY_NAME_KEYWORDS = frozenset({"properties", "patternProperties", "dependentSchemas"})
+_LIST_KEYWORDS = frozenset({"allOf", "anyOf", "oneOf", "prefixItems"})
+_SINGLE_KEYWORDS = frozenset({
     *("additionalProperties", "unevaluatedProperties", "propertyNames", "items", "unevaluatedItems"),
     *("contains", "not", "if", "then", "else"),
 })  # fmt: skip
-_DEFINED = "#/$defs/"
-_UNSAFE = re.compile(r"[^A-Za-z0-9_.-]+")
+_DEFINITION_PREFIX = "#/$defs/"
+_UNSAFE_CHARACTERS = re.compile(r"[^A-Za-z0-9_.-]+")
 
 
 class FullDialectWriter:
@@ -263,7 +267,7 @@ class FullDialectWriter:
         while waiting:
             at: Any = waiting.pop()
             if is_object(at):
-                name = str(at.get("$ref")).removeprefix(_DEFINED)
+                name = str(at.get("$ref")).removeprefix(_DEFINITION_PREFIX)
                 if name in self._places:
                     yield name
                 waiting += at.values()
@@ -287,10 +291,10 @@ class FullDialectWriter:
 
     def _told(self, spot: SchemaLocation, without: Collection[str] = ()) -> Schema:
         words = {keyword: value for keyword, value in spot.words().items() if keyword not in without}
-        self._ledger.work(3 + weight(words))
+        self._ledger.work(3 + copy_work(words))
         told: Schema = {}
         for keyword, value in words.items():
-            if keyword in _PLUMBING or keyword in ("dependencies", "additionalItems"):
+            if keyword in _REWRITTEN_KEYWORDS or keyword in ("dependencies", "additionalItems"):
                 continue
             if self._dialect.knows(keyword):
                 told[keyword] = self._inside(spot, keyword, value)
@@ -299,17 +303,17 @@ class FullDialectWriter:
         self._modernise(spot, words, told)
         told = _without_empty(told)
         for keyword, target in self._original.references(words):
-            told = _beside(self._referred(spot, keyword, target), told)
+            told = _with_reference(self._referred(spot, keyword, target), told)
         return self._completed(told)
 
     def _inside(self, spot: SchemaLocation, keyword: str, value: Any) -> Any:
-        if keyword in _NAMED and is_object(value):
+        if keyword in _BY_NAME_KEYWORDS and is_object(value):
             kept = dict(self._allowed(spot, keyword, value))
             return {name: self.write(spot.inside(each, keyword, name)) for name, each in kept.items()}
-        if keyword in _LISTED or (keyword == "items" and isinstance(value, list)):
+        if keyword in _LIST_KEYWORDS or (keyword == "items" and isinstance(value, list)):
             listed = cast("list[Any]", value)
             return [self.write(spot.inside(each, keyword, at)) for at, each in enumerate(listed)]
-        return self.write(spot.inside(value, keyword)) if keyword in _SINGLE else value
+        return self.write(spot.inside(value, keyword)) if keyword in _SINGLE_KEYWORDS else value
 
     def _allowed(self, spot: SchemaLocation, keyword: str, members: Schema) -> Iterator[tuple[str, Any]]:
         """Drop properties with names that the provider rejects."""
@@ -328,7 +332,11 @@ class FullDialectWriter:
         """Write a reference, or inline its target."""
         if self._dialect.references:
             return {"$ref": self._name(target)}
-        if id(target.schema) in self._open or len(self._open) >= DEEPEST or not self._ledger.spend():
+        if (
+            id(target.schema) in self._open
+            or len(self._open) >= MAX_INLINED_DEPTH
+            or not self._ledger.spend()
+        ):
             self._ledger.lose((spot.path, keyword), "it refers to itself or too far: the rest is not said")
             words = target.words()
             return {key: words[key] for key in ("type", "description") if key in words}
@@ -338,14 +346,14 @@ class FullDialectWriter:
         if spot.path == "#":
             return "#"
         if spot.path not in self._names:
-            last = _UNSAFE.sub("_", spot.path.rpartition("/")[2]) or "definition"
+            last = _UNSAFE_CHARACTERS.sub("_", spot.path.rpartition("/")[2]) or "definition"
             name = last
             while name in self._places:
                 self._counts[last] = self._counts.get(last, 1) + 1
                 name = f"{last}_{self._counts[last]}"
             self._names[spot.path] = name
             self._places[name] = spot
-        return f"{_DEFINED}{self._names[spot.path]}"
+        return f"{_DEFINITION_PREFIX}{self._names[spot.path]}"
 
     # --- keywords of older drafts
 
@@ -384,7 +392,7 @@ class FullDialectWriter:
         return told
 
 
-def _beside(referred: Any, told: Schema) -> Schema:
+def _with_reference(referred: Any, told: Schema) -> Schema:
     """Combine a resolved reference with the keywords beside it."""
     if referred is True or referred == {}:
         return told

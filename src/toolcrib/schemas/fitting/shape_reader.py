@@ -5,8 +5,8 @@ from dataclasses import replace
 from itertools import combinations
 from typing import Any
 
-from toolcrib.schemas.fitting.dialects import MOST_WORK, FittingLosses, Origin
-from toolcrib.schemas.fitting.intersect import EXACT, are_apart, meet, tidied
+from toolcrib.schemas.fitting.dialects import MAX_CONVERSION_STEPS, FittingLosses, Origin
+from toolcrib.schemas.fitting.intersect import MAX_EXACT_INTEGER, are_disjoint, intersect, normalized
 from toolcrib.schemas.fitting.shapes import (
     KINDS,
     Branch,
@@ -23,18 +23,18 @@ from toolcrib.schemas.fitting.source_schema import (
     DRAFT_2020,
     SchemaLocation,
     SourceSchema,
-    weight,
+    copy_work,
 )
 from toolcrib.schemas.subschemas import Schema, is_object
 
-DEEPEST = 32
+MAX_INLINED_DEPTH = 32
 """Nesting of locations, with references followed."""
-_MOST_PAIRS = 2_000
+_MAX_COMPARED_PAIRS = 2_000
 """Pairs of alternatives that are compared to find overlaps."""
-_MOST_COMPARING = MOST_WORK // 5
+_MAX_COMPARISON_STEPS = MAX_CONVERSION_STEPS // 5
 """Work for these comparisons at one location."""
 
-_BOUNDS = {
+_KIND_OF_BOUND = {
     "minimum": "number",
     "maximum": "number",
     "exclusiveMinimum": "number",
@@ -50,20 +50,20 @@ _BOUNDS = {
     "maxProperties": "object",
     "required": "object",
 }
-_ASKS_NOTHING: dict[str, Callable[[Any], bool]] = {
+_IS_WITHOUT_EFFECT: dict[str, Callable[[Any], bool]] = {
     "minLength": lambda bound: bound <= 0,
     "minItems": lambda bound: bound <= 0,
     "minProperties": lambda bound: bound <= 0,
     "uniqueItems": lambda wanted: not wanted,
     "required": lambda names: not names,
 }
-_OWN = frozenset({
+_SHAPE_KEYWORDS = frozenset({
     *("type", "enum", "const", "format", "properties", "additionalProperties", "items", "prefixItems"),
-    *("additionalItems", *_BOUNDS),
+    *("additionalItems", *_KIND_OF_BOUND),
 })  # fmt: skip
 """Keywords of a location that define a shape."""
-_NOTES = ("description", "title", "default", "examples")
-_SHAPELESS: dict[str, tuple[str, str]] = {
+_ANNOTATIONS_TO_KEEP = ("description", "title", "default", "examples")
+_KEYWORDS_WITHOUT_SHAPE: dict[str, tuple[str, str]] = {
     "not": ("", "what it must not be is not said"),
     "if": ("", "conditions are not said"),
     "then": ("", "conditions are not said"),
@@ -109,7 +109,7 @@ class ShapeReader:
             return anything(spot.path)
         self._open.append(id(spot.schema))
         words = spot.words()
-        self._ledger.work(weight(words))
+        self._ledger.work(copy_work(words))
         shape = self._together(spot, words)
         self._open.pop()
         return shape
@@ -117,24 +117,26 @@ class ShapeReader:
     def _together(self, spot: SchemaLocation, words: Schema) -> UnionShape:
         shape = self._own(spot, words)
         for keyword, target in self._original.references(words):
-            shape = meet(shape, self._referred(spot, keyword, target), (spot.path, keyword), self._ledger)
+            shape = intersect(
+                shape, self._referred(spot, keyword, target), (spot.path, keyword), self._ledger
+            )
         for at, each in enumerate(words.get("allOf", ())):
             inner = self.read(spot.inside(each, "allOf", at))
-            shape = meet(shape, inner, (spot.path, "allOf"), self._ledger)
+            shape = intersect(shape, inner, (spot.path, "allOf"), self._ledger)
         for keyword in ("anyOf", "oneOf"):
             if keyword in words:
                 inner = self._union(spot, keyword, words[keyword])
-                shape = meet(shape, inner, (spot.path, keyword), self._ledger)
-        shape = _without(shape, words.get("not"))
-        for keyword in _given_up(words, spot.draft, {each.kind for each in shape.branches}):
-            self._ledger.lose((spot.path, keyword), _SHAPELESS[keyword][1])
-        notes = {keyword: words[keyword] for keyword in _NOTES if keyword in words}
+                shape = intersect(shape, inner, (spot.path, keyword), self._ledger)
+        shape = _without_excluded(shape, words.get("not"))
+        for keyword in _lost_keywords(words, spot.draft, {each.kind for each in shape.branches}):
+            self._ledger.lose((spot.path, keyword), _KEYWORDS_WITHOUT_SHAPE[keyword][1])
+        notes = {keyword: words[keyword] for keyword in _ANNOTATIONS_TO_KEEP if keyword in words}
         return replace(shape, notes={**shape.notes, **notes})
 
     def _referred(self, spot: SchemaLocation, keyword: str, target: SchemaLocation) -> UnionShape:
         if id(target.schema) in self._open:
             reason = "it refers to itself: what is further in is not said"
-        elif len(self._open) >= DEEPEST:
+        elif len(self._open) >= MAX_INLINED_DEPTH:
             reason = "it is too deep within others: what is further in is not said"
         else:
             return self.read(target)
@@ -152,36 +154,40 @@ class ShapeReader:
 
     def _are_all_apart(self, shapes: list[UnionShape]) -> bool:
         """Return whether the shapes are provably disjoint within a small budget."""
-        if len(shapes) * (len(shapes) - 1) // 2 > _MOST_PAIRS:
+        if len(shapes) * (len(shapes) - 1) // 2 > _MAX_COMPARED_PAIRS:
             return False
         left = self._ledger.left
         for one, other in combinations(shapes, 2):
-            if left - self._ledger.left > _MOST_COMPARING or not are_apart(one, other, 200, self._ledger):
+            if left - self._ledger.left > _MAX_COMPARISON_STEPS or not are_disjoint(
+                one, other, 200, self._ledger
+            ):
                 return False
         return True
 
     # --- keywords of the location itself
 
     def _own(self, spot: SchemaLocation, words: Schema) -> UnionShape:
-        if not _OWN & words.keys():
+        if not _SHAPE_KEYWORDS & words.keys():
             return anything(spot.path)
-        branches = [Branch(kind, said) for kind, said in _typed(spot, words)]
+        branches = [Branch(kind, said) for kind, said in _kinds_of_type(spot, words)]
         self._ledger.work(2 * len(branches))
         kinds = {branch.kind for branch in branches}
-        asked = [*_bounds(spot, words), *self._parts(spot, words, kinds)]
+        asked = [*_bounds_of(spot, words), *self._parts(spot, words, kinds)]
         found: list[Branch] = []
         for branch in branches:
             said = {**branch.said, **{key: each for kind, key, each in asked if kind == branch.kind}}
             notes = {"format": words["format"]} if _has_format(branch.kind, words) else {}
-            plain = tidied(Branch(branch.kind, said, notes))
+            plain = normalized(Branch(branch.kind, said, notes))
             if plain is not None:
                 found.append(plain)
-        shape = UnionShape(spot.path, tuple(found), unions=_splits(spot, words))
+        shape = UnionShape(spot.path, tuple(found), unions=_union_origins(spot, words))
         for keyword in ("enum", "const"):
             if keyword in words:
                 values = words["enum"] if keyword == "enum" else [words["const"]]
-                listed = UnionShape(spot.path, tuple(_listed(spot, keyword, values)), unions=shape.unions)
-                shape = meet(listed, shape, (spot.path, keyword), self._ledger)
+                listed = UnionShape(
+                    spot.path, tuple(_enum_branches(spot, keyword, values)), unions=shape.unions
+                )
+                shape = intersect(listed, shape, (spot.path, keyword), self._ledger)
         return shape
 
     def _parts(
@@ -224,7 +230,7 @@ class ShapeReader:
             yield kind, key, Constraint(shape, spot.path, keyword)
 
 
-def _typed(spot: SchemaLocation, words: Schema) -> Iterator[tuple[str, dict[str, Constraint]]]:
+def _kinds_of_type(spot: SchemaLocation, words: Schema) -> Iterator[tuple[str, dict[str, Constraint]]]:
     """Yield the kinds of value that `type` allows."""
     given: Any = words.get("type")
     listed: list[str] = list(KINDS) if given is None else [given] if isinstance(given, str) else given
@@ -235,20 +241,20 @@ def _typed(spot: SchemaLocation, words: Schema) -> Iterator[tuple[str, dict[str,
             yield kind, {}
 
 
-def _splits(spot: SchemaLocation, words: Schema) -> tuple[Origin, ...]:
+def _union_origins(spot: SchemaLocation, words: Schema) -> tuple[Origin, ...]:
     return tuple((spot.path, each) for each in ("type", "enum") if isinstance(words.get(each), list))
 
 
-def _bounds(spot: SchemaLocation, words: Schema) -> Iterator[tuple[str, str, Constraint]]:
-    for keyword, kind in _BOUNDS.items():
+def _bounds_of(spot: SchemaLocation, words: Schema) -> Iterator[tuple[str, str, Constraint]]:
+    for keyword, kind in _KIND_OF_BOUND.items():
         if keyword not in words:
             continue
         value = words[keyword]
         if keyword == "required":
             value = tuple(value)
-        elif isinstance(value, float) and value.is_integer() and abs(value) <= EXACT:
+        elif isinstance(value, float) and value.is_integer() and abs(value) <= MAX_EXACT_INTEGER:
             value = int(value)
-        if not _ASKS_NOTHING.get(keyword, bool)(value) or keyword not in _ASKS_NOTHING:
+        if not _IS_WITHOUT_EFFECT.get(keyword, bool)(value) or keyword not in _IS_WITHOUT_EFFECT:
             yield kind, keyword, Constraint(value, spot.path, keyword)
 
 
@@ -256,13 +262,13 @@ def _has_format(kind: str, words: Schema) -> bool:
     return kind in ("string", "number") and isinstance(words.get("format"), str)
 
 
-def _listed(spot: SchemaLocation, keyword: str, values: list[Any]) -> Iterator[Branch]:
+def _enum_branches(spot: SchemaLocation, keyword: str, values: list[Any]) -> Iterator[Branch]:
     kinds: dict[str, list[Any]] = {}
     for value in distinct(values):
         kinds.setdefault(kind_of(value), []).append(value)
     for kind, found in kinds.items():
         said = {} if kind == "null" else {"enum": Constraint(found, spot.path, keyword)}
-        plain = tidied(Branch(kind, said))
+        plain = normalized(Branch(kind, said))
         if plain is not None:
             yield plain
 
@@ -283,14 +289,14 @@ def kind_of(value: Any) -> str:
 # --- keywords without a shape
 
 
-def _given_up(words: Schema, draft: int, kinds: set[str]) -> Iterator[str]:
+def _lost_keywords(words: Schema, draft: int, kinds: set[str]) -> Iterator[str]:
     for keyword, value in words.items():
-        kind, _ = _SHAPELESS.get(keyword, (None, ""))
-        if kind in ("", *kinds) and kinds and not _means_nothing(keyword, value, words, draft):
+        kind, _ = _KEYWORDS_WITHOUT_SHAPE.get(keyword, (None, ""))
+        if kind in ("", *kinds) and kinds and not _has_no_effect(keyword, value, words, draft):
             yield keyword
 
 
-def _means_nothing(keyword: str, value: Any, words: Schema, draft: int) -> bool:
+def _has_no_effect(keyword: str, value: Any, words: Schema, draft: int) -> bool:
     """Return whether a keyword has no effect here, or only on keywords that are reported anyway."""
     if keyword in ("if", "then", "else"):
         return "if" not in words or not ("then" in words or "else" in words)
@@ -298,7 +304,7 @@ def _means_nothing(keyword: str, value: Any, words: Schema, draft: int) -> bool:
         free = draft != DRAFT_7 and words.get("minContains") == 0 and "maxContains" not in words
         return free or "contains" not in words
     if keyword == "not":
-        return _excluded(value) is not None
+        return _excluded_kinds(value) is not None
     if keyword == "propertyNames":
         return value in (True, {}, {"type": "string"})
     if keyword in ("unevaluatedProperties", "unevaluatedItems"):
@@ -306,15 +312,15 @@ def _means_nothing(keyword: str, value: Any, words: Schema, draft: int) -> bool:
     return not value
 
 
-def _without(shape: UnionShape, refused: Any) -> UnionShape:
+def _without_excluded(shape: UnionShape, refused: Any) -> UnionShape:
     """Remove the kinds that `not` excludes, if it has no other constraint."""
-    kinds = frozenset[str]() if refused is None else _excluded(refused)
+    kinds = frozenset[str]() if refused is None else _excluded_kinds(refused)
     if not kinds:
         return shape
     return replace(shape, branches=tuple(each for each in shape.branches if each.kind not in kinds))
 
 
-def _excluded(refused: Any) -> frozenset[str] | None:
+def _excluded_kinds(refused: Any) -> frozenset[str] | None:
     """Return the kinds that `not` excludes; None if it excludes anything else."""
     if refused is False:
         return frozenset()

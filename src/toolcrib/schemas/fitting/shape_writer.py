@@ -8,7 +8,7 @@ from typing import Any
 import orjson
 
 from toolcrib.schemas.fitting.dialects import Dialect, FittingLosses, Origin
-from toolcrib.schemas.fitting.intersect import EXACT, highest, lowest
+from toolcrib.schemas.fitting.intersect import MAX_EXACT_INTEGER, highest, lowest
 from toolcrib.schemas.fitting.shapes import (
     Branch,
     Constraint,
@@ -16,18 +16,18 @@ from toolcrib.schemas.fitting.shapes import (
     any_item,
     anything,
     distinct,
-    folded,
-    mark,
+    json_key,
     simplified,
+    widened,
 )
-from toolcrib.schemas.fitting.source_schema import SourceSchema, escape
+from toolcrib.schemas.fitting.source_schema import SourceSchema, escape_pointer
 from toolcrib.schemas.subschemas import Schema, is_object
 
 # --- Writes one branch of a union in a provider's dialect ---
 
-_Inside = Callable[[UnionShape, int], Schema]
-_LOOKS_AROUND = re.compile(r"\(\?[=!<]")
-_MOST_TOLD = 20
+_WriteNested = Callable[[UnionShape, int], Schema]
+_LOOK_AROUND = re.compile(r"\(\?[=!<]")
+_MAX_DESCRIBED_VALUES = 20
 """Values that a description lists at most, if `enum` cannot express them."""
 
 
@@ -35,7 +35,7 @@ class BranchWriter:
     """Writes the branches of one schema; `inside` writes nested shapes."""
 
     def __init__(
-        self, dialect: Dialect, original: SourceSchema, ledger: FittingLosses, inside: _Inside
+        self, dialect: Dialect, original: SourceSchema, ledger: FittingLosses, inside: _WriteNested
     ) -> None:
         self._dialect = dialect
         self._original = original
@@ -64,7 +64,7 @@ class BranchWriter:
         return told
 
     def _looks_around(self, keyword: str, value: Any) -> bool:
-        return self._dialect.strict and keyword == "pattern" and _LOOKS_AROUND.search(value) is not None
+        return self._dialect.strict and keyword == "pattern" and _LOOK_AROUND.search(value) is not None
 
     def _note(self, branch: Branch, told: Schema) -> None:
         form, formats = branch.notes.get("format"), self._dialect.formats
@@ -96,7 +96,7 @@ class BranchWriter:
     ) -> None:
         """Replace an exclusive bound by an inclusive one: the next integer, else the bound itself."""
         held = said[keyword]
-        if kind == "integer" and bound is not None and abs(bound) <= EXACT:
+        if kind == "integer" and bound is not None and abs(bound) <= MAX_EXACT_INTEGER:
             said[plain] = replace(held, value=bound)
         else:
             self._ledger.lose(held.origin, f"the bound itself is not excluded: {plain} is said")
@@ -117,8 +117,8 @@ class BranchWriter:
         if told["type"] in ("number", "integer") and self._ranged(held, said, told):
             return
         self._ledger.lose(held.origin, "values that are no texts are told in the description alone")
-        if len(held.value) <= _MOST_TOLD:
-            told["description"] = f"One of {', '.join(_spelled(value) for value in held.value)}."
+        if len(held.value) <= _MAX_DESCRIBED_VALUES:
+            told["description"] = f"One of {', '.join(_value_text(value) for value in held.value)}."
 
     def _texts(self, held: Constraint, said: dict[str, Constraint]) -> None:
         """Restrict an enum to non-empty strings; an empty one alone is expressed by its length."""
@@ -136,7 +136,7 @@ class BranchWriter:
     def _ranged(self, held: Constraint, said: dict[str, Constraint], told: Schema) -> bool:
         """Replace a numeric enum by bounds; return whether the bounds accept exactly its values."""
         least, most = min(held.value), max(held.value)
-        whole = all(float(value).is_integer() and abs(value) <= EXACT for value in held.value)
+        whole = all(float(value).is_integer() and abs(value) <= MAX_EXACT_INTEGER for value in held.value)
         if whole:
             told["type"], least, most = "integer", int(least), int(most)
         if self._dialect.knows("minimum") and self._dialect.knows("maximum"):
@@ -152,7 +152,7 @@ class BranchWriter:
         )
         members: dict[str, UnionShape] = {} if named is None else named.value
         wanted: tuple[str, ...] = () if required is None else required.value
-        members = {**members, **dict(_missing(wanted, members, rest, path))}
+        members = {**members, **dict(_undeclared_required(wanted, members, rest, path))}
         if self._is_too_deep(level, members, named or required):
             members, wanted = {}, ()
         properties = dict(self._properties(members, frozenset(wanted), level))
@@ -188,7 +188,7 @@ class BranchWriter:
 
     def _named(self, shape: UnionShape, name: str) -> tuple[str, str]:
         """Return the origin of a property: its own name, if it has a path of its own in the original."""
-        above = shape.path.removesuffix(f"/{escape(name)}")
+        above = shape.path.removesuffix(f"/{escape_pointer(name)}")
         own = above != shape.path and above.endswith("/properties")
         return (above, name) if own else self._original.blame(shape.path)
 
@@ -238,7 +238,7 @@ class BranchWriter:
         return self._inside(anything(path), level + 1)
 
 
-def _missing(
+def _undeclared_required(
     required: tuple[str, ...], members: dict[str, UnionShape], rest: Constraint | None, path: str
 ) -> Iterator[tuple[str, UnionShape]]:
     """Yield the required properties without a schema; the one for additional properties applies."""
@@ -247,7 +247,7 @@ def _missing(
             yield name, anything(path) if rest is None else rest.value
 
 
-def _spelled(value: Any) -> str:
+def _value_text(value: Any) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     return str(value)
@@ -255,10 +255,10 @@ def _spelled(value: Any) -> str:
 
 # --- Writes shapes in a provider's dialect, and records what it cannot express ---
 
-_SHOWN = ("title", "description", "default", "examples")
-_NOTED = (*_SHOWN, "format")
-_TYPES = frozenset({"type", "enum"})
-_STEP = 64
+_ANNOTATIONS = ("title", "description", "default", "examples")
+_IGNORED_IN_COMPARISON = (*_ANNOTATIONS, "format")
+_TYPE_AND_ENUM = frozenset({"type", "enum"})
+_BYTES_PER_STEP = 64
 """Bytes compared or copied that count as one step of work."""
 
 
@@ -310,13 +310,13 @@ class ShapeWriter:
 
     def _put(self, one: Schema, told: list[Schema], seen: set[Any]) -> None:
         """Append an alternative unless it is a duplicate; plain enums of one type are merged."""
-        if one.keys() == _TYPES:
+        if one.keys() == _TYPE_AND_ENUM:
             for at, other in enumerate(told):
-                if other.keys() == _TYPES and other["type"] == one["type"]:
+                if other.keys() == _TYPE_AND_ENUM and other["type"] == one["type"]:
                     told[at] = {**other, "enum": distinct([*other["enum"], *one["enum"]])}
                     return
-        self._ledger.work(len(orjson.dumps(one)) // _STEP)
-        said = mark(bare(one))
+        self._ledger.work(len(orjson.dumps(one)) // _BYTES_PER_STEP)
+        said = json_key(without_annotations(one))
         if said not in seen:
             seen.add(said)
             told.append(one)
@@ -329,7 +329,7 @@ class ShapeWriter:
             return self._noted(told[0], notes)
         if len(told) == 1 and dialect.nullable:
             return self._noted({**told[0], "nullable": True}, notes)
-        merged = _listed([*told, {"type": "null"}] if null else told) if dialect.type_lists else None
+        merged = _merged_types([*told, {"type": "null"}] if null else told) if dialect.type_lists else None
         if merged is not None:
             return self._noted(merged, notes)
         if null and dialect.nullable:
@@ -350,7 +350,7 @@ class ShapeWriter:
             if first["description"].startswith(described):
                 return told
             return [{**first, "description": f"{described} {first['description']}"}, *told[1:]]
-        self._ledger.work(len(told) * len(described) // _STEP)
+        self._ledger.work(len(told) * len(described) // _BYTES_PER_STEP)
         return [each if each == {"type": "null"} else {"description": described, **each} for each in told]
 
     def _is_listed(self, branches: Sequence[Branch]) -> bool:
@@ -361,7 +361,7 @@ class ShapeWriter:
     def _folded(self, shape: UnionShape, branches: Sequence[Branch], message: str) -> Branch:
         self._lose_union(shape, message)
         self._ledger.work(len(branches) * sum(2 + len(each.members) for each in branches) // 16)
-        return folded(branches) if len(branches) > 1 else branches[0]
+        return widened(branches) if len(branches) > 1 else branches[0]
 
     def _lose_union(self, shape: UnionShape, message: str) -> None:
         for origin in shape.unions or (self._original.blame(shape.path),):
@@ -382,34 +382,38 @@ class ShapeWriter:
 
     def _noted(self, told: Schema, notes: Mapping[str, Any]) -> Schema:
         """Add the annotations of a shape; its description precedes the generated one."""
-        known = {key: notes[key] for key in _SHOWN if key in notes and self._dialect.knows(key)}
+        known = {key: notes[key] for key in _ANNOTATIONS if key in notes and self._dialect.knows(key)}
         given = {key: value for key, value in told.items() if key not in known or key == "description"}
         if "description" in told and "description" in known:
-            known["description"] = _added(known["description"], told["description"])
+            known["description"] = _joined_descriptions(known["description"], told["description"])
         return {**given, **known}
 
 
-def _added(described: str, more: str) -> str:
+def _joined_descriptions(described: str, more: str) -> str:
     return described if more in described else f"{described} {more}"
 
 
-def bare(told: Schema) -> Schema:
+def without_annotations(told: Schema) -> Schema:
     """Return a written schema without annotations."""
-    return {keyword: _bare_value(keyword, value) for keyword, value in told.items() if keyword not in _NOTED}
+    return {
+        keyword: _value_without_annotations(keyword, value)
+        for keyword, value in told.items()
+        if keyword not in _IGNORED_IN_COMPARISON
+    }
 
 
-def _bare_value(keyword: str, value: Any) -> Any:
+def _value_without_annotations(keyword: str, value: Any) -> Any:
     if keyword == "properties":
-        return {name: bare(each) for name, each in value.items()}
+        return {name: without_annotations(each) for name, each in value.items()}
     if keyword in ("items", "additionalProperties") and is_object(value):
-        return bare(value)
-    return [bare(each) for each in value] if keyword == "anyOf" else value
+        return without_annotations(value)
+    return [without_annotations(each) for each in value] if keyword == "anyOf" else value
 
 
-def _listed(told: list[Schema]) -> Schema | None:
+def _merged_types(told: list[Schema]) -> Schema | None:
     """Merge schemas into one with a list of types; None if that changes the meaning."""
     kinds = [str(each["type"]) for each in told]
-    words = [key for each in told for key in each if key not in _TYPES]
+    words = [key for each in told for key in each if key not in _TYPE_AND_ENUM]
     if len(set(words)) < len(words) or len({kind.replace("integer", "number") for kind in kinds}) < len(
         kinds
     ):

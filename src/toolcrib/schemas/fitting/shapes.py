@@ -92,12 +92,12 @@ class UnionShape:
         return {each.kind for each in self.branches if not each.said} == set(KINDS)
 
 
-_ALL = tuple(Branch(kind) for kind in KINDS)
+_ALL_BRANCHES = tuple(Branch(kind) for kind in KINDS)
 
 
 def anything(path: str) -> UnionShape:
     """Return a shape that accepts every value."""
-    return UnionShape(path, _ALL)
+    return UnionShape(path, _ALL_BRANCHES)
 
 
 def nothing(path: str) -> UnionShape:
@@ -130,18 +130,18 @@ def simplified(branches: Iterable[Branch]) -> tuple[Branch, ...]:
         if mark in seen:
             continue
         seen.add(mark)
-        alike = lists.setdefault(each.kind, []) if _is_list(each) else []
+        alike = lists.setdefault(each.kind, []) if _is_plain_enum(each) else []
         alike.append(each)
         if len(alike) == 1:
             kept.append(each)
-    return tuple(_as_one(lists[each.kind]) if _is_list(each) else each for each in kept)
+    return tuple(_merged_enums(lists[each.kind]) if _is_plain_enum(each) else each for each in kept)
 
 
-def _is_list(branch: Branch) -> bool:
+def _is_plain_enum(branch: Branch) -> bool:
     return set(branch.said) == {"enum"} and not branch.notes
 
 
-def _as_one(lists: list[Branch]) -> Branch:
+def _merged_enums(lists: list[Branch]) -> Branch:
     first = lists[0]
     if len(lists) == 1:
         return first
@@ -153,45 +153,51 @@ def distinct(values: Iterable[Any]) -> list[Any]:
     """Return the values without duplicates, compared as JSON."""
     found: dict[Any, Any] = {}
     for value in values:
-        found.setdefault(mark(value), value)
+        found.setdefault(json_key(value), value)
     return list(found.values())
 
 
-def mark(value: Any) -> Any:
+def json_key(value: Any) -> Any:
     """Return a hashable key for JSON equality: true is not 1, but 1.0 is."""
     if isinstance(value, dict):
-        return "object", frozenset((key, mark(each)) for key, each in cast("dict[str, Any]", value).items())
+        return "object", frozenset(
+            (key, json_key(each)) for key, each in cast("dict[str, Any]", value).items()
+        )
     if isinstance(value, list):
-        return "array", tuple(mark(each) for each in cast("list[Any]", value))
+        return "array", tuple(json_key(each) for each in cast("list[Any]", value))
     return isinstance(value, bool), value
 
 
 def signature(given: Branch | UnionShape) -> Any:
     """Return a hashable key of a branch or shape without annotations. It is cached on the object."""
     if given.signed is None:
-        object.__setattr__(given, "signed", _made_of(given))
+        object.__setattr__(given, "signed", _computed_signature(given))
     return given.signed
 
 
-def _made_of(given: Branch | UnionShape) -> Any:
+def _computed_signature(given: Branch | UnionShape) -> Any:
     if isinstance(given, UnionShape):
         return frozenset(signature(each) for each in given.branches)
-    return given.kind, frozenset((keyword, _signed(said.value)) for keyword, said in given.said.items())
+    return given.kind, frozenset(
+        (keyword, _value_signature(said.value)) for keyword, said in given.said.items()
+    )
 
 
-def _signed(value: Any) -> Any:
+def _value_signature(value: Any) -> Any:
     if isinstance(value, UnionShape):
         return signature(value)
     if isinstance(value, dict):
-        return frozenset((name, _signed(each)) for name, each in cast("dict[str, Any]", value).items())
+        return frozenset(
+            (name, _value_signature(each)) for name, each in cast("dict[str, Any]", value).items()
+        )
     if isinstance(value, tuple):
-        return tuple(_signed(each) for each in cast("tuple[Any, ...]", value))
-    return mark(value)
+        return tuple(_value_signature(each) for each in cast("tuple[Any, ...]", value))
+    return json_key(value)
 
 
 # --- Widens several branches of one kind to the narrowest single one that covers them, approximately ---
 
-_WIDER: dict[str, Callable[[list[Any]], Any]] = {
+_WIDER_BOUND: dict[str, Callable[[list[Any]], Any]] = {
     "minimum": min,
     "exclusiveMinimum": min,
     "minLength": min,
@@ -204,10 +210,10 @@ _WIDER: dict[str, Callable[[list[Any]], Any]] = {
     "maxProperties": max,
     "enum": lambda lists: distinct(value for values in lists for value in values),
 }
-_ALIKE = ("integer", "multipleOf", "pattern", "uniqueItems")
+_KEPT_IF_EQUAL = ("integer", "multipleOf", "pattern", "uniqueItems")
 
 
-def folded(branches: Sequence[Branch]) -> Branch:
+def widened(branches: Sequence[Branch]) -> Branch:
     """Merge several branches of the same kind into one.
 
     Only constraints that all of them have remain. A property is the union over the branches that define it.
@@ -216,18 +222,18 @@ def folded(branches: Sequence[Branch]) -> Branch:
     """
     first = branches[0]
     said: dict[str, Constraint] = {}
-    for keyword, widest in _WIDER.items():
-        held = _held(branches, keyword)
+    for keyword, widest in _WIDER_BOUND.items():
+        held = _constraints_of(branches, keyword)
         if len(held) == len(branches):
             said[keyword] = Constraint(widest([each.value for each in held]), *held[0].origin)
-    for keyword in _ALIKE:
-        held = _held(branches, keyword)
+    for keyword in _KEPT_IF_EQUAL:
+        held = _constraints_of(branches, keyword)
         if len(held) == len(branches) and all(each.value == held[0].value for each in held):
             said[keyword] = held[0]
     if first.kind == "object":
-        _members(branches, said)
+        _widen_members(branches, said)
     elif first.kind == "array":
-        _items(branches, said)
+        _widen_items(branches, said)
     notes = next((each.notes for each in branches if "description" in each.notes), first.notes)
     return Branch(first.kind, said, notes)
 
@@ -244,41 +250,41 @@ def any_item(branch: Branch) -> UnionShape | None:
     return None if rest is None else union(places[0].path, (*places, rest), origin)
 
 
-def _held(branches: Iterable[Branch], keyword: str) -> list[Constraint]:
+def _constraints_of(branches: Iterable[Branch], keyword: str) -> list[Constraint]:
     return [each.said[keyword] for each in branches if keyword in each.said]
 
 
-def _members(branches: Sequence[Branch], said: dict[str, Constraint]) -> None:
-    required = _held(branches, "required")
+def _widen_members(branches: Sequence[Branch], said: dict[str, Constraint]) -> None:
+    required = _constraints_of(branches, "required")
     if len(required) == len(branches):
         others = [frozenset(other.value) for other in required]
         names = [each for each in required[0].value if all(each in other for other in others)]
         if names:
             said["required"] = Constraint(tuple(names), *required[0].origin)
-    named = _held(branches, "properties")
+    named = _constraints_of(branches, "properties")
     if named:
         names = dict.fromkeys(name for each in named for name in each.value)
-        members = {name: _member(name, branches) for name in names}
+        members = {name: _widened_member(name, branches) for name in names}
         said["properties"] = Constraint(members, *named[0].origin)
-    rest = _held(branches, "additionalProperties")
+    rest = _constraints_of(branches, "additionalProperties")
     if len(rest) == len(branches):
-        said["additionalProperties"] = Constraint(_joined([each.value for each in rest]), *rest[0].origin)
+        said["additionalProperties"] = Constraint(_union_of([each.value for each in rest]), *rest[0].origin)
 
 
-def _member(name: str, branches: Sequence[Branch]) -> UnionShape:
+def _widened_member(name: str, branches: Sequence[Branch]) -> UnionShape:
     shapes = [each.members.get(name, each.others) for each in branches]
-    return _joined([shape for shape in shapes if shape is not None])
+    return _union_of([shape for shape in shapes if shape is not None])
 
 
-def _items(branches: Sequence[Branch], said: dict[str, Constraint]) -> None:
+def _widen_items(branches: Sequence[Branch], said: dict[str, Constraint]) -> None:
     shapes = [any_item(each) for each in branches]
     told = [shape for shape in shapes if shape is not None]
     if len(told) == len(branches):
-        held = [*_held(branches, "items"), *_held(branches, "prefixItems")]
-        said["items"] = Constraint(_joined(told), *held[0].origin)
+        held = [*_constraints_of(branches, "items"), *_constraints_of(branches, "prefixItems")]
+        said["items"] = Constraint(_union_of(told), *held[0].origin)
 
 
-def _joined(shapes: Sequence[UnionShape]) -> UnionShape:
+def _union_of(shapes: Sequence[UnionShape]) -> UnionShape:
     if len(shapes) == 1:
         return shapes[0]
     notes = next((shape.notes for shape in shapes if shape.notes), shapes[0].notes)

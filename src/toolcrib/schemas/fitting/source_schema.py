@@ -19,24 +19,24 @@ ANNOTATIONS = frozenset({
     *("format", "contentSchema"),
 })  # fmt: skip
 """Keywords that never reject a value. `format` is among them, as it is not validated here."""
-_VALUES = frozenset({"const", "enum", "default", "examples"})
+_VALUE_KEYWORDS = frozenset({"const", "enum", "default", "examples"})
 """Keywords that contain values, not schemas."""
 _SINCE_2019 = frozenset({
     *("dependentRequired", "dependentSchemas", "unevaluatedProperties", "unevaluatedItems"),
     *("minContains", "maxContains"),
 })  # fmt: skip
-_IGNORED = {
+_IGNORED_KEYWORDS = {
     DRAFT_7: _SINCE_2019 | {"prefixItems", "$dynamicRef", "$recursiveRef"},
     DRAFT_2019: frozenset({"prefixItems", "$dynamicRef", "contentEncoding", "contentMediaType"}),
     DRAFT_2020: frozenset({"additionalItems", "$recursiveRef", "contentEncoding", "contentMediaType"}),
 }
 """Keywords without effect in a draft: not yet or no longer part of it, or an annotation only."""
-_LONG = _VALUES | {"description", "title", "pattern", "required", "dependentRequired"}
+_LONG_VALUE_KEYWORDS = _VALUE_KEYWORDS | {"description", "title", "pattern", "required", "dependentRequired"}
 """Keywords with values that may be long, and are copied with every inlined reference."""
-_STEP = 64
+_BYTES_PER_STEP = 64
 """Bytes of such values that count as one step of work."""
-_INDEX = re.compile(r"[0-9]{1,5}")
-_REFERENCES = ("$ref", "$dynamicRef", "$recursiveRef")
+_ARRAY_INDEX = re.compile(r"[0-9]{1,5}")
+_REFERENCE_KEYWORDS = ("$ref", "$dynamicRef", "$recursiveRef")
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +49,7 @@ class SchemaLocation:
 
     def inside(self, schema: Any, *steps: str | int) -> "SchemaLocation":
         """Return a nested location."""
-        path = "/".join([self.path, *(escape(str(step)) for step in steps)])
+        path = "/".join([self.path, *(escape_pointer(str(step)) for step in steps)])
         return SchemaLocation(schema, path, draft_of(schema, self.draft))
 
     def words(self) -> Schema:
@@ -59,7 +59,7 @@ class SchemaLocation:
         if self.draft == DRAFT_7 and "$ref" in self.schema:
             kept = ANNOTATIONS | {"$ref"}
             return {keyword: value for keyword, value in self.schema.items() if keyword in kept}
-        ignored = _IGNORED[self.draft]
+        ignored = _IGNORED_KEYWORDS[self.draft]
         return {keyword: value for keyword, value in self.schema.items() if keyword not in ignored}
 
 
@@ -72,7 +72,7 @@ class SourceSchema:
 
     def references(self, words: Schema) -> Iterator[tuple[str, SchemaLocation]]:
         """Yield the references of a location: keyword and target."""
-        for keyword in _REFERENCES:
+        for keyword in _REFERENCE_KEYWORDS:
             target = self.find(words[keyword]) if keyword in words else None
             if target is not None:
                 yield keyword, target
@@ -84,7 +84,7 @@ class SourceSchema:
             return self._named().get(pointer)
         at = self.root
         for step in pointer.split("/")[1:]:
-            inner = _step(at.schema, step.replace("~1", "/").replace("~0", "~"))
+            inner = _child_at(at.schema, step.replace("~1", "/").replace("~0", "~"))
             if inner is None:
                 return None
             at = at.inside(*inner)
@@ -106,9 +106,12 @@ class SourceSchema:
         return self._anchors
 
 
-def weight(words: Schema) -> int:
+def copy_work(words: Schema) -> int:
     """Return the size of the location's long values, in steps of work."""
-    return sum(len(orjson.dumps(words[keyword])) // _STEP for keyword in _LONG & words.keys())
+    return sum(
+        len(orjson.dumps(words[keyword])) // _BYTES_PER_STEP
+        for keyword in _LONG_VALUE_KEYWORDS & words.keys()
+    )
 
 
 def draft_of(schema: Any, inherited: int) -> int:
@@ -121,16 +124,16 @@ def draft_of(schema: Any, inherited: int) -> int:
     return DRAFT_2020 if "2020-12" in said else inherited
 
 
-def escape(step: str) -> str:
+def escape_pointer(step: str) -> str:
     """Escape one step of a JSON pointer."""
     return step.replace("~", "~0").replace("/", "~1")
 
 
-def _step(at: Any, step: str) -> tuple[Any, str] | None:
+def _child_at(at: Any, step: str) -> tuple[Any, str] | None:
     if is_object(at):
         return (at[step], step) if step in at else None
     listed = cast("list[Any]", at) if isinstance(at, list) else []
-    return (listed[int(step)], step) if _INDEX.fullmatch(step) and int(step) < len(listed) else None
+    return (listed[int(step)], step) if _ARRAY_INDEX.fullmatch(step) and int(step) < len(listed) else None
 
 
 def _anchors(root: SchemaLocation) -> Iterator[tuple[str, SchemaLocation]]:
@@ -145,8 +148,8 @@ def _anchors(root: SchemaLocation) -> Iterator[tuple[str, SchemaLocation]]:
             if isinstance(identity, str) and identity.startswith("#"):
                 names.append(identity[1:])
             yield from ((name, spot) for name in names if isinstance(name, str))
-            waiting += [spot.inside(*each) for each in _within(spot.schema)]
+            waiting += [spot.inside(*each) for each in _nested_schemas(spot.schema)]
 
 
-def _within(schema: Schema) -> Iterator[tuple[Any, str]]:
-    return ((value, keyword) for keyword, value in schema.items() if keyword not in _VALUES)
+def _nested_schemas(schema: Schema) -> Iterator[tuple[Any, str]]:
+    return ((value, keyword) for keyword, value in schema.items() if keyword not in _VALUE_KEYWORDS)
