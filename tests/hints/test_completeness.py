@@ -7,7 +7,7 @@ from pydantic import BaseModel
 
 from toolcrib import hints
 from toolcrib.hints import Evidence, Hints
-from toolcrib.hints.builders import fullness
+from toolcrib.hints.builders import completeness_of
 
 
 @dataclass(slots=True)
@@ -19,7 +19,7 @@ class SlottedCard:
 
 
 def test_fields_of_slotted_dataclasses_are_counted() -> None:
-    assert fullness(SlottedCard("front"), None) == 0.5
+    assert completeness_of(SlottedCard("front"), None) == 0.5
 
 
 @dataclass

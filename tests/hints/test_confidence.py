@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from toolcrib.hints import Evidence, confidence
-from toolcrib.hints.rules import FLOOR, FRESHNESS, QUALITY, success
+from toolcrib.hints.rules import CONFIDENCE_FLOORS, FRESHNESS_VALUES, QUALITY_VALUES, smoothed_success
 
 NAMES = ("quality", "freshness", "completeness", "validation", "success")
 shares = st.floats(0, 1)
@@ -47,9 +47,9 @@ def test_confidence_at_best_and_worst_evidence() -> None:
     assert confidence(Evidence(**(bad | {"quality": 1.0}))) == round(0.6 * 0.5 * 0.3 * 0.4, 3)
 
 
-@pytest.mark.parametrize("name", FLOOR)
+@pytest.mark.parametrize("name", CONFIDENCE_FLOORS)
 def test_single_worst_factor_gives_its_floor(name: str) -> None:
-    assert confidence(replace(Evidence(quality=1.0), **{name: 0.0})) == FLOOR[name]
+    assert confidence(replace(Evidence(quality=1.0), **{name: 0.0})) == CONFIDENCE_FLOORS[name]
 
 
 @pytest.mark.parametrize("far", [-3.0, 1e300, float("inf"), float("nan")])
@@ -58,20 +58,26 @@ def test_invalid_evidence_stays_in_range(far: float) -> None:
 
 
 def test_scale_words_are_ordered() -> None:
-    assert QUALITY["high"] > QUALITY["medium"] > QUALITY["unknown"] > QUALITY["low"] > 0
+    assert (
+        QUALITY_VALUES["high"]
+        > QUALITY_VALUES["medium"]
+        > QUALITY_VALUES["unknown"]
+        > QUALITY_VALUES["low"]
+        > 0
+    )
     order = ("current", "fresh", "recent", "unknown", "stale", "outdated")
-    counts = [FRESHNESS[word] for word in order]
+    counts = [FRESHNESS_VALUES[word] for word in order]
     assert counts == sorted(counts, reverse=True)
-    assert set(order) == set(FRESHNESS)
+    assert set(order) == set(FRESHNESS_VALUES)
 
 
 @given(st.floats(0, 1), st.integers(0, 10_000))
 def test_longer_records_weigh_more(rate: float, calls: int) -> None:
-    known = success(rate, calls)
+    known = smoothed_success(rate, calls)
     assert min(rate, 0.9) - 1e-9 <= known <= max(rate, 0.9) + 1e-9
-    assert abs(success(rate, calls + 1) - rate) <= abs(known - rate) + 1e-9
+    assert abs(smoothed_success(rate, calls + 1) - rate) <= abs(known - rate) + 1e-9
 
 
 def test_unused_tool_has_prior_success_rate() -> None:
-    assert success(1.0, 0) == success(0.0, 0) == 0.9
-    assert success(0.0, 4) == pytest.approx(0.45)
+    assert smoothed_success(1.0, 0) == smoothed_success(0.0, 0) == 0.9
+    assert smoothed_success(0.0, 4) == pytest.approx(0.45)

@@ -11,8 +11,8 @@ from toolcrib import hints
 from toolcrib.hints import builders
 from toolcrib.hints.field_table import RULES
 from toolcrib.hints.parts import HintOptions
-from toolcrib.hints.rules import FLOOR, FRESHNESS, QUALITY
-from toolcrib.hints.value_types import LONGEST, MOST, ROOM
+from toolcrib.hints.rules import CONFIDENCE_FLOORS, FRESHNESS_VALUES, QUALITY_VALUES
+from toolcrib.hints.value_types import MAX_DATA_SIZE, MAX_ITEMS, MAX_TEXT_CHARACTERS
 from toolcrib.model import Hints
 from toolcrib.model.hints import (
     ActionCategory,
@@ -51,7 +51,7 @@ def test_docs_list_every_field_and_word() -> None:
 def test_picture_has_every_field() -> None:
     drawn = text_of("docs/pictures/hints.svg")
     assert [key for key, _ in spoken(Hints).values() if f">{key}</text>" not in drawn] == []
-    assert [name for name in ("quality", *FLOOR) if f">{name}</text>" not in drawn] == []
+    assert [name for name in ("quality", *CONFIDENCE_FLOORS) if f">{name}</text>" not in drawn] == []
 
 
 @pytest.mark.requirement("E8")
@@ -76,10 +76,10 @@ def test_docs_list_every_builder_with_parameters() -> None:
 @pytest.mark.requirement("E8")
 def test_docs_formula_has_the_numbers_of_the_code() -> None:
     said = under("Confidence")
-    for name, floor in FLOOR.items():
+    for name, floor in CONFIDENCE_FLOORS.items():
         assert f"({floor:g} + {1 - floor:g} × {name})" in said
-    counts = [("quality", *each) for each in QUALITY.items()] + [
-        ("freshness", *each) for each in FRESHNESS.items()
+    counts = [("quality", *each) for each in QUALITY_VALUES.items()] + [
+        ("freshness", *each) for each in FRESHNESS_VALUES.items()
     ]
     rows = [line.replace(" ", "") for line in said.splitlines()]
     for _, word, count in counts:
@@ -88,6 +88,6 @@ def test_docs_formula_has_the_numbers_of_the_code() -> None:
 
 def test_docs_limits_are_those_of_the_code() -> None:
     said = under("Who checks")
-    assert f"at most {MOST} items" in said
-    assert f"1 to {LONGEST:,} characters" in said
-    assert f"{ROOM:,} characters and values" in said
+    assert f"at most {MAX_ITEMS} items" in said
+    assert f"1 to {MAX_TEXT_CHARACTERS:,} characters" in said
+    assert f"{MAX_DATA_SIZE:,} characters and values" in said

@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from tests.hints.hint_texts import reported
 from tests.hints.values import RICH, sound_hints
 from toolcrib.hints import Hints, HintsError, read
-from toolcrib.hints.rules import ENOUGH
+from toolcrib.hints.rules import MAX_HINT_FAULTS
 from toolcrib.hints.value_types import (
-    MOST,
+    MAX_ITEMS,
 )
 
 
@@ -121,10 +121,10 @@ def test_number_of_faults_is_bounded() -> None:
 
 
 def test_list_and_fault_limits() -> None:
-    assert len(read({"confidence": 0.5, "assumptions": ["x"] * MOST}).assumptions) == MOST
+    assert len(read({"confidence": 0.5, "assumptions": ["x"] * MAX_ITEMS}).assumptions) == MAX_ITEMS
     with pytest.raises(HintsError) as caught:
-        read({f"strange-{number}": 1 for number in range(ENOUGH + 8)})
-    assert len(caught.value.faults) == ENOUGH
+        read({f"strange-{number}": 1 for number in range(MAX_HINT_FAULTS + 8)})
+    assert len(caught.value.faults) == MAX_HINT_FAULTS
 
 
 def test_unknown_source_quality_is_refused() -> None:

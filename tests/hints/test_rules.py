@@ -27,8 +27,8 @@ from toolcrib.hints import (
 )
 from toolcrib.hints.rules import checked
 from toolcrib.hints.value_types import (
-    LONGEST,
-    MOST,
+    MAX_ITEMS,
+    MAX_TEXT_CHARACTERS,
     SHARE,
     TEXTS,
 )
@@ -82,9 +82,9 @@ def test_confidence_is_a_number_from_0_to_1(value: Any) -> None:
         (replace(RICH, context_needed=["a list"]), "contextNeeded", "a tuple of at most 64"),
         (replace(RICH, context_needed="text"), "contextNeeded", "a tuple of at most 64"),
         (replace(RICH, assumptions=("fine", 7)), "assumptions[1]", "a text of 1 to 2000"),
-        (replace(RICH, assumptions=("x",) * (MOST + 1)), "assumptions", "a tuple of at most 64"),
+        (replace(RICH, assumptions=("x",) * (MAX_ITEMS + 1)), "assumptions", "a tuple of at most 64"),
         (replace(RICH, constraints=("",)), "constraints[0]", "a text of 1 to 2000"),
-        (replace(RICH, reasoning="x" * (LONGEST + 1)), "reasoning", "a text of 1 to 2000"),
+        (replace(RICH, reasoning="x" * (MAX_TEXT_CHARACTERS + 1)), "reasoning", "a text of 1 to 2000"),
         (replace(RICH, reasoning="\ud800"), "reasoning", "a text of 1 to 2000"),
         (replace(RICH, risk_factors=[*RICH.risk_factors]), "riskFactors", "a tuple of at most 64"),
         (replace(RICH, warnings=RICH.warnings * 65), "warnings", "a tuple of at most 64"),

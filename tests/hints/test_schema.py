@@ -9,10 +9,10 @@ from tests.hint_fields import HINT_FIELD_SET
 from tests.hints.values import sound_hints
 from toolcrib.hints.field_table import schema
 from toolcrib.hints.value_types import (
-    LONGEST,
-    MOST,
-    NAMED,
-    NAMES,
+    ACTION_NAME,
+    ACTION_NAMES,
+    MAX_ITEMS,
+    MAX_TEXT_CHARACTERS,
     SHARE,
     TEXT,
     TEXTS,
@@ -59,19 +59,19 @@ def test_schema_of_each_part() -> None:
     assert schema(Dependency) == {
         "type": "object",
         "properties": {
-            "action": NAMED.schema,
-            "dependsOn": NAMES.schema,
+            "action": ACTION_NAME.schema,
+            "dependsOn": ACTION_NAMES.schema,
             "type": {"enum": ["required", "recommended", "optional"]},
             "reason": TEXT.schema,
         },
         "required": ["action", "dependsOn", "type"],
     }
     fields = schema()["properties"]
-    assert fields["dependencies"] == {"type": "array", "items": schema(Dependency), "maxItems": MOST}
+    assert fields["dependencies"] == {"type": "array", "items": schema(Dependency), "maxItems": MAX_ITEMS}
     assert fields["estimatedImpact"] == schema(Impact)
     assert "required" not in schema(ResourceFacts)
-    assert TEXT.schema == {"type": "string", "minLength": 1, "maxLength": LONGEST}
-    assert TEXTS.schema == {"type": "array", "items": TEXT.schema, "maxItems": MOST}
+    assert TEXT.schema == {"type": "string", "minLength": 1, "maxLength": MAX_TEXT_CHARACTERS}
+    assert TEXTS.schema == {"type": "array", "items": TEXT.schema, "maxItems": MAX_ITEMS}
     assert schema(ResourceFacts)["properties"]["quality"] == {
         "anyOf": [{"enum": ["high", "medium", "low", "unknown"]}, SHARE.schema]
     }

@@ -6,15 +6,15 @@ from typing import Any
 import pytest
 
 from toolcrib.hints.value_types import (
-    DEEPEST,
-    LARGEST,
-    LONGEST,
+    MAX_DATA_DEPTH,
+    MAX_DATA_SIZE,
+    MAX_NUMBER,
+    MAX_TEXT_CHARACTERS,
     OBJECT,
-    ROOM,
     is_number,
     is_share,
     is_text,
-    shown,
+    value_description,
 )
 
 
@@ -48,7 +48,9 @@ def test_number_subclasses_may_be_shares(value: object, is_one: bool) -> None:
     assert is_share(value) is is_one
 
 
-@pytest.mark.parametrize("length, fits", [(0, False), (1, True), (LONGEST, True), (LONGEST + 1, False)])
+@pytest.mark.parametrize(
+    "length, fits", [(0, False), (1, True), (MAX_TEXT_CHARACTERS, True), (MAX_TEXT_CHARACTERS + 1, False)]
+)
 @pytest.mark.parametrize("letter", ["x", "é"])
 def test_text_length_limits(letter: str, length: int, fits: bool) -> None:
     assert is_text(letter * length) is fits
@@ -58,15 +60,15 @@ def test_text_length_limits(letter: str, length: int, fits: bool) -> None:
     "value, fits",
     [
         # One for the object, one for the key and its letter each, one for the text and its letters each.
-        ({"a": "x" * (ROOM - 4)}, True),
-        ({"a": "x" * (ROOM - 3)}, False),
-        ({"a": [None] * (ROOM - 4)}, True),
-        ({"a": [None] * (ROOM - 3)}, False),
-        ({"a": LARGEST, "b": -LARGEST}, True),
-        ({"a": LARGEST * 1.001}, False),
-        ({"a": int(LARGEST) + 1}, False),
-        (_deep(DEEPEST), True),
-        (_deep(DEEPEST + 1), False),
+        ({"a": "x" * (MAX_DATA_SIZE - 4)}, True),
+        ({"a": "x" * (MAX_DATA_SIZE - 3)}, False),
+        ({"a": [None] * (MAX_DATA_SIZE - 4)}, True),
+        ({"a": [None] * (MAX_DATA_SIZE - 3)}, False),
+        ({"a": MAX_NUMBER, "b": -MAX_NUMBER}, True),
+        ({"a": MAX_NUMBER * 1.001}, False),
+        ({"a": int(MAX_NUMBER) + 1}, False),
+        (_deep(MAX_DATA_DEPTH), True),
+        (_deep(MAX_DATA_DEPTH + 1), False),
         ({"a": "\ud800"}, False),
         ({"\ud800": 1}, False),
         ({"é": "é"}, True),
@@ -87,10 +89,10 @@ def test_size_limits_of_action_data(value: Any, fits: bool) -> None:
         ("x" * 40, repr("x" * 40)),
         ("x" * 41, "a text of 41 characters"),
         (0.25, "0.25"),
-        (int(LARGEST), "1e+15"),
-        (-int(LARGEST), "-1e+15"),
-        (int(LARGEST) + 1, "too large"),
-        (-int(LARGEST) - 1, "too large"),
+        (int(MAX_NUMBER), "1e+15"),
+        (-int(MAX_NUMBER), "-1e+15"),
+        (int(MAX_NUMBER) + 1, "too large"),
+        (-int(MAX_NUMBER) - 1, "too large"),
         ([1, 2], "a list of 2"),
         ((), "a list of 0"),
         ({"a": 1}, "an object"),
@@ -98,4 +100,4 @@ def test_size_limits_of_action_data(value: Any, fits: bool) -> None:
     ],
 )
 def test_shown_value_reveals_only_its_kind(value: Any, told: str) -> None:
-    assert shown(value) == told
+    assert value_description(value) == told

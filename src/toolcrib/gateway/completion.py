@@ -16,7 +16,7 @@ from toolcrib.gateway.generated_hints import (
     with_record,
 )
 from toolcrib.gateway.related_tools import NO_RELATED_TOOLS, RelatedTools
-from toolcrib.hints.rules import success
+from toolcrib.hints.rules import smoothed_success
 from toolcrib.interfaces import Followers
 from toolcrib.model import PROMISES, Ask, Hints, Json, JsonObject, Metadata, Origin, Result, Tool
 from toolcrib.version import VERSION
@@ -64,7 +64,7 @@ class HintCache:
         full = int(10 * self._fullness(result.data)) if problem is None and not result.content else 10
         key: _HintKey = (
             int(rate * 100 + 0.5),
-            int(success(rate, calls) * 100 + 0.5),
+            int(smoothed_success(rate, calls) * 100 + 0.5),
             calls if calls < MIN_JUDGED_CALLS else MIN_JUDGED_CALLS,  # noqa: FURB136 - `min` costs twice as much, on every call
             0 if seconds <= _FAST_SECONDS else 1 if seconds <= _MEDIUM_SECONDS else 2,
             problem if problem is None else (problem.code, problem.path),

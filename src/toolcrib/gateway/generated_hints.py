@@ -13,7 +13,14 @@ from toolcrib.gateway.related_tools import (
     next_actions,
     related_resources,
 )
-from toolcrib.hints.rules import QUALITY, SURE, UNSURE, confidence, success, validity
+from toolcrib.hints.rules import (
+    EXPLAINED_FAILURE,
+    QUALITY_VALUES,
+    UNEXPECTED_FAILURE,
+    confidence,
+    smoothed_success,
+    validity,
+)
 from toolcrib.model import PROMISES, Evidence, Hints, JsonObject, Kind, Problem, Tool
 from toolcrib.model.hints import ActionCategory, Caution, Dependency, Impact, Level, NextAction, Quality, Risk
 
@@ -129,13 +136,13 @@ def evidence_of(tool: Tool | None, past: ToolRecord, seen: CallOutcome) -> Evide
     if problem is None:
         checked = _validation(tool)
     else:
-        checked = UNSURE if CODES[problem.code].error_class == "system" else SURE
+        checked = UNEXPECTED_FAILURE if CODES[problem.code].error_class == "system" else EXPLAINED_FAILURE
     return Evidence(
-        quality=QUALITY[quality_of(tool)],
+        quality=QUALITY_VALUES[quality_of(tool)],
         freshness=seen.freshness,
         completeness=seen.completeness if problem is None else 0.0,
         validation=checked,
-        success=success(past.success, past.calls),
+        success=smoothed_success(past.success, past.calls),
     )
 
 
@@ -172,7 +179,7 @@ def with_record(hints: Hints, tool: Tool, past: ToolRecord, freshness: float = 1
     changes: dict[str, object] = {}
     said = hints.evidence
     if said is not None:
-        rate = success(past.success, past.calls)
+        rate = smoothed_success(past.success, past.calls)
         known = replace(said, success=rate, freshness=min(said.freshness, freshness))
         changes = {"evidence": known, "confidence": confidence(known)}
     elif not tool.inside:

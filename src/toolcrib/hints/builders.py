@@ -10,27 +10,27 @@ from toolcrib.hints.parts import (
     HintOptions,
     Several,
     action,
+    as_actions,
+    as_texts,
+    as_tuple,
     brief,
     build,
-    listed,
     resource,
     risk,
-    several,
-    suggested,
     warning,
 )
-from toolcrib.hints.rules import SURE, UNSURE, HintsError, checked
-from toolcrib.hints.value_types import AMOUNT, COUNT, MOST, is_name, shown
+from toolcrib.hints.rules import EXPLAINED_FAILURE, UNEXPECTED_FAILURE, HintsError, checked
+from toolcrib.hints.value_types import AMOUNT, COUNT, MAX_ITEMS, is_name, value_description
 from toolcrib.model import Hints, Kind, Problem
 from toolcrib.model.hints import Level, NextAction, Part
 
 # --- Completeness of a result: the share of items present, and of their fields that are set ---
 
-_LOOKED_AT = 16
+_SAMPLED_ITEMS = 16
 """Items sampled for the share of fields that are set."""
 
 
-def count(items: object) -> int | None:
+def item_count(items: object) -> int | None:
     """Return the number of items; None for a single object, a text, or anything without a length."""
     if items is None:
         return 0
@@ -39,17 +39,17 @@ def count(items: object) -> int | None:
     return len(cast("Collection[Any]", items)) if isinstance(items, Collection) else None
 
 
-def fullness(items: object, total: int | None) -> float:
+def completeness_of(items: object, total: int | None) -> float:
     """Return the completeness, from 0 to 1."""
-    size = count(items)
+    size = item_count(items)
     if size is None:
-        return _filled(items)
-    looked_at = [_filled(each) for each in islice(cast("Iterable[Any]", items), _LOOKED_AT)]
+        return _filled_share(items)
+    looked_at = [_filled_share(each) for each in islice(cast("Iterable[Any]", items), _SAMPLED_ITEMS)]
     filled = sum(looked_at) / max(1, len(looked_at))
     return filled * min(1.0, size / total) if total else filled
 
 
-def _filled(thing: object) -> float:
+def _filled_share(thing: object) -> float:
     values = _values(thing)
     return sum(value is not None for value in values) / len(values) if values else 1.0
 
@@ -69,7 +69,7 @@ def _values(thing: object) -> list[object]:
 Step = NextAction | str | None
 """An action, the name of a tool, or none."""
 
-_RULES = frozenset({Kind.INVALID, Kind.NOT_FOUND, Kind.DENIED, Kind.LIMITED, Kind.FAILED})
+_EXPLAINED_KINDS = frozenset({Kind.INVALID, Kind.NOT_FOUND, Kind.DENIED, Kind.LIMITED, Kind.FAILED})
 
 
 def found(items: object, *, total: int | None = None, **more: Unpack[HintOptions]) -> Hints:
@@ -77,11 +77,11 @@ def found(items: object, *, total: int | None = None, **more: Unpack[HintOptions
 
     Completeness is calculated from the share of items returned and the share of their fields that are set.
     """
-    _expect(COUNT.fits(total or 0), "total", total, COUNT.wanted)
-    size = count(items)
+    _require(COUNT.fits(total or 0), "total", total, COUNT.wanted)
+    size = item_count(items)
     if size == 0:
         return empty(**more)
-    preset: HintOptions = {"completeness": fullness(items, total)}
+    preset: HintOptions = {"completeness": completeness_of(items, total)}
     if size is None:
         return build("It was found.", more, preset)
     if total is None or total <= size:
@@ -112,9 +112,9 @@ def created(
     type: str, id: str, label: str = "", *, read: Step = None, undo: Step = None, **more: Unpack[HintOptions]
 ) -> Hints:
     """Return hints for a new object; `read` and `undo` are the tools that show and remove it."""
-    steps = (_reading(read, type, id, label, more), _step(undo, "low", "Take it back.", type, id))
+    steps = (_read_back_step(read, type, id, label, more), _step(undo, "low", "Take it back.", type, id))
     preset: HintOptions = {"related": resource(type, id, label, freshness="current")}
-    return build(f"{brief(label or id)} was created.", _with(more, *steps), preset)
+    return build(f"{brief(label or id)} was created.", _with_steps(more, *steps), preset)
 
 
 def changed(
@@ -128,26 +128,26 @@ def changed(
     **more: Unpack[HintOptions],
 ) -> Hints:
     """Return hints for a changed object, with the fields that changed."""
-    steps = (_reading(read, type, id, label, more), _step(undo, "low", "Make it as it was.", type, id))
+    steps = (_read_back_step(read, type, id, label, more), _step(undo, "low", "Make it as it was.", type, id))
     preset: HintOptions = {"related": resource(type, id, label, freshness="current")}
-    names = brief(", ".join(several(fields)))
+    names = brief(", ".join(as_texts(fields)))
     told = f"{brief(label or id)} was changed{f': {names}' if names else ''}."
-    return build(told, _with(more, *steps), preset)
+    return build(told, _with_steps(more, *steps), preset)
 
 
 def removed(type: str, id: str, label: str = "", *, undo: Step = None, **more: Unpack[HintOptions]) -> Hints:
     """Return hints for a deleted object."""
     preset: HintOptions = {"constraints": f"{brief(id)} is gone: its id leads nowhere now."}
     step = _step(undo, "low", "Bring it back.", type, id)
-    return build(f"{brief(label or id)} was removed.", _with(more, step), preset)
+    return build(f"{brief(label or id)} was removed.", _with_steps(more, step), preset)
 
 
 def computed(
     *, method: str = "", samples: int | None = None, enough: int = 30, **more: Unpack[HintOptions]
 ) -> Hints:
     """Return hints for a calculated result: the method, the sample size, and the size that suffices."""
-    _expect(COUNT.fits(samples or 0), "samples", samples, COUNT.wanted)
-    _expect(COUNT.fits(enough) and enough > 0, "enough", enough, "a whole number above 0")
+    _require(COUNT.fits(samples or 0), "samples", samples, COUNT.wanted)
+    _require(COUNT.fits(enough) and enough > 0, "enough", enough, "a whole number above 0")
     preset: HintOptions = {"assumptions": f"{brief(method)} suits the data."} if method else {}
     if samples is None:
         return build("It was worked out.", more, preset)
@@ -176,20 +176,20 @@ def failed(
 ) -> Hints:
     """Return hints for a failure; `fix` is a sentence, a tool name or an action that corrects it."""
     known = None if isinstance(problem, str) else problem
-    sure = known is None or known.kind in _RULES
+    sure = known is None or known.kind in _EXPLAINED_KINDS
     preset: HintOptions = {
         "completeness": 0.0,
-        "validation": SURE if sure else UNSURE,
+        "validation": EXPLAINED_FAILURE if sure else UNEXPECTED_FAILURE,
         "valid_for": "immediate",
     }
     if known is not None and known.path:
         preset["context_needed"] = f"a right value for {brief(known.path)}"
-    steps = tuple(_mending(each) for each in listed(fix))
+    steps = tuple(_fixing_step(each) for each in as_tuple(fix))
     if not steps and "next" not in more:
-        steps = (_after(known),)
+        steps = (_next_step(known),)
     told = (problem if isinstance(problem, str) else problem.message) or "It failed."
     why = "a known rule explains it" if sure else "something broke, and may work another time"
-    return build(told, _with(more, *steps), preset, because=why)
+    return build(told, _with_steps(more, *steps), preset, because=why)
 
 
 def deprecated(
@@ -198,7 +198,7 @@ def deprecated(
     """Add a deprecation warning to hints: the replacement, and the removal date."""
     start, end = f" since {since}" if since else "", f" and will be removed on {removal}" if removal else ""
     fix = f"Call {replacement} instead."
-    return _added(
+    return _with_parts(
         also or build("It was done, by a tool on its way out.", {}, {}),
         suggested_next_actions=action(replacement, "medium", description=fix, category="correction"),
         warnings=warning("deprecation", f"This tool is deprecated{start}{end}.", suggested_fix=fix),
@@ -207,8 +207,8 @@ def deprecated(
 
 def slow(seconds: float, promised: float = 1.0, *, also: Hints | None = None) -> Hints:
     """Add a performance warning to hints if the call exceeded the promised seconds."""
-    _expect(AMOUNT.fits(seconds), "seconds", seconds, AMOUNT.wanted)
-    _expect(AMOUNT.fits(promised), "promised", promised, AMOUNT.wanted)
+    _require(AMOUNT.fits(seconds), "seconds", seconds, AMOUNT.wanted)
+    _require(AMOUNT.fits(promised), "promised", promised, AMOUNT.wanted)
     hints = also or build(f"It was done in {seconds:g} s.", {}, {})
     if seconds <= promised:
         return hints
@@ -221,19 +221,19 @@ def slow(seconds: float, promised: float = 1.0, *, also: Hints | None = None) ->
         mitigation=less,
     )
     told = f"It took {seconds:g} s, and {promised:g} s are promised."
-    return _added(
+    return _with_parts(
         hints,
         warnings=warning("performance", told, again.severity, suggested_fix=less),
         risk_factors=again,
     )
 
 
-def _expect(fits: bool, name: str, value: object, wanted: str) -> None:  # noqa: FBT001 - condition first
+def _require(fits: bool, name: str, value: object, wanted: str) -> None:  # noqa: FBT001 - condition first
     if not fits:
-        raise HintsError((f"{name} is {shown(value)}: give {wanted}",))
+        raise HintsError((f"{name} is {value_description(value)}: give {wanted}",))
 
 
-def _reading(read: Step, type: str, id: str, label: str, more: HintOptions) -> NextAction | None:
+def _read_back_step(read: Step, type: str, id: str, label: str, more: HintOptions) -> NextAction | None:
     """Return a step that reads the object back: by the named tool, or generic if none is suggested."""
     step = "read-back" if read is None and "next" not in more else read
     return _step(step, "medium", f"Read {brief(label or id)} back to see that it is as wanted.", type, id)
@@ -245,13 +245,13 @@ def _step(step: Step, priority: Level, description: str, type: str, id: str) -> 
     return step
 
 
-def _with(more: HintOptions, *steps: NextAction | None) -> HintOptions:
+def _with_steps(more: HintOptions, *steps: NextAction | None) -> HintOptions:
     """Put these steps before those the caller passed."""
     named = (step for step in steps if step is not None)
-    return {**more, "next": (*named, *suggested(more.get("next", ())))}
+    return {**more, "next": (*named, *as_actions(more.get("next", ())))}
 
 
-def _mending(fix: NextAction | str) -> NextAction:
+def _fixing_step(fix: NextAction | str) -> NextAction:
     if isinstance(fix, NextAction):
         return fix
     if is_name(fix):
@@ -259,7 +259,7 @@ def _mending(fix: NextAction | str) -> NextAction:
     return action("mend-and-retry", "high", description=fix, category="correction")
 
 
-def _after(problem: Problem | None) -> NextAction:
+def _next_step(problem: Problem | None) -> NextAction:
     if problem is None or not problem.retryable:
         other = "Read what went wrong and choose another way."
         return action("reconsider", "high", description=other, category="correction")
@@ -267,6 +267,8 @@ def _after(problem: Problem | None) -> NextAction:
     return action("try-again", "medium", description=f"Call again{wait}.", category="correction")
 
 
-def _added(hints: Hints, **parts: Part) -> Hints:
+def _with_parts(hints: Hints, **parts: Part) -> Hints:
     """Prepend each part to the list of its field, cut to the maximum length."""
-    return checked(hints.but(**{name: (part, *getattr(hints, name))[:MOST] for name, part in parts.items()}))
+    return checked(
+        hints.but(**{name: (part, *getattr(hints, name))[:MAX_ITEMS] for name, part in parts.items()})
+    )

@@ -4,18 +4,18 @@ from dataclasses import dataclass, fields
 from typing import Any, get_args
 
 from toolcrib.hints.value_types import (
+    ACTION_NAME,
+    ACTION_NAMES,
     AMOUNT,
     COUNT,
     FLAG,
-    MOMENT,
-    MOST,
-    NAMED,
-    NAMES,
+    MAX_ITEMS,
     OBJECT,
     SCORE,
     SHARE,
     TEXT,
     TEXTS,
+    TIMESTAMP,
     ValueType,
     one_of,
     word_or_share,
@@ -80,21 +80,21 @@ _FRESHNESS = word_or_share(get_args(Freshness))
 
 _SHAPES: dict[type[Any], dict[str, ValueType | One | Many]] = {
     NextAction: {
-        "action": NAMED,
+        "action": ACTION_NAME,
         "priority": _LEVEL,
         "data": OBJECT,
         "description": TEXT,
         "estimated_time": AMOUNT,
         "estimated_cost": AMOUNT,
         "category": one_of(get_args(ActionCategory)),
-        "prerequisites": NAMES,
+        "prerequisites": ACTION_NAMES,
         "expected_outcome": TEXT,
         "reversible": FLAG,
         "confidence": SHARE,
     },
     ResourceFacts: {
         "category": TEXT,
-        "last_accessed": MOMENT,
+        "last_accessed": TIMESTAMP,
         "access_count": COUNT,
         "quality": _QUALITY,
         "freshness": _FRESHNESS,
@@ -109,14 +109,14 @@ _SHAPES: dict[type[Any], dict[str, ValueType | One | Many]] = {
         "mitigation": TEXT,
     },
     Dependency: {
-        "action": NAMED,
-        "depends_on": NAMES,
+        "action": ACTION_NAME,
+        "depends_on": ACTION_NAMES,
         "type": one_of(get_args(DependencyType)),
         "reason": TEXT,
     },
     Impact: {"benefit": SHARE, "effort": SHARE, "roi": AMOUNT, "affected_metrics": TEXTS},
     Alignment: {
-        "action": NAMED,
+        "action": ACTION_NAME,
         "preference": TEXT,
         "alignment": one_of(get_args(AlignmentWord)),
         "score": SCORE,
@@ -139,7 +139,7 @@ _SHAPES: dict[type[Any], dict[str, ValueType | One | Many]] = {
         "estimated_impact": SHARE,
     },
     Provenance: {
-        "generated_at": MOMENT,
+        "generated_at": TIMESTAMP,
         "generated_by": TEXT,
         "model_version": TEXT,
         "processing_time": AMOUNT,
@@ -167,14 +167,14 @@ _SHAPES: dict[type[Any], dict[str, ValueType | One | Many]] = {
 }
 
 
-def _rules(kind: type[Any]) -> tuple[FieldRule, ...]:
+def _rules_of_part(kind: type[Any]) -> tuple[FieldRule, ...]:
     defaults = {each.name: each.default for each in fields(kind)}
     return tuple(
         FieldRule(name, json_name(name), shape, defaults[name]) for name, shape in _SHAPES[kind].items()
     )
 
 
-RULES: dict[type[Any], tuple[FieldRule, ...]] = {kind: _rules(kind) for kind in _SHAPES}
+RULES: dict[type[Any], tuple[FieldRule, ...]] = {kind: _rules_of_part(kind) for kind in _SHAPES}
 """Field rules of each part."""
 
 
@@ -187,14 +187,14 @@ def schema(kind: type[Any] = Hints) -> dict[str, Any]:
     said = spoken(kind)
     described: dict[str, Any] = {
         "type": "object",
-        "properties": {key: _described(shapes[name]) for name, (key, _) in said.items()},
+        "properties": {key: _shape_schema(shapes[name]) for name, (key, _) in said.items()},
     }
     needed = [key for key, always in said.values() if always]
     return {**described, "required": needed} if needed else described
 
 
-def _described(shape: ValueType | One | Many) -> dict[str, Any]:
+def _shape_schema(shape: ValueType | One | Many) -> dict[str, Any]:
     if isinstance(shape, ValueType):
         return dict(shape.schema)
     inner = schema(shape.kind)
-    return inner if isinstance(shape, One) else {"type": "array", "items": inner, "maxItems": MOST}
+    return inner if isinstance(shape, One) else {"type": "array", "items": inner, "maxItems": MAX_ITEMS}

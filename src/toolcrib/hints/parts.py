@@ -6,16 +6,16 @@ from typing import Any, TypedDict, TypeVar, Unpack, cast
 
 from toolcrib.hints.rules import (
     HintsError,
-    aligned,
+    alignment_word,
     checked,
     confidence,
     freshness,
     quality,
     roi,
+    severity_of,
     validity,
-    weighed,
 )
-from toolcrib.hints.value_types import SHARE, is_number, is_share, shown
+from toolcrib.hints.value_types import SHARE, is_number, is_share, value_description
 from toolcrib.model import Evidence, Hints, JsonObject
 from toolcrib.model.hints import (
     ActionCategory,
@@ -69,7 +69,7 @@ class ResourceDetails(TypedDict, total=False):
     freshness: Freshness | float | None
 
 
-def several(said: Several[str]) -> tuple[str, ...]:
+def as_texts(said: Several[str]) -> tuple[str, ...]:
     """Return texts as a tuple; a string is one text, not a sequence of characters."""
     return (said,) if isinstance(said, str) else tuple(said)
 
@@ -82,7 +82,7 @@ def action(
     **more: Unpack[ActionFields],
 ) -> NextAction:
     """Return a suggested action: the name of a tool, or a step in kebab-case."""
-    return NextAction(action=action, priority=priority, prerequisites=several(prerequisites), **more)
+    return NextAction(action=action, priority=priority, prerequisites=as_texts(prerequisites), **more)
 
 
 def resource(
@@ -112,7 +112,7 @@ def risk(
     """Return a risk; severity defaults to the product of probability and impact."""
     return Risk(
         type=type,
-        severity=severity or weighed(probability, impact),
+        severity=severity or severity_of(probability, impact),
         description=description,
         probability=probability,
         impact=impact,
@@ -137,7 +137,7 @@ def impact(benefit: float, effort: float, *metrics: str) -> Impact:
 
 def alignment(action: str, preference: str, score: float, explanation: str | None = None) -> Alignment:
     """Return how an action fits a user preference, from -1 (conflict) to 1; the word follows."""
-    word = aligned(score)
+    word = alignment_word(score)
     return Alignment(
         action=action, preference=preference, alignment=word, score=score, explanation=explanation
     )
@@ -157,7 +157,7 @@ def warning(
         type=type,
         severity=severity,
         message=message,
-        related_ids=several(related_ids),
+        related_ids=as_texts(related_ids),
         suggested_fix=suggested_fix,
         auto_fixable=auto_fixable,
     )
@@ -177,8 +177,8 @@ def alternative(
         approach=approach,
         confidence=confidence,
         reasoning=reasoning,
-        pros=several(pros),
-        cons=several(cons),
+        pros=as_texts(pros),
+        cons=as_texts(cons),
         estimated_impact=estimated_impact,
     )
 
@@ -202,12 +202,12 @@ def provenance(
 
 # --- Builds complete hints from few arguments: fills in defaults and calculates derived fields ---
 
-_BRIEF = 80
-_LONG = 500
-_WEIGHT: dict[Level, float] = {"critical": 1.0, "high": 0.8, "medium": 0.5, "low": 0.2}
-_STEP = 0.05
+_MAX_BRIEF_CHARACTERS = 80
+_MAX_OUTCOME_CHARACTERS = 500
+_WEIGHT_OF_PRIORITY: dict[Level, float] = {"critical": 1.0, "high": 0.8, "medium": 0.5, "low": 0.2}
+_EFFORT_PER_ACTION = 0.05
 """Effort of one action, as a share of the maximum."""
-_WHOLE_EFFORT = 600_000.0
+_MAX_EFFORT_MILLISECONDS = 600_000.0
 """Milliseconds of estimated time that count as maximum effort: ten minutes."""
 
 
@@ -237,7 +237,7 @@ class HintOptions(TypedDict, total=False):
     metadata: Provenance
 
 
-_KNOWN = frozenset(HintOptions.__annotations__)
+_OPTION_NAMES = frozenset(HintOptions.__annotations__)
 
 
 def build(told: str, said: HintOptions, preset: HintOptions, *, because: str = "") -> Hints:
@@ -246,7 +246,7 @@ def build(told: str, said: HintOptions, preset: HintOptions, *, because: str = "
     The first argument is a sentence on what happened, `because` a further reason for or against the result.
     """
     given: HintOptions = {**preset, **said}
-    strange = given.keys() - _KNOWN
+    strange = given.keys() - _OPTION_NAMES
     if strange:
         raise TypeError(_refusal(min(strange)))
     word, counted = quality(given.get("quality", "high"))
@@ -254,40 +254,41 @@ def build(told: str, said: HintOptions, preset: HintOptions, *, because: str = "
     evidence = Evidence(
         quality=counted,
         freshness=fresh,
-        completeness=_share(given, "completeness"),
-        validation=_share(given, "validation"),
+        completeness=_share_option(given, "completeness"),
+        validation=_share_option(given, "validation"),
     )
     trust = confidence(evidence)
-    actions = suggested(given.get("next", ()))
+    actions = as_actions(given.get("next", ()))
     return checked(
         Hints(
             suggested_next_actions=actions,
-            related_resources=listed(given.get("related", ())),
+            related_resources=as_tuple(given.get("related", ())),
             confidence=trust,
             source_quality=word,
             validity_period=validity(given.get("valid_for", "short")),
-            estimated_impact=given.get("estimated_impact") or _expected(actions, trust),
-            reasoning=given.get("reasoning") or _reasoning(told, word, age, because or _state(evidence)),
-            context_needed=listed(given.get("context_needed", ())),
-            assumptions=listed(given.get("assumptions", ())),
-            risk_factors=listed(given.get("risk_factors", ())),
-            dependencies=listed(given.get("dependencies", ())),
-            preference_alignment=listed(given.get("preference_alignment", ())),
-            warnings=listed(given.get("warnings", ())),
-            alternatives=listed(given.get("alternatives", ())),
-            constraints=listed(given.get("constraints", ())),
+            estimated_impact=given.get("estimated_impact") or _estimated_impact(actions, trust),
+            reasoning=given.get("reasoning")
+            or _reasoning_text(told, word, age, because or _evidence_text(evidence)),
+            context_needed=as_tuple(given.get("context_needed", ())),
+            assumptions=as_tuple(given.get("assumptions", ())),
+            risk_factors=as_tuple(given.get("risk_factors", ())),
+            dependencies=as_tuple(given.get("dependencies", ())),
+            preference_alignment=as_tuple(given.get("preference_alignment", ())),
+            warnings=as_tuple(given.get("warnings", ())),
+            alternatives=as_tuple(given.get("alternatives", ())),
+            constraints=as_tuple(given.get("constraints", ())),
             metadata=given.get("metadata"),
             evidence=evidence,
         )
     )
 
 
-def suggested(said: Several[NextAction | str]) -> tuple[NextAction, ...]:
+def as_actions(said: Several[NextAction | str]) -> tuple[NextAction, ...]:
     """Return steps as actions; a bare name becomes an action of medium priority."""
-    return tuple(action(each) if isinstance(each, str) else each for each in listed(said))
+    return tuple(action(each) if isinstance(each, str) else each for each in as_tuple(said))
 
 
-def listed(said: Any) -> tuple[Any, ...]:
+def as_tuple(said: Any) -> tuple[Any, ...]:
     """Return the argument as a tuple; a string, a part or a mapping counts as one item."""
     if isinstance(said, tuple):
         return cast("tuple[Any, ...]", said)
@@ -298,46 +299,48 @@ def listed(said: Any) -> tuple[Any, ...]:
 
 def brief(text: str) -> str:
     """Return a text cut to a length that fits inside a sentence."""
-    return text if len(text) <= _BRIEF else f"{text[: _BRIEF - 1]}…"
+    return text if len(text) <= _MAX_BRIEF_CHARACTERS else f"{text[: _MAX_BRIEF_CHARACTERS - 1]}…"
 
 
 def _refusal(name: str) -> str:
     if name == "confidence":
         return "confidence is reckoned: say quality, freshness, completeness or validation instead"
-    return f"hints have no {name!r}; there are {', '.join(sorted(_KNOWN))}"
+    return f"hints have no {name!r}; there are {', '.join(sorted(_OPTION_NAMES))}"
 
 
-def _share(given: Mapping[str, Any], name: str) -> float:
+def _share_option(given: Mapping[str, Any], name: str) -> float:
     value = given.get(name, 1.0)
     if not is_share(value):
-        raise HintsError((f"{name} is {shown(value)}: give {SHARE.wanted}",))
+        raise HintsError((f"{name} is {value_description(value)}: give {SHARE.wanted}",))
     return value
 
 
-def _expected(actions: tuple[NextAction, ...], trust: float) -> Impact:
+def _estimated_impact(actions: tuple[NextAction, ...], trust: float) -> Impact:
     """Estimate the impact: benefit is confidence times the weight of the highest priority."""
     if not actions:
         return Impact()
     times = (getattr(each, "estimated_time", None) for each in actions)
     time = sum(each for each in times if is_number(each) and each > 0)
-    weight = max(_WEIGHT.get(getattr(each, "priority", "low"), 0.0) for each in actions)
-    return impact(trust * weight, min(1.0, _STEP * len(actions) + time / _WHOLE_EFFORT))
+    weight = max(_WEIGHT_OF_PRIORITY.get(getattr(each, "priority", "low"), 0.0) for each in actions)
+    return impact(
+        trust * weight, min(1.0, _EFFORT_PER_ACTION * len(actions) + time / _MAX_EFFORT_MILLISECONDS)
+    )
 
 
-def _reasoning(told: str, word: Quality, age: Freshness, because: str) -> str:
+def _reasoning_text(told: str, word: Quality, age: Freshness, because: str) -> str:
     """Return the inputs of the confidence in words."""
-    told = told if len(told) <= _LONG else f"{told[: _LONG - 1]}…"
-    return f"{told} The source is of {word} quality, its data {_AGES[age]}; {because}."
+    told = told if len(told) <= _MAX_OUTCOME_CHARACTERS else f"{told[: _MAX_OUTCOME_CHARACTERS - 1]}…"
+    return f"{told} The source is of {word} quality, its data {_FRESHNESS_TEXT[age]}; {because}."
 
 
-def _state(evidence: Evidence) -> str:
+def _evidence_text(evidence: Evidence) -> str:
     share, checks = evidence.completeness, evidence.validation
     here = "all of it is here" if share == 1 else f"{int(share * 100)} % of it is here"
     looked = "was checked" if checks == 1 else "was checked in part" if checks else "was not checked"
     return f"{here}, and it {looked}"
 
 
-_AGES: dict[Freshness, str] = {
+_FRESHNESS_TEXT: dict[Freshness, str] = {
     "current": "current",
     "fresh": "fresh",
     "recent": "recent",

@@ -10,14 +10,22 @@ from operator import attrgetter
 from typing import Any, TypeVar, cast
 
 from toolcrib.hints.field_table import RULES, FieldRule, Many, One
-from toolcrib.hints.value_types import MOST, TUPLE, ValueType, is_number, is_share, is_tuple, shown
+from toolcrib.hints.value_types import (
+    MAX_ITEMS,
+    TUPLE_DESCRIPTION,
+    ValueType,
+    is_number,
+    is_share,
+    is_tuple,
+    value_description,
+)
 from toolcrib.model import Evidence, Hints, JsonObject
 from toolcrib.model.hints import Alignment, AlignmentWord, Freshness, Impact, Level, Quality, Validity
 
 # --- Cycle detection in dependencies ---
 
 
-def circle(waits: Collection[tuple[str, tuple[str, ...]]]) -> tuple[str, ...]:
+def find_cycle(waits: Collection[tuple[str, tuple[str, ...]]]) -> tuple[str, ...]:
     """Return the names of a dependency cycle, the first one repeated at the end; empty if there is none."""
     names = {name for name, _ in waits}
     # Fast path: a cycle needs a name that both waits and is waited for, which is rare.
@@ -35,9 +43,9 @@ def circle(waits: Collection[tuple[str, tuple[str, ...]]]) -> tuple[str, ...]:
 
 # --- Confidence in a result: one formula over five factors, each from 0 (bad) to 1 (good) ---
 
-QUALITY: dict[Quality, float] = {"high": 0.98, "medium": 0.85, "unknown": 0.75, "low": 0.55}
+QUALITY_VALUES: dict[Quality, float] = {"high": 0.98, "medium": 0.85, "unknown": 0.75, "low": 0.55}
 """Numeric value of each quality word."""
-FRESHNESS: dict[Freshness, float] = {
+FRESHNESS_VALUES: dict[Freshness, float] = {
     "current": 1.0,
     "fresh": 0.95,
     "recent": 0.8,
@@ -46,44 +54,44 @@ FRESHNESS: dict[Freshness, float] = {
     "outdated": 0.1,
 }
 """Numeric value of each freshness word."""
-FLOOR = {"freshness": 0.6, "completeness": 0.5, "validation": 0.3, "success": 0.4}
+CONFIDENCE_FLOORS = {"freshness": 0.6, "completeness": 0.5, "validation": 0.3, "success": 0.4}
 """Factor that remains if a component is 0."""
 
-SURE, UNSURE = 0.8, 0.3
+EXPLAINED_FAILURE, UNEXPECTED_FAILURE = 0.8, 0.3
 """Validation of a failure: explained by a known rule, or by an unexpected fault."""
 
-_PRIOR, _WORTH = 0.9, 4.0
+_PRIOR_SUCCESS, _PRIOR_CALLS = 0.9, 4.0
 """Prior for success: a rate of 0.9, weighted as four calls."""
 
 
 def confidence(evidence: Evidence) -> float:
     """Return quality times a factor for each other component; it is monotonic in all five."""
     trust = evidence.quality
-    for name, floor in FLOOR.items():
+    for name, floor in CONFIDENCE_FLOORS.items():
         trust *= floor + (1.0 - floor) * getattr(evidence, name)
     return round(min(1.0, max(0.0, trust)), 3)
 
 
-def success(rate: float, calls: int) -> float:
+def smoothed_success(rate: float, calls: int) -> float:
     """Return the Bayesian average of a success rate: the prior dominates while there are few calls."""
-    return (rate * calls + _PRIOR * _WORTH) / (calls + _WORTH)
+    return (rate * calls + _PRIOR_SUCCESS * _PRIOR_CALLS) / (calls + _PRIOR_CALLS)
 
 
 # --- Validates hints: the type of every field, and constraints between fields ---
 
-ROOT = "agentHints"
-ENOUGH = 32
+ROOT_PATH = "agentHints"
+MAX_HINT_FAULTS = 32
 """Faults reported at most: hints may come from untrusted sources."""
-_NEUTRAL = 0.25
+_MAX_NEUTRAL_SCORE = 0.25
 """Absolute score up to which an alignment may be called neutral."""
-_ROUNDED = 0.01
+_ROI_TOLERANCE = 0.01
 """Tolerance of the ROI, relative above 1: benefit and effort may be rounded."""
 
-_NO_VALUE = re.compile(rf"^({ROOT}\S*) is .*?: give ", re.DOTALL)
+_REJECTED_VALUE = re.compile(rf"^({ROOT_PATH}\S*) is .*?: give ", re.DOTALL)
 
 Values = Callable[[Any], tuple[Any, ...]]
 Check = Callable[[Any], bool]
-Between = Callable[[Any], str | None] | None
+CrossFieldCheck = Callable[[Any], str | None] | None
 """Returns the rest of a sentence that starts with the path of a part, or None if it is valid."""
 
 
@@ -98,19 +106,19 @@ class HintsError(ValueError):
 def faults(hints: Hints) -> tuple[str, ...]:
     """Return the violations with their paths; empty if the hints are valid."""
     if hints.__class__ is not Hints:
-        return tuple(_part_faults(Hints, hints, ROOT))
+        return tuple(_part_faults(Hints, hints, ROOT_PATH))
     if hints.sound:
         return ()
-    if _is_sound(hints):
+    if _is_valid(hints):
         # The object is frozen, so the result of the check can be cached on it.
         object.__setattr__(hints, "sound", True)
         return ()
-    return tuple(islice(_named(hints, ROOT), ENOUGH))
+    return tuple(islice(_faults_in(hints, ROOT_PATH), MAX_HINT_FAULTS))
 
 
 def rules_of(faults: tuple[str, ...]) -> tuple[str, ...]:
     """Return faults without the rejected values, for readers who may not see those."""
-    return tuple(_NO_VALUE.sub(r"\1: give ", fault, count=1) for fault in faults)
+    return tuple(_REJECTED_VALUE.sub(r"\1: give ", fault, count=1) for fault in faults)
 
 
 def checked(hints: Hints) -> Hints:
@@ -121,9 +129,9 @@ def checked(hints: Hints) -> Hints:
     return hints
 
 
-def _is_sound(part: Any) -> bool:
+def _is_valid(part: Any) -> bool:
     """Fast check: it builds no paths and no messages."""
-    values, checks, between = _QUICK[part.__class__]
+    values, checks, between = _FAST_CHECKS[part.__class__]
     for value, (fits, default) in zip(values(part), checks):  # noqa: B905 - `strict` costs as much as a check
         # Defaults are always valid, and most fields have one.
         if value is not default and not fits(value):
@@ -131,25 +139,25 @@ def _is_sound(part: Any) -> bool:
     return between is None or between(part) is None
 
 
-def _check(shape: ValueType | One | Many) -> Check:
+def _check_of(shape: ValueType | One | Many) -> Check:
     if isinstance(shape, ValueType):
         return shape.fits
     kind = shape.kind
     if isinstance(shape, One):
-        return lambda value: value.__class__ is kind and _is_sound(value)
+        return lambda value: value.__class__ is kind and _is_valid(value)
 
     def many(value: Any) -> bool:
         if not is_tuple(value):
             return False
         for each in value:  # noqa: SIM110 - a generator would double the cost
-            if each.__class__ is not kind or not _is_sound(each):
+            if each.__class__ is not kind or not _is_valid(each):
                 return False
         return True
 
     return many
 
 
-def _named(part: Any, path: str) -> Iterator[str]:
+def _faults_in(part: Any, path: str) -> Iterator[str]:
     """Yield the violations in detail: the path, and what is required instead."""
     wrong: set[str] = set()
     for rule in RULES[part.__class__]:
@@ -159,7 +167,7 @@ def _named(part: Any, path: str) -> Iterator[str]:
         for fault in _field_faults(rule.shape, value, f"{path}.{rule.key}"):
             wrong.add(rule.name)
             yield fault
-    names, between = _BETWEEN.get(part.__class__, _NOTHING)
+    names, between = _CROSS_FIELD_CHECKS.get(part.__class__, _NO_CROSS_FIELD_CHECK)
     # Constraints between fields are only checked if those fields are valid.
     fault = between(part) if between is not None and wrong.isdisjoint(names) else None
     if fault is not None:
@@ -171,9 +179,9 @@ def _field_faults(shape: ValueType | One | Many, value: Any, path: str) -> Itera
         yield from _part_faults(shape.kind, value, path)
     elif isinstance(shape, ValueType) and shape.each is None:
         if not shape.fits(value):
-            yield f"{path} is {shown(value)}: give {shape.wanted}"
+            yield f"{path} is {value_description(value)}: give {shape.wanted}"
     elif not is_tuple(value):
-        yield f"{path} is {shown(value)}: give {TUPLE}"
+        yield f"{path} is {value_description(value)}: give {TUPLE_DESCRIPTION}"
     else:
         for place, each in enumerate(value):
             yield from _item_faults(shape, each, f"{path}[{place}]")
@@ -187,16 +195,16 @@ def _item_faults(shape: ValueType | Many, value: Any, path: str) -> Iterator[str
 
 def _part_faults(kind: type[Any], value: Any, path: str) -> Iterator[str]:
     if value.__class__ is kind:
-        yield from _named(value, path)
+        yield from _faults_in(value, path)
     else:
-        yield f"{path} is {shown(value)}: give {kind.__name__}"
+        yield f"{path} is {value_description(value)}: give {kind.__name__}"
 
 
 def _impact(impact: Impact) -> str | None:
     wanted = roi(impact.benefit, impact.effort)
-    if abs(impact.roi - wanted) <= _ROUNDED * max(1.0, wanted) < inf:
+    if abs(impact.roi - wanted) <= _ROI_TOLERANCE * max(1.0, wanted) < inf:
         return None
-    return f".roi is {shown(impact.roi)}: give benefit by effort, which is {wanted:g}"
+    return f".roi is {value_description(impact.roi)}: give benefit by effort, which is {wanted:g}"
 
 
 def roi(benefit: float, effort: float) -> float:
@@ -209,47 +217,47 @@ def _alignment(alignment: Alignment) -> str | None:
     if word == "conflict":
         agrees, wanted = score < 0, "below 0"
     elif word == "neutral":
-        agrees, wanted = abs(score) <= _NEUTRAL, f"within {_NEUTRAL} of 0"
+        agrees, wanted = abs(score) <= _MAX_NEUTRAL_SCORE, f"within {_MAX_NEUTRAL_SCORE} of 0"
     else:
         agrees, wanted = score > 0, "above 0"
-    return None if agrees else f".score is {shown(score)}: {word} is {wanted}"
+    return None if agrees else f".score is {value_description(score)}: {word} is {wanted}"
 
 
-def _order(hints: Hints) -> str | None:
+def _dependency_cycle(hints: Hints) -> str | None:
     """Check that dependencies and prerequisites of actions form no cycle."""
     waits = [(each.action, each.depends_on) for each in hints.dependencies]
     actions = hints.suggested_next_actions
     waits += [(each.action, each.prerequisites) for each in actions if each.prerequisites]
-    found = circle(waits) if waits else ()
+    found = find_cycle(waits) if waits else ()
     if not found:
         return None
     where = ".dependencies" if hints.dependencies else ".suggestedNextActions"
     return f"{where} go round in a circle ({' -> '.join(found)}): leave one of them out"
 
 
-_BETWEEN: dict[type[Any], tuple[tuple[str, ...], Between]] = {
+_CROSS_FIELD_CHECKS: dict[type[Any], tuple[tuple[str, ...], CrossFieldCheck]] = {
     Impact: (("benefit", "effort", "roi"), _impact),
     Alignment: (("alignment", "score"), _alignment),
-    Hints: (("suggested_next_actions", "dependencies"), _order),
+    Hints: (("suggested_next_actions", "dependencies"), _dependency_cycle),
 }
 """The fields a constraint between fields involves, and the function that checks it."""
-_NOTHING: tuple[tuple[str, ...], Between] = ((), None)
+_NO_CROSS_FIELD_CHECK: tuple[tuple[str, ...], CrossFieldCheck] = ((), None)
 
 
-def _quick(kind: type[Any]) -> tuple[Values, tuple[tuple[Check, Any], ...], Between]:
-    rules, (_, between) = RULES[kind], _BETWEEN.get(kind, _NOTHING)
-    checks = tuple((_check(rule.shape), rule.default) for rule in rules)
+def _fast_checks(kind: type[Any]) -> tuple[Values, tuple[tuple[Check, Any], ...], CrossFieldCheck]:
+    rules, (_, between) = RULES[kind], _CROSS_FIELD_CHECKS.get(kind, _NO_CROSS_FIELD_CHECK)
+    checks = tuple((_check_of(rule.shape), rule.default) for rule in rules)
     return attrgetter(*(rule.name for rule in rules)), checks, between
 
 
-_QUICK = {kind: _quick(kind) for kind in RULES}
+_FAST_CHECKS = {kind: _fast_checks(kind) for kind in RULES}
 
 
 # --- Parses hints from the JSON format for agents; errors name the path of each invalid value ---
 
-_UNSPOKEN = "evidence"
-_RECKONED = {(Hints, "confidence")}
-_NEEDED = {(Impact, "benefit"), (Impact, "effort")}
+_INTERNAL_FIELD = "evidence"
+_CALCULATED = {(Hints, "confidence")}
+_REQUIRED = {(Impact, "benefit"), (Impact, "effort")}
 
 
 def read(said: JsonObject) -> Hints:
@@ -258,62 +266,64 @@ def read(said: JsonObject) -> Hints:
     A missing `confidence` is calculated from `sourceQuality`, a missing `roi` from benefit and effort.
     """
     faults: list[str] = []
-    hints = _part(Hints, said, ROOT, faults)
+    hints = _parsed_part(Hints, said, ROOT_PATH, faults)
     if faults:
-        raise HintsError(tuple(faults[:ENOUGH]))
+        raise HintsError(tuple(faults[:MAX_HINT_FAULTS]))
     return checked(hints)
 
 
-def _part(kind: type[Any], said: Any, path: str, faults: list[str]) -> Any:
+def _parsed_part(kind: type[Any], said: Any, path: str, faults: list[str]) -> Any:
     if not isinstance(said, Mapping):
-        faults.append(f"{path} is {shown(said)}: give an object")
+        faults.append(f"{path} is {value_description(said)}: give an object")
         return None
     given = cast("Mapping[Any, Any]", said)
-    rules = {rule.key: rule for rule in RULES[kind] if rule.name != _UNSPOKEN}
-    strange = islice((key for key in given if key not in rules), ENOUGH)
-    faults += (f"{path} has a field {shown(key)}: there is none" for key in strange)
+    rules = {rule.key: rule for rule in RULES[kind] if rule.name != _INTERNAL_FIELD}
+    strange = islice((key for key in given if key not in rules), MAX_HINT_FAULTS)
+    faults += (f"{path} has a field {value_description(key)}: there is none" for key in strange)
     values: dict[str, Any] = {}
     for key, rule in rules.items():
         if given.get(key) is not None:
-            values[rule.name] = _value(rule, given[key], f"{path}.{key}", faults)
-        elif _is_needed(kind, rule):
+            values[rule.name] = _parsed_value(rule, given[key], f"{path}.{key}", faults)
+        elif _is_required(kind, rule):
             faults.append(f"{path} has no {key}: it is needed")
-    return None if faults else kind(**_reckoned(kind, values))
+    return None if faults else kind(**_with_calculated(kind, values))
 
 
-def _is_needed(kind: type[Any], rule: FieldRule) -> bool:
+def _is_required(kind: type[Any], rule: FieldRule) -> bool:
     place = (kind, rule.name)
-    return place in _NEEDED or (rule.default is MISSING and place not in _RECKONED)
+    return place in _REQUIRED or (rule.default is MISSING and place not in _CALCULATED)
 
 
-def _value(rule: FieldRule, said: Any, path: str, faults: list[str]) -> Any:
+def _parsed_value(rule: FieldRule, said: Any, path: str, faults: list[str]) -> Any:
     if isinstance(rule.shape, One):
-        return _part(rule.shape.kind, said, path, faults)
+        return _parsed_part(rule.shape.kind, said, path, faults)
     if isinstance(said, list | tuple):
-        return _several(rule, cast("list[Any]", said), path, faults)
+        return _parsed_list(rule, cast("list[Any]", said), path, faults)
     if isinstance(rule.shape, Many):
-        faults.append(f"{path} is {shown(said)}: give a list")
+        faults.append(f"{path} is {value_description(said)}: give a list")
     return said
 
 
-def _several(rule: FieldRule, said: list[Any], path: str, faults: list[str]) -> tuple[Any, ...]:
-    if len(said) > MOST:
-        faults.append(f"{path} is {shown(said)}: give at most {MOST}")
+def _parsed_list(rule: FieldRule, said: list[Any], path: str, faults: list[str]) -> tuple[Any, ...]:
+    if len(said) > MAX_ITEMS:
+        faults.append(f"{path} is {value_description(said)}: give at most {MAX_ITEMS}")
         return ()
     if not isinstance(rule.shape, Many):
         return tuple(said)
     kind = rule.shape.kind
-    return tuple(_part(kind, each, f"{path}[{place}]", faults) for place, each in enumerate(said))
+    return tuple(_parsed_part(kind, each, f"{path}[{place}]", faults) for place, each in enumerate(said))
 
 
-def _reckoned(kind: type[Any], values: dict[str, Any]) -> dict[str, Any]:
+def _with_calculated(kind: type[Any], values: dict[str, Any]) -> dict[str, Any]:
     """Add the fields that are calculated from others."""
     if kind is Impact and "roi" not in values:
         benefit, effort = values["benefit"], values["effort"]
         return values | {"roi": roi(benefit, effort)} if is_number(benefit) and is_number(effort) else values
     if kind is Hints and "confidence" not in values:
         word = values.get("source_quality", "unknown")
-        evidence = Evidence(quality=next((count for each, count in QUALITY.items() if each == word), 0.0))
+        evidence = Evidence(
+            quality=next((count for each, count in QUALITY_VALUES.items() if each == word), 0.0)
+        )
         return values | {"evidence": evidence, "confidence": confidence(evidence)}
     return values
 
@@ -322,15 +332,15 @@ def _reckoned(kind: type[Any], values: dict[str, Any]) -> dict[str, Any]:
 
 W = TypeVar("W", bound=str)
 
-_QUALITY: tuple[tuple[float, Quality], ...] = ((0.92, "high"), (0.7, "medium"), (0, "low"))
-_FRESHNESS: tuple[tuple[float, Freshness], ...] = (
+_QUALITY_SCALE: tuple[tuple[float, Quality], ...] = ((0.92, "high"), (0.7, "medium"), (0, "low"))
+_FRESHNESS_SCALE: tuple[tuple[float, Freshness], ...] = (
     (1, "current"),
     (0.9, "fresh"),
     (0.7, "recent"),
     (0.3, "stale"),
     (0, "outdated"),
 )
-VALIDITY: tuple[tuple[float, Validity], ...] = (
+VALIDITY_SCALE: tuple[tuple[float, Validity], ...] = (
     (inf, "indefinite"),
     (86_400, "long"),
     (3_600, "medium"),
@@ -338,8 +348,13 @@ VALIDITY: tuple[tuple[float, Validity], ...] = (
     (0, "immediate"),
 )
 """Minimum duration of each word, in seconds."""
-_SEVERITY: tuple[tuple[float, Level], ...] = ((0.5, "critical"), (0.25, "high"), (0.08, "medium"), (0, "low"))
-_ALIGNMENT: tuple[tuple[float, AlignmentWord], ...] = (
+_SEVERITY_SCALE: tuple[tuple[float, Level], ...] = (
+    (0.5, "critical"),
+    (0.25, "high"),
+    (0.08, "medium"),
+    (0, "low"),
+)
+_ALIGNMENT_SCALE: tuple[tuple[float, AlignmentWord], ...] = (
     (0.7, "strong"),
     (0.4, "moderate"),
     (0.1, "weak"),
@@ -350,46 +365,48 @@ _ALIGNMENT: tuple[tuple[float, AlignmentWord], ...] = (
 
 def quality(said: Quality | float) -> tuple[Quality, float]:
     """Return the word and the number for a source's quality, given either of them."""
-    return _both("quality", said, QUALITY, _QUALITY)
+    return _word_and_number("quality", said, QUALITY_VALUES, _QUALITY_SCALE)
 
 
 def freshness(said: Freshness | float) -> tuple[Freshness, float]:
     """Return the word and the number for freshness, given either of them."""
-    return _both("freshness", said, FRESHNESS, _FRESHNESS)
+    return _word_and_number("freshness", said, FRESHNESS_VALUES, _FRESHNESS_SCALE)
 
 
-def _both(
+def _word_and_number(
     what: str, said: W | float, counts: Mapping[W, float], words: tuple[tuple[float, W], ...]
 ) -> tuple[W, float]:
     if isinstance(said, str):
         if said in counts:
             return said, counts[said]
     elif is_share(said):
-        return _word(said, words), float(said)
-    raise HintsError((f"{what} is {shown(said)}: give one of {', '.join(counts)}, or a number from 0 to 1",))
+        return _word_for(said, words), float(said)
+    raise HintsError(
+        (f"{what} is {value_description(said)}: give one of {', '.join(counts)}, or a number from 0 to 1",)
+    )
 
 
-def _word(number: float, words: tuple[tuple[float, W], ...]) -> W:
+def _word_for(number: float, words: tuple[tuple[float, W], ...]) -> W:
     """Return the first word with a bound that the number reaches, else the last word."""
     return next((word for least, word in words if number >= least), words[-1][1])
 
 
 def validity(said: Validity | float) -> Validity:
     """Return the longest period that the seconds cover; a word is returned unchanged."""
-    words = [word for _, word in VALIDITY]
+    words = [word for _, word in VALIDITY_SCALE]
     if isinstance(said, str):
         if said in words:
             return said
     elif is_number(said) and said >= 0:
-        return _word(said, VALIDITY)
-    raise HintsError((f"valid_for is {shown(said)}: give one of {', '.join(words)}, or seconds",))
+        return _word_for(said, VALIDITY_SCALE)
+    raise HintsError((f"valid_for is {value_description(said)}: give one of {', '.join(words)}, or seconds",))
 
 
-def weighed(probability: float, impact: float) -> Level:
+def severity_of(probability: float, impact: float) -> Level:
     """Return the severity of a risk: the product of probability and impact, as a word."""
-    return _word(probability * impact, _SEVERITY)
+    return _word_for(probability * impact, _SEVERITY_SCALE)
 
 
-def aligned(score: float) -> AlignmentWord:
+def alignment_word(score: float) -> AlignmentWord:
     """Return the word for an alignment score."""
-    return _word(score, _ALIGNMENT)
+    return _word_for(score, _ALIGNMENT_SCALE)

@@ -8,17 +8,17 @@ from typing import Any, TypeGuard, cast
 
 from toolcrib.model import JsonObject
 
-MOST = 64
+MAX_ITEMS = 64
 """Items in a list."""
-LONGEST = 2_000
+MAX_TEXT_CHARACTERS = 2_000
 """Characters in a text."""
-LARGEST = 1e15
+MAX_NUMBER = 1e15
 """Upper bound of numbers: below 2^53, so that every JSON parser represents integers exactly."""
-ROOM = 4_000
+MAX_DATA_SIZE = 4_000
 """Budget for the data of one action: every value costs one, every text its characters too."""
-DEEPEST = 16
-TUPLE = f"a tuple of at most {MOST}"
-NAME = re.compile(r"[^\W_][\w.:/-]{0,319}")
+MAX_DATA_DEPTH = 16
+TUPLE_DESCRIPTION = f"a tuple of at most {MAX_ITEMS}"
+NAME_PATTERN = re.compile(r"[^\W_][\w.:/-]{0,319}")
 """A tool name in any style, or kebab-case."""
 _NUMBERS = frozenset({int, float})
 
@@ -47,15 +47,19 @@ def is_share(value: Any) -> bool:
 
 def is_text(value: Any) -> bool:
     """Return whether a value is a string that can be encoded, not empty and within the limit."""
-    return isinstance(value, str) and 0 < len(value) <= LONGEST and (value.isascii() or _is_written(value))
+    return (
+        isinstance(value, str)
+        and 0 < len(value) <= MAX_TEXT_CHARACTERS
+        and (value.isascii() or _is_encodable(value))
+    )
 
 
 def is_name(value: Any) -> bool:
     """Return whether a value is a valid action name."""
-    return isinstance(value, str) and NAME.fullmatch(value) is not None
+    return isinstance(value, str) and NAME_PATTERN.fullmatch(value) is not None
 
 
-def _is_written(text: str) -> bool:
+def _is_encodable(text: str) -> bool:
     try:
         text.encode()
     except UnicodeEncodeError:
@@ -63,7 +67,7 @@ def _is_written(text: str) -> bool:
     return True
 
 
-def _is_moment(value: Any) -> bool:
+def _is_timestamp(value: Any) -> bool:
     if not isinstance(value, str) or value[10:11] not in ("", "T"):
         return False
     try:
@@ -74,34 +78,38 @@ def _is_moment(value: Any) -> bool:
 
 
 def _is_object(value: Any) -> bool:
-    return isinstance(value, Mapping) and _room_left(value, ROOM, DEEPEST) >= 0
+    return isinstance(value, Mapping) and _budget_after(value, MAX_DATA_SIZE, MAX_DATA_DEPTH) >= 0
 
 
-def _room_left(value: Any, room: int, depth: int) -> int:
+def _budget_after(value: Any, room: int, depth: int) -> int:
     """Subtract the cost of a JSON value from the budget; below zero if it is too large or not JSON."""
     room -= 1
     if isinstance(value, str):
-        return room - len(value) if value.isascii() or _is_written(value) else -1
+        return room - len(value) if value.isascii() or _is_encodable(value) else -1
     if value is None or isinstance(value, bool):
         return room
     if is_number(value):
-        return room if abs(value) <= LARGEST else -1
+        return room if abs(value) <= MAX_NUMBER else -1
     if depth == 0:
         return -1
     if isinstance(value, Mapping):
-        return _room_within(cast("Mapping[Any, Any]", value), room, depth)
-    return _room_among(cast("Sequence[Any]", value), room, depth) if isinstance(value, list | tuple) else -1
+        return _budget_after_mapping(cast("Mapping[Any, Any]", value), room, depth)
+    return (
+        _budget_after_items(cast("Sequence[Any]", value), room, depth)
+        if isinstance(value, list | tuple)
+        else -1
+    )
 
 
-def _room_within(value: Mapping[Any, Any], room: int, depth: int) -> int:
+def _budget_after_mapping(value: Mapping[Any, Any], room: int, depth: int) -> int:
     if not all(isinstance(key, str) for key in value):
         return -1
-    return _room_among((*value, *value.values()), room, depth)
+    return _budget_after_items((*value, *value.values()), room, depth)
 
 
-def _room_among(values: Sequence[Any], room: int, depth: int) -> int:
+def _budget_after_items(values: Sequence[Any], room: int, depth: int) -> int:
     for each in values:
-        room = _room_left(each, room, depth - 1)
+        room = _budget_after(each, room, depth - 1)
         if room < 0:
             break
     return room
@@ -124,26 +132,28 @@ def word_or_share(words: Collection[str]) -> ValueType:
     )
 
 
-def several(each: ValueType) -> ValueType:
+def tuple_of(each: ValueType) -> ValueType:
     """Return the type of a tuple of limited length with items of this type."""
 
     def fits(value: Any) -> bool:
         return is_tuple(value) and (not value or all(map(each.fits, value)))
 
-    return ValueType(fits, TUPLE, {"type": "array", "items": each.schema, "maxItems": MOST}, each)
+    return ValueType(
+        fits, TUPLE_DESCRIPTION, {"type": "array", "items": each.schema, "maxItems": MAX_ITEMS}, each
+    )
 
 
 def is_tuple(value: Any) -> TypeGuard[tuple[Any, ...]]:
     """Return whether a value is a tuple within the length limit."""
-    return isinstance(value, tuple) and len(value) <= MOST  # pyright: ignore[reportUnknownArgumentType]
+    return isinstance(value, tuple) and len(value) <= MAX_ITEMS  # pyright: ignore[reportUnknownArgumentType]
 
 
 TEXT = ValueType(
     is_text,
-    f"a text of 1 to {LONGEST} characters",
-    {"type": "string", "minLength": 1, "maxLength": LONGEST},
+    f"a text of 1 to {MAX_TEXT_CHARACTERS} characters",
+    {"type": "string", "minLength": 1, "maxLength": MAX_TEXT_CHARACTERS},
 )
-NAMED = ValueType(is_name, "a name in kebab-case, or a tool's", {"type": "string", "minLength": 1})
+ACTION_NAME = ValueType(is_name, "a name in kebab-case, or a tool's", {"type": "string", "minLength": 1})
 SHARE = ValueType(is_share, "a number from 0 to 1", {"type": "number", "minimum": 0, "maximum": 1})
 SCORE = ValueType(
     lambda value: is_number(value) and -1 <= value <= 1,
@@ -151,36 +161,36 @@ SCORE = ValueType(
     {"type": "number", "minimum": -1, "maximum": 1},
 )
 AMOUNT = ValueType(
-    lambda value: is_number(value) and 0 <= value <= LARGEST,
+    lambda value: is_number(value) and 0 <= value <= MAX_NUMBER,
     "a number that is not negative",
     {"type": "number", "minimum": 0},
 )
 COUNT = ValueType(
-    lambda value: isinstance(value, int) and value.__class__ is not bool and 0 <= value <= LARGEST,
+    lambda value: isinstance(value, int) and value.__class__ is not bool and 0 <= value <= MAX_NUMBER,
     "a whole number that is not negative",
     {"type": "integer", "minimum": 0},
 )
 FLAG = ValueType(lambda value: value is True or value is False, "true or false", {"type": "boolean"})
-MOMENT = ValueType(
-    _is_moment,
+TIMESTAMP = ValueType(
+    _is_timestamp,
     "a moment as ISO 8601 spells it, such as 2030-01-31T12:00:00Z",
     {"type": "string"},
 )
 OBJECT = ValueType(
-    _is_object, f"an object of JSON with at most {ROOM} characters and values", {"type": "object"}
+    _is_object, f"an object of JSON with at most {MAX_DATA_SIZE} characters and values", {"type": "object"}
 )
-TEXTS = several(TEXT)
-NAMES = several(NAMED)
+TEXTS = tuple_of(TEXT)
+ACTION_NAMES = tuple_of(ACTION_NAME)
 
 
-def shown(value: Any) -> str:
+def value_description(value: Any) -> str:
     """Describe a value for an error message: numbers and short texts literally, others by type and size."""
     if value is None or isinstance(value, bool):
         return {None: "null", True: "true", False: "false"}[value]
     if isinstance(value, str):
         return repr(str(value)) if len(value) <= 40 else f"a text of {len(value)} characters"
     if is_number(value):
-        return f"{value:g}" if value.__class__ is float or -LARGEST <= value <= LARGEST else "too large"
+        return f"{value:g}" if value.__class__ is float or -MAX_NUMBER <= value <= MAX_NUMBER else "too large"
     if isinstance(value, list | tuple):
         return f"a list of {len(cast('Sequence[Any]', value))}"
     return "an object" if isinstance(value, Mapping) else f"of the kind {type(value).__name__}"
