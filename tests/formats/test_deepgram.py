@@ -16,7 +16,7 @@ from tests.formats.speaking import (
     of_server,
     refusal,
 )
-from toolcrib.formats.deepgram import CAP, Deepgram
+from toolcrib.formats.deepgram import MAX_CONTENT_BYTES, Deepgram
 from toolcrib.interfaces import Provider, ProviderCall
 from toolcrib.model import JsonObject, Result
 from toolcrib.schemas.fitting.dialects import DEEPGRAM
@@ -121,13 +121,16 @@ def test_result_is_a_message() -> None:
 
 @pytest.mark.requirement("G3")
 def test_result_over_the_cap_is_truncated() -> None:
-    assert CAP == 12_000
-    data, message = Result(data="ö" * CAP, message="Done."), Result(data=1, message="ö" * CAP)
+    assert MAX_CONTENT_BYTES == 12_000
+    data, message = (
+        Result(data="ö" * MAX_CONTENT_BYTES, message="Done."),
+        Result(data=1, message="ö" * MAX_CONTENT_BYTES),
+    )
     beginning, sentence = (each["content"] for each in FORMAT.results([answered(data), answered(message)]))
     said = json.loads(beginning)
     assert said.pop("data").startswith("ööö")
     assert said == {"status": "success", "message": "Done.", "truncated": True}
-    assert CAP - 100 < len(beginning.encode()) <= CAP
+    assert MAX_CONTENT_BYTES - 100 < len(beginning.encode()) <= MAX_CONTENT_BYTES
     assert json.loads(sentence) == {"status": "success", "message": "ö" * 800}
 
 

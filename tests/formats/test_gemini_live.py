@@ -8,7 +8,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from tests.formats.speaking import GONE, LOST, NOTHING, QUIET, SUNNY, WEATHER, answered, refusal
-from toolcrib.formats.gemini_live import CAP, GeminiLive
+from toolcrib.formats.gemini_live import MAX_RESULT_BYTES, GeminiLive
 from toolcrib.interfaces import Provider, ProviderCall
 from toolcrib.model import JsonObject, Result
 from toolcrib.testing import a_tool
@@ -104,7 +104,7 @@ def test_invalid_message_is_refused_with_its_path(message: Any, path: str) -> No
 
 @pytest.mark.parametrize("ids", ["f1", [1]])
 def test_non_string_ids_are_refused(ids: Any) -> None:
-    with pytest.raises(Exception, match=r"message\.toolCallCancellation\.ids must be a list of texts"):
+    with pytest.raises(Exception, match=r"message\.toolCallCancellation\.ids\b"):
         FORMAT.cancelled({"toolCallCancellation": {"ids": ids}})
 
 
@@ -177,7 +177,7 @@ def test_vertex_gets_neither_scheduling_nor_id() -> None:
 
 @pytest.mark.requirement("G3")
 def test_result_over_the_cap_has_status_and_short_message() -> None:
-    long = Result(data={"destination": "d" * CAP}, message="ö" * 2_000)
+    long = Result(data={"destination": "d" * MAX_RESULT_BYTES}, message="ö" * 2_000)
     assert spelled(long)["response"] == {"status": "success", "message": "ö" * 800}
 
 
@@ -195,7 +195,7 @@ def test_cap_is_never_exceeded(words: str, times: int, flag: str) -> None:
         Result(data=words * times, message=words * times),
     ):
         (message,) = FORMAT.results([answered(result)])
-        assert len(orjson.dumps(message)) <= CAP
+        assert len(orjson.dumps(message)) <= MAX_RESULT_BYTES
         said = message["tool_response"]["functionResponses"][0]["response"]
         assert {"status", "message"} <= said.keys() <= {"status", "message", "will_hangup", "destination"}
         assert (words * times).startswith(said["message"]) or (words * 30).startswith(said["message"])

@@ -7,7 +7,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from mcp.shared.inbound import decode_header_value, find_invalid_x_mcp_header, validate_mcp_param_headers
 
-from toolcrib.formats.mirrored_headers import InvalidMirroredHeader, header_value, mirrored, mirrors_of
+from toolcrib.formats.mirrored_headers import (
+    InvalidMirroredHeader,
+    header_value,
+    mirrored_headers,
+    mirrors_of,
+)
 
 
 def schema(**properties: Any) -> dict[str, Any]:
@@ -73,13 +78,13 @@ def test_header_annotation_lookalikes_are_ignored(fine: dict[str, Any]) -> None:
     ],
 )
 def test_only_given_arguments_are_mirrored(arguments: dict[str, Any], headers: dict[str, str]) -> None:
-    assert mirrored(mirrors_of(DEEP), arguments) == headers
+    assert mirrored_headers(mirrors_of(DEEP), arguments) == headers
 
 
 def test_booleans_are_mirrored_as_json() -> None:
     mirrors = mirrors_of(schema(on={"type": "boolean", "x-mcp-header": "On"}))
-    assert mirrored(mirrors, {"on": True}) == {"Mcp-Param-On": "true"}
-    assert mirrored(mirrors, {"on": False}) == {"Mcp-Param-On": "false"}
+    assert mirrored_headers(mirrors, {"on": True}) == {"Mcp-Param-On": "true"}
+    assert mirrored_headers(mirrors, {"on": False}) == {"Mcp-Param-On": "false"}
 
 
 @given(st.text())
@@ -103,5 +108,5 @@ def test_text_a_header_would_change_is_encoded(text: str) -> None:
     )
 )
 def test_reference_server_accepts_the_headers(arguments: dict[str, Any]) -> None:
-    headers = mirrored(mirrors_of(DEEP), arguments)
+    headers = mirrored_headers(mirrors_of(DEEP), arguments)
     assert validate_mcp_param_headers(DEEP, arguments, headers) is None

@@ -2,7 +2,7 @@
 
 import pytest
 
-from toolcrib.formats.traceparent import joined, traceparent
+from toolcrib.formats.traceparent import parse_traceparent, traceparent
 from toolcrib.model import Origin
 from toolcrib.testing import a_call
 
@@ -14,7 +14,7 @@ TRACE = "0af76519-16cd-43dd-8448-eb211c80319c"
 def test_traceparent_has_call_as_parent(sampled: bool) -> None:
     written = traceparent(a_call(id=CALL, origin=Origin(trace_id=TRACE, sampled=sampled)))
     assert written is not None
-    found = joined(written)
+    found = parse_traceparent(written)
     assert found is not None
     assert (found.trace_id, found.parent, found.sampled) == (TRACE, "800000000000c0de", sampled)
 

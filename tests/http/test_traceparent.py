@@ -4,7 +4,7 @@ from uuid import UUID
 
 import pytest
 
-from toolcrib.formats.traceparent import TraceParent, joined
+from toolcrib.formats.traceparent import TraceParent, parse_traceparent
 
 TRACE = "4bf92f3577b34da6a3ce929d0e0e4736"
 PARENT = "00f067aa0ba902b7"
@@ -22,7 +22,7 @@ PARENT = "00f067aa0ba902b7"
     ],
 )
 def test_a_traceparent_is_read(header: str, sampled: bool) -> None:
-    assert joined(header) == TraceParent(str(UUID(TRACE)), PARENT, sampled)
+    assert parse_traceparent(header) == TraceParent(str(UUID(TRACE)), PARENT, sampled)
 
 
 @pytest.mark.parametrize(
@@ -41,4 +41,4 @@ def test_a_traceparent_is_read(header: str, sampled: bool) -> None:
     ],
 )
 def test_invalid_traceparent_is_ignored(header: str) -> None:
-    assert joined(header) is None
+    assert parse_traceparent(header) is None

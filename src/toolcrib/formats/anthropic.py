@@ -17,7 +17,7 @@ from toolcrib.payloads import (
 from toolcrib.schemas.fitting.dialects import ANTHROPIC
 from toolcrib.schemas.fitting.fit import SchemaCache, fit
 
-_PICTURES = frozenset({"image/jpeg", "image/png", "image/gif", "image/webp"})
+_IMAGE_TYPES = frozenset({"image/jpeg", "image/png", "image/gif", "image/webp"})
 """Image types that the model accepts."""
 
 
@@ -82,15 +82,15 @@ def _answer(answered: ProviderResult) -> JsonObject:
 
 def _content(result: Result) -> str | list[JsonObject]:
     # The API accepts only text in a result with `is_error`.
-    pictures = [] if result.problem is not None else [each for each in result.content if _is_picture(each)]
+    pictures = [] if result.problem is not None else [each for each in result.content if _is_image(each)]
     text = payload_json(result_payload(result))
-    return [{"type": "text", "text": text}, *map(_picture, pictures)] if pictures else text
+    return [{"type": "text", "text": text}, *map(_image_block, pictures)] if pictures else text
 
 
-def _is_picture(block: JsonObject) -> bool:
-    return block.get("type") == "image" and block.get("mimeType") in _PICTURES and bool(block.get("data"))
+def _is_image(block: JsonObject) -> bool:
+    return block.get("type") == "image" and block.get("mimeType") in _IMAGE_TYPES and bool(block.get("data"))
 
 
-def _picture(block: JsonObject) -> JsonObject:
+def _image_block(block: JsonObject) -> JsonObject:
     source = {"type": "base64", "media_type": block["mimeType"], "data": cast("str", block["data"])}
     return {"type": "image", "source": source}

@@ -19,7 +19,7 @@ from toolcrib.payloads import (
 from toolcrib.schemas.fitting.dialects import DEEPGRAM
 from toolcrib.schemas.fitting.fit import SchemaCache, fit
 
-CAP = 12_000
+MAX_CONTENT_BYTES = 12_000
 """Bytes of a result's JSON."""
 
 
@@ -27,7 +27,7 @@ class Deepgram:
     """Functions go to `agent.think` of `Settings`; calls, cancellations and results are messages."""
 
     name = "deepgram"
-    bounds = Bounds(parameter=DEEPGRAM.parameter, result_bytes=CAP, owns_audio=True)
+    bounds = Bounds(parameter=DEEPGRAM.parameter, result_bytes=MAX_CONTENT_BYTES, owns_audio=True)
 
     def __init__(self) -> None:
         self._fitted = SchemaCache(partial(fit, dialect=DEEPGRAM))
@@ -73,7 +73,7 @@ class Deepgram:
                 "type": "FunctionCallResponse",
                 "id": each.asked.id,
                 "name": each.asked.name,
-                "content": payload_json(truncate_payload(result_payload(each.result), CAP)),
+                "content": payload_json(truncate_payload(result_payload(each.result), MAX_CONTENT_BYTES)),
             }
             for each in answers
         ]

@@ -19,9 +19,9 @@ from toolcrib.payloads import (
 from toolcrib.schemas.fitting.dialects import ELEVENLABS
 from toolcrib.schemas.fitting.fit import SchemaCache, fit
 
-_LONGEST = 120
+_MAX_TIMEOUT_SECONDS = 120
 """Upper bound of `response_timeout_secs`, in seconds."""
-_GRACE = 5
+_GRACE_SECONDS = 5
 """Seconds added to the tool's timeout, so that the agent still receives the timeout error."""
 
 
@@ -44,7 +44,7 @@ class ElevenLabs:
             "expects_response": True,
         }
         if tool.timeout is not None:
-            declared["response_timeout_secs"] = min(ceil(tool.timeout) + _GRACE, _LONGEST)
+            declared["response_timeout_secs"] = min(ceil(tool.timeout) + _GRACE_SECONDS, _MAX_TIMEOUT_SECONDS)
         return declared
 
     def tools(self, declared: Sequence[JsonObject]) -> list[JsonObject]:
@@ -61,7 +61,7 @@ class ElevenLabs:
         if text_field(given, "type", "message") != "client_tool_call":
             return ()
         path = "message.client_tool_call"
-        return (_asked(object_at(given.get("client_tool_call"), path), path),)
+        return (_parsed_call(object_at(given.get("client_tool_call"), path), path),)
 
     def cancelled(self, message: JsonObject) -> tuple[str, ...]:
         """Return nothing: the API has no cancellation."""
@@ -80,7 +80,7 @@ class ElevenLabs:
         ]
 
 
-def _asked(call: JsonObject, path: str) -> ProviderCall:
+def _parsed_call(call: JsonObject, path: str) -> ProviderCall:
     found = parse_call(call, path, id="tool_call_id", name="tool_name", arguments="parameters")
     if found.arguments.get("tool_call_id") != found.id:
         return found

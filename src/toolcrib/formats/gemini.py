@@ -41,7 +41,7 @@ class Gemini:
         content, path = _content(object_at(message, "message"))
         found = objects_at(content.get("parts") or [], f"{path}.parts")
         parts = ((wire_field(part, "functionCall", "function_call"), where) for where, part in found)
-        return tuple(_asked(part, f"{where}.functionCall") for part, where in parts if part is not None)
+        return tuple(_parsed_call(part, f"{where}.functionCall") for part, where in parts if part is not None)
 
     def cancelled(self, message: JsonObject) -> tuple[str, ...]:
         """Return nothing: the API has no cancellation."""
@@ -72,7 +72,7 @@ def _content(message: JsonObject) -> tuple[JsonObject, str]:
     return ({}, path) if content is None else (object_at(content, f"{path}.content"), f"{path}.content")
 
 
-def _asked(given: Json, path: str) -> ProviderCall:
+def _parsed_call(given: Json, path: str) -> ProviderCall:
     call = object_at(given, path)
     if wire_field(call, "willContinue", "will_continue"):
         raise Refused(

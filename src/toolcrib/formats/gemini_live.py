@@ -21,9 +21,9 @@ from toolcrib.payloads import (
 from toolcrib.schemas.fitting.dialects import GEMINI
 from toolcrib.schemas.fitting.fit import SchemaCache, fit_gemini
 
-CAP = 8_000
+MAX_RESULT_BYTES = 8_000
 """Bytes of a message with the result of one call."""
-_LONGEST = 500
+_MAX_ID_CHARACTERS = 500
 """Characters of an id or a name. Both are echoed in the result, at up to six bytes a character."""
 
 
@@ -39,7 +39,7 @@ class GeminiLive:
         name=r"[a-zA-Z_][a-zA-Z0-9_.:-]{0,63}",
         parameter=GEMINI.parameter,
         tools=512,
-        result_bytes=CAP,
+        result_bytes=MAX_RESULT_BYTES,
         owns_audio=True,
     )
 
@@ -67,13 +67,17 @@ class GeminiLive:
 
     def calls(self, message: JsonObject) -> tuple[ProviderCall, ...]:
         """Parse the calls of a server message; most messages have none."""
-        call = _told(message, "toolCall", "tool_call")
+        call = _message_member(message, "toolCall", "tool_call")
         found: Json = wire_field(call, "functionCalls", "function_calls") or []
-        return tuple(_asked(each, path) for path, each in objects_at(found, "message.toolCall.functionCalls"))
+        return tuple(
+            _parsed_call(each, path) for path, each in objects_at(found, "message.toolCall.functionCalls")
+        )
 
     def cancelled(self, message: JsonObject) -> tuple[str, ...]:
         """Parse the ids of calls that were cancelled because the user interrupted."""
-        ids: Json = _told(message, "toolCallCancellation", "tool_call_cancellation").get("ids") or []
+        ids: Json = (
+            _message_member(message, "toolCallCancellation", "tool_call_cancellation").get("ids") or []
+        )
         path = "message.toolCallCancellation.ids"
         if not isinstance(ids, list) or not all(isinstance(each, str) for each in cast("list[Json]", ids)):
             raise Refused("INVALID_REQUEST", f"{path} must be a list of texts", path=path)
@@ -92,7 +96,7 @@ class GeminiLive:
         if not self._vertex:
             answer |= {"id": asked.id, "scheduling": scheduling(result)}
             said = {name: value for name, value in said.items() if name != SUPPRESS_VOICE_FIELD}
-        room = CAP - len(orjson.dumps(_message([answer])))
+        room = MAX_RESULT_BYTES - len(orjson.dumps(_message([answer])))
         return {**answer, "response": truncate_payload(said, room + len("{}"))}
 
 
@@ -112,7 +116,7 @@ def _message(answers: list[JsonObject]) -> JsonObject:
     return {"tool_response": {"functionResponses": answers}}
 
 
-def _told(message: JsonObject, wire: str, python: str) -> JsonObject:
+def _message_member(message: JsonObject, wire: str, python: str) -> JsonObject:
     """Return one member of a message. All members are objects, which allows for future message types."""
     given = object_at(message, "message")
     said = [each for each in given.values() if each is not None]
@@ -125,5 +129,5 @@ def _told(message: JsonObject, wire: str, python: str) -> JsonObject:
     return object_at(wire_field(given, wire, python) or {}, f"message.{wire}")
 
 
-def _asked(call: JsonObject, path: str) -> ProviderCall:
-    return parse_call(call, path, arguments="args", needed=False, most=_LONGEST)
+def _parsed_call(call: JsonObject, path: str) -> ProviderCall:
+    return parse_call(call, path, arguments="args", needed=False, most=_MAX_ID_CHARACTERS)

@@ -21,8 +21,8 @@ from toolcrib.schemas.fitting.fit import SchemaCache, fit
 
 _DIALECT = replace(OPENAI, references=False)
 """References are inlined, as LangChain does for its own tools."""
-_FROM_THE_MODEL = ("ai", "AIMessageChunk")
-_FROM_OTHERS = ("human", "system", "tool", "function", "chat", "remove")
+_MODEL_MESSAGES = ("ai", "AIMessageChunk")
+_OTHER_MESSAGES = ("human", "system", "tool", "function", "chat", "remove")
 
 
 class LangChain:
@@ -57,8 +57,8 @@ class LangChain:
         read = objects_at(given.get("tool_calls") or [], f"{path}.tool_calls")
         unread = objects_at(given.get("invalid_tool_calls") or [], f"{path}.invalid_tool_calls")
         return (
-            *(_asked(each, where) for where, each in read),
-            *(_unread(each, where) for where, each in unread),
+            *(_parsed_call(each, where) for where, each in read),
+            *(_unparsed_call(each, where) for where, each in unread),
         )
 
     def cancelled(self, message: JsonObject) -> tuple[str, ...]:
@@ -73,21 +73,21 @@ class LangChain:
 def _message(given: JsonObject) -> tuple[JsonObject, str]:
     """Return the fields of a message and their path; one serialization nests them under `data`."""
     kind = text_field(given, "type", "message")
-    if kind in _FROM_OTHERS:
+    if kind in _OTHER_MESSAGES:
         return {}, "message"
-    if kind not in _FROM_THE_MODEL:
+    if kind not in _MODEL_MESSAGES:
         raise Refused("INVALID_REQUEST", "message.type must be ai", path="message.type")
     if "data" in given:
         return object_at(given["data"], "message.data"), "message.data"
     return given, "message"
 
 
-def _asked(call: JsonObject, path: str) -> ProviderCall:
+def _parsed_call(call: JsonObject, path: str) -> ProviderCall:
     return parse_call(call, path, arguments="args", needed=False)
 
 
-def _unread(call: JsonObject, path: str) -> ProviderCall:
-    found = _asked(call, path)
+def _unparsed_call(call: JsonObject, path: str) -> ProviderCall:
+    found = _parsed_call(call, path)
     if found.problem is not None:
         return found
     why = call.get("error") or "LangChain could not read them"

@@ -14,15 +14,15 @@ KEYWORD = "x-mcp-header"
 Mirrors = tuple[tuple[tuple[str, ...], str], ...]
 """Path of each argument, and the header that repeats it."""
 
-_MARK = f'"{KEYWORD}"'.encode()
+_QUOTED_KEYWORD = f'"{KEYWORD}"'.encode()
 _TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
-_PLAIN = re.compile(r"[\x21-\x7e](?:[\x20-\x7e]*[\x21-\x7e])?")
-_CODED = re.compile(r"=\?base64\?.*\?=")
-_SIMPLE = ("string", "integer", "boolean")
-_DATA = ("const", "default", "enum", "examples")
-_NAMED = ("$defs", "definitions", "dependentSchemas", "patternProperties")
+_SAFE_VALUE = re.compile(r"[\x21-\x7e](?:[\x20-\x7e]*[\x21-\x7e])?")
+_LOOKS_ENCODED = re.compile(r"=\?base64\?.*\?=")
+_SCALAR_TYPES = ("string", "integer", "boolean")
+_VALUE_KEYWORDS = ("const", "default", "enum", "examples")
+_BY_NAME_KEYWORDS = ("$defs", "definitions", "dependentSchemas", "patternProperties")
 
-_Place = tuple[tuple[str, ...] | None, Json]
+_PathAndSchema = tuple[tuple[str, ...] | None, Json]
 
 
 class InvalidMirroredHeader(ValueError):
@@ -31,11 +31,11 @@ class InvalidMirroredHeader(ValueError):
 
 def mirrors_of(schema: JsonObject) -> Mirrors:
     """Return the headers that a schema requires; raise InvalidMirroredHeader for an invalid one."""
-    if _MARK not in orjson.dumps(schema):
+    if _QUOTED_KEYWORD not in orjson.dumps(schema):
         return ()
     found: list[tuple[tuple[str, ...], str]] = []
     taken: set[str] = set()
-    places: list[_Place] = [((), schema)]
+    places: list[_PathAndSchema] = [((), schema)]
     while places:
         path, place = places.pop()
         if not isinstance(place, Mapping):
@@ -47,7 +47,7 @@ def mirrors_of(schema: JsonObject) -> Mirrors:
                 raise InvalidMirroredHeader(f"two arguments want the header {header}")
             taken.add(header.lower())
             found.append((path or (), f"Mcp-Param-{header}"))
-        places += _below(path, here)
+        places += _nested_schemas(path, here)
     return tuple(found)
 
 
@@ -59,20 +59,20 @@ def _header(path: tuple[str, ...] | None, schema: JsonObject) -> str:
     where, header = ".".join(path), schema[KEYWORD]
     if not isinstance(header, str) or not _TOKEN.fullmatch(header):
         raise InvalidMirroredHeader(f"{KEYWORD} of {where} is no name a header can have")
-    if schema.get("type") not in _SIMPLE:
+    if schema.get("type") not in _SCALAR_TYPES:
         raise InvalidMirroredHeader(f"{KEYWORD} of {where} needs the type string, integer or boolean")
     return header
 
 
-def _below(path: tuple[str, ...] | None, schema: JsonObject) -> Iterator[_Place]:
+def _nested_schemas(path: tuple[str, ...] | None, schema: JsonObject) -> Iterator[_PathAndSchema]:
     for keyword, value in schema.items():
-        if keyword in _DATA:
+        if keyword in _VALUE_KEYWORDS:
             continue
         if isinstance(value, Mapping):
             inner = cast("JsonObject", value)
             if keyword == "properties":
                 yield from ((None if path is None else (*path, name), each) for name, each in inner.items())
-            elif keyword in _NAMED:
+            elif keyword in _BY_NAME_KEYWORDS:
                 yield from ((None, each) for each in inner.values())
             else:
                 yield None, inner
@@ -80,7 +80,7 @@ def _below(path: tuple[str, ...] | None, schema: JsonObject) -> Iterator[_Place]
             yield from ((None, each) for each in cast("list[Json]", value))
 
 
-def mirrored(mirrors: Mirrors, arguments: JsonObject) -> dict[str, str]:
+def mirrored_headers(mirrors: Mirrors, arguments: JsonObject) -> dict[str, str]:
     """Return the headers of one call; missing arguments are skipped."""
     headers: dict[str, str] = {}
     for path, header in mirrors:
@@ -96,6 +96,6 @@ def mirrored(mirrors: Mirrors, arguments: JsonObject) -> dict[str, str]:
 
 def header_value(text: str) -> str:
     """Encode text for an HTTP header: unchanged if it is safe, else in base64."""
-    if not text or (_PLAIN.fullmatch(text) and not _CODED.fullmatch(text)):
+    if not text or (_SAFE_VALUE.fullmatch(text) and not _LOOKS_ENCODED.fullmatch(text)):
         return text
     return f"=?base64?{b64encode(text.encode()).decode()}?="

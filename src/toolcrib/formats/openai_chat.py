@@ -53,7 +53,7 @@ class OpenAIChat:
         given = said.get("tool_calls")
         if given is None and said.get("role") == "assistant":
             return ()
-        found = (_asked(each, path) for path, each in objects_at(given, f"{path}.tool_calls"))
+        found = (_parsed_call(each, path) for path, each in objects_at(given, f"{path}.tool_calls"))
         return tuple(each for each in found if each is not None)
 
     def cancelled(self, message: JsonObject) -> tuple[str, ...]:
@@ -88,7 +88,7 @@ def _message(given: JsonObject) -> tuple[str, JsonObject]:
     return path, given
 
 
-def _asked(call: JsonObject, path: str) -> ProviderCall | None:
+def _parsed_call(call: JsonObject, path: str) -> ProviderCall | None:
     """Parse one call; tools of a type other than `function` were declared elsewhere."""
     if call.get("type", "function") != "function":
         return None

@@ -24,9 +24,9 @@ from toolcrib.payloads import (
 from toolcrib.schemas.fitting.dialects import OPENAI
 from toolcrib.schemas.fitting.fit import SchemaCache, fit
 
-_ARGUMENTS = "response.function_call_arguments.done"
-_ITEM = "response.output_item.done"
-_RESPONSE = "response.done"
+_ARGUMENTS_DONE = "response.function_call_arguments.done"
+_ITEM_DONE = "response.output_item.done"
+_RESPONSE_DONE = "response.done"
 
 
 class OpenAIRealtime:
@@ -57,20 +57,20 @@ class OpenAIRealtime:
     def calls(self, message: JsonObject) -> tuple[ProviderCall, ...]:
         """Parse the calls of any event; an incomplete response has none."""
         kind = text_field(object_at(message, "message"), "type", "message")
-        if kind == _ARGUMENTS:
+        if kind == _ARGUMENTS_DONE:
             # Older sessions omit the name here; the item event that follows has it.
-            return (_asked("message", message),) if "name" in message else ()
-        if kind == _ITEM:
+            return (_parsed_call("message", message),) if "name" in message else ()
+        if kind == _ITEM_DONE:
             path = "message.item"
             item = object_at(message.get("item"), path)
-            return (_asked(path, item),) if _is_call(item) and _is_whole(item) else ()
-        if kind == _RESPONSE and _status(message) == "completed":
-            return tuple(_asked(path, item) for path, item in _items(message) if _is_whole(item))
+            return (_parsed_call(path, item),) if _is_call(item) and _is_complete(item) else ()
+        if kind == _RESPONSE_DONE and _status(message) == "completed":
+            return tuple(_parsed_call(path, item) for path, item in _items(message) if _is_complete(item))
         return ()
 
     def cancelled(self, message: JsonObject) -> tuple[str, ...]:
         """Parse the ids of calls in an incomplete response: the user interrupted, or it was cut off."""
-        if object_at(message, "message").get("type") != _RESPONSE or _status(message) == "completed":
+        if object_at(message, "message").get("type") != _RESPONSE_DONE or _status(message) == "completed":
             return ()
         return tuple(text_field(item, "call_id", path) for path, item in _items(message))
 
@@ -97,11 +97,11 @@ def _is_call(item: JsonObject) -> bool:
     return item.get("type") == "function_call"
 
 
-def _is_whole(item: JsonObject) -> bool:
+def _is_complete(item: JsonObject) -> bool:
     return item.get("status") != "incomplete"
 
 
-def _asked(path: str, call: JsonObject) -> ProviderCall:
+def _parsed_call(path: str, call: JsonObject) -> ProviderCall:
     return parse_call(call, path, id="call_id", arguments="arguments")
 
 

@@ -17,7 +17,7 @@ from toolcrib.payloads import (
 )
 from toolcrib.schemas.fitting.fit import SchemaCache, fit_openai
 
-_GIVEN_UP = ("cancelled", "failed")
+_ABANDONED_STATUSES = ("cancelled", "failed")
 """Status values of responses that are abandoned."""
 
 
@@ -52,11 +52,11 @@ class OpenAIResponses:
         object_at(message, "message")
         if "output" not in message:
             text_field(message, "type", "message")
-            return _asked("message", message)
-        if message.get("status") in _GIVEN_UP:
+            return _parsed_calls("message", message)
+        if message.get("status") in _ABANDONED_STATUSES:
             return ()
         items = objects_at(message["output"], "message.output")
-        return tuple(asked for path, item in items for asked in _asked(path, item))
+        return tuple(asked for path, item in items for asked in _parsed_calls(path, item))
 
     def cancelled(self, message: JsonObject) -> tuple[str, ...]:
         """Return nothing: an abandoned response has no calls."""
@@ -76,7 +76,7 @@ class OpenAIResponses:
         ]
 
 
-def _asked(path: str, item: JsonObject) -> tuple[ProviderCall, ...]:
+def _parsed_calls(path: str, item: JsonObject) -> tuple[ProviderCall, ...]:
     """Parse an item; other types and incomplete calls are skipped."""
     if item.get("type") != "function_call" or item.get("status") == "incomplete":
         return ()

@@ -38,11 +38,11 @@ class RestFormat:
             ],
             "names": {"qualified": tool.name, "safe": tool.exposed, "flat": tool.local},
         }
-        spelled.update(_where_set(tool))
+        spelled.update(_optional_fields(tool))
         return spelled
 
 
-def _where_set(tool: Tool) -> dict[str, Any]:
+def _optional_fields(tool: Tool) -> dict[str, Any]:
     """Return the optional fields that the tool sets."""
     more: dict[str, Any] = {
         "title": tool.title,
@@ -74,21 +74,21 @@ def status(result: Result) -> int:
 
 def encode(result: Result) -> bytes:
     """Encode a completed result as JSON bytes; data encoded earlier is spliced in."""
-    return orjson.dumps(_spelled(result, splice=True))
+    return orjson.dumps(_payload(result, splice=True))
 
 
 def as_json(result: Result) -> dict[str, Any]:
     """Return a completed result as plain JSON values."""
-    return _spelled(result, splice=False)
+    return _payload(result, splice=False)
 
 
-def _spelled(result: Result, *, splice: bool) -> dict[str, Any]:
+def _payload(result: Result, *, splice: bool) -> dict[str, Any]:
     problem = result.problem
     data = orjson.Fragment(result.encoded) if splice and result.encoded else result.data
     spelled: dict[str, Any] = {
         "success": problem is None,
         "status": "success" if problem is None else "error",
-        "content": _content(result, data) if problem is None else _text(result) or problem.message,
+        "content": _content(result, data) if problem is None else _joined_text(result) or problem.message,
         "message": result.message,
     }
     if problem is None and result.ask is None:
@@ -111,11 +111,11 @@ def _content(result: Result, data: Any) -> Any:
     if not result.content:
         return data if result.ask is None else result.message
     if all(block.get("type") == "text" for block in result.content):
-        return _text(result)
+        return _joined_text(result)
     return list(result.content)
 
 
-def _text(result: Result) -> str:
+def _joined_text(result: Result) -> str:
     return "\n".join(block["text"] for block in result.content if block.get("type") == "text")
 
 
@@ -130,7 +130,7 @@ def encode_stored(result: Result) -> bytes:
             "data": orjson.Fragment(result.encoded) if result.encoded else result.data,
             "structured": result.structured,
             "content": result.content,
-            "problem": None if fault is None else _plain(fault),
+            "problem": None if fault is None else _problem_fields(fault),
             "message": result.message,
             "voice": {"suppress": voice.suppress, "follow_ups": voice.follow_ups},
             "hints": None if said is None else said.as_json(),
@@ -157,7 +157,7 @@ def decode_stored(kept: str) -> Result:
     )
 
 
-def _plain(fault: Problem) -> dict[str, Any]:
+def _problem_fields(fault: Problem) -> dict[str, Any]:
     """Return all fields but the kind, which follows from the code."""
     return {name: value for name, value in asdict(fault).items() if name != "kind"}
 

@@ -36,7 +36,7 @@ class TraceParent(NamedTuple):
     sampled: bool
 
 
-def joined(traceparent: str) -> TraceParent | None:
+def parse_traceparent(traceparent: str) -> TraceParent | None:
     """Parse a `traceparent`; None if it is invalid, as the standard requires it to be ignored then."""
     match = _TRACEPARENT.fullmatch(traceparent.strip())
     if match is None:

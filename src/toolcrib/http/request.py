@@ -10,7 +10,7 @@ from uuid import NAMESPACE_OID, UUID, uuid5
 import orjson
 
 from toolcrib.errors import Refused
-from toolcrib.formats.traceparent import TraceParent, joined
+from toolcrib.formats.traceparent import TraceParent, parse_traceparent
 from toolcrib.http.connection_limits import ClientConnection, ConnectionLimits, UnfinishedBody
 from toolcrib.http.memory import LARGE_BYTES
 from toolcrib.model import Actor, Caller, Json, JsonObject, Origin
@@ -282,7 +282,9 @@ class CallOrigins:
                 face=face, address=self._address(request), trace_id=trace, correlation_id=trace
             )
         given = {name: found for name in _FIELDS if (found := _plain(headers.get(name))) is not None}
-        place = joined(given.get(b"traceparent", "")) or TraceParent(self._new_id(), "", sampled=True)
+        place = parse_traceparent(given.get(b"traceparent", "")) or TraceParent(
+            self._new_id(), "", sampled=True
+        )
         correlation = given.get(b"x-correlation-id")
         return Origin(
             face=face,

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, Protocol, cast
 import orjson
 
 from toolcrib.formats.mirrored_headers import Mirrors
-from toolcrib.formats.traceparent import joined
+from toolcrib.formats.traceparent import parse_traceparent
 from toolcrib.frontends.mcp.revisions import (
     CAPABILITIES_KEY,
     CLIENT_KEY,
@@ -157,7 +157,7 @@ def origin_of(outer: Origin, peer: Peer, meta: JsonObject) -> Origin:
         face="mcp",
     )
     traceparent = meta.get("traceparent")
-    place = joined(traceparent) if isinstance(traceparent, str) else None
+    place = parse_traceparent(traceparent) if isinstance(traceparent, str) else None
     return origin if place is None else origin.replace(**place._asdict())
 
 

@@ -22,7 +22,7 @@ from toolcrib.cooperative import CooperativeWork
 from toolcrib.egress.client import Probe
 from toolcrib.egress.http_connection import NoConnection
 from toolcrib.errors import Refused, ToolcribError, Unavailable
-from toolcrib.formats.mirrored_headers import mirrored
+from toolcrib.formats.mirrored_headers import mirrored_headers
 from toolcrib.interfaces import Offer, ServerMisbehaved, ServerUnreachable, SourceLink
 from toolcrib.model import Call, Family, Json, JsonObject, Result, Tool
 from toolcrib.sources.mcp.call_results import error_of, raw_of, result_of
@@ -344,7 +344,7 @@ class McpSource:
             # A session client without a level leaves it to the server; a modern server needs one to log.
             said = introduction(known, channel.level or (None if channel.alone else _LEAST))
         params = ready.params(call, said)
-        headers = mirrored(ready.mirrors, call.arguments) if ready.mirrors else None
+        headers = mirrored_headers(ready.mirrors, call.arguments) if ready.mirrors else None
         try:
             answer = await connection.request(
                 ready.method,
