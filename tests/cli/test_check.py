@@ -25,7 +25,7 @@ def test_good_module_leaves_human_review_items(shell: Shell, tmp_path: Path) -> 
     assert [row[:2] for row in done.rows] == [
         ["person", "check_good_tools:get-card description"],
         ["person", "check_good_tools:get-card tests"],
-        ["check_good_tools:get-card: 27 of 29, 2 for a person"],
+        ["check_good_tools:get-card: 27 of 29 checks pass, 2 need a human"],
         ["Nothing falls short."],
     ]
     assert shell("check", "check_good_tools.py").out == done.out
@@ -59,7 +59,7 @@ def test_every_item_is_shown_on_request(shell: Shell, tmp_path: Path) -> None:
     mine = [row for row in done.rows if len(row) == 3 and row[1].startswith("check_all_module:say-time ")]
     assert [row[1].split()[1] for row in mine] == [*(item.id for item in ITEMS), "deprecated", "deprecated"]
     assert {row[0] for row in mine} == {"pass", "short", "person", "n/a"}
-    assert any(row[0] == "local:get-datetime: 24 of 29, 5 for a person" for row in done.rows)
+    assert any(row[0] == "local:get-datetime: 24 of 29 checks pass, 5 need a human" for row in done.rows)
 
 
 @pytest.mark.requirement("E15")

@@ -87,12 +87,12 @@ def test_good_tool_passes_except_human_review_items() -> None:
     assert but("short") == set()
     assert but("person") == {"description"}
     assert but("n/a") == {"cache-ttl"}
-    assert tally(judge(GOOD, SEEN)) == "28 of 29, 1 for a person"
+    assert tally(judge(GOOD, SEEN)) == "28 of 29 checks pass, 1 needs a human"
 
 
 def test_tally_counts_failed_items() -> None:
     judged = {"a": Judgement("short", ""), "b": Judgement("person", ""), "c": Judgement("n/a", "")}
-    assert tally(judged) == "1 of 3, 1 short, 1 for a person"
+    assert tally(judged) == "1 of 3 checks pass, 1 fails, 1 needs a human"
 
 
 def test_every_definition_rule_maps_to_an_item_or_an_extra() -> None:

@@ -270,11 +270,16 @@ def extra_findings(tool: Tool) -> list[Finding]:
 
 
 def tally(judged: Mapping[str, Judgement]) -> str:
-    """Return a summary such as `27 of 29, 2 for a person`."""
+    """Return a summary such as `27 of 29 checks pass, 2 need a human`."""
     verdicts = [each.verdict for each in judged.values()]
-    counts = [(verdicts.count("short"), "short"), (verdicts.count("person"), "for a person")]
-    good = verdicts.count("pass") + verdicts.count("n/a")
-    return ", ".join([f"{good} of {len(verdicts)}", *(f"{count} {word}" for count, word in counts if count)])
+    failed, human = verdicts.count("short"), verdicts.count("person")
+    passed = verdicts.count("pass") + verdicts.count("n/a")
+    counts = (
+        f"{passed} of {len(verdicts)} checks pass",
+        f"{failed} {'fails' if failed == 1 else 'fail'}" if failed else "",
+        f"{human} {'needs' if human == 1 else 'need'} a human" if human else "",
+    )
+    return ", ".join(filter(None, counts))
 
 
 ITEM_OF_RULE = {
