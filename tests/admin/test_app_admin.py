@@ -14,9 +14,10 @@ from tests.admin.admin_setup import (
     a_definition,
     an_actor,
 )
+from tests.texts import matches
 from toolcrib.admin import app_admin as desk
 from toolcrib.admin.app_admin import spell_app
-from toolcrib.apps.signature import digest
+from toolcrib.apps.signature import key_digest
 from toolcrib.errors import Refused
 from toolcrib.model import Actor
 from toolcrib.observe import Redactor
@@ -36,7 +37,7 @@ async def test_new_app_gets_key_once_and_only_hash_is_stored(admin: AdminSetup) 
     assert key is not None
     assert (app.owner, app.public_url, app.version) == ("dev", "https://notes.example/app", 1)
     assert (await admin.store.apps.get(NOTES)) == app
-    assert app.digest == digest(key)
+    assert app.digest == key_digest(key)
     assert Redactor().text(f"made {key}, then") == "made [redacted], then", "the log knows it by its shape"
     again, none = await admin.apps.put(NOTES, {**NOTES_APP, "name": "New"}, DEVELOPER)
     assert (none, again.name, again.version, again.digest) == (None, "New", 2, app.digest)
@@ -113,8 +114,9 @@ async def test_an_app_with_faults_is_not_stored(
 )
 async def test_an_app_cannot_send_the_gateway_to_places_inside(admin: AdminSetup, url: str) -> None:
     for exists in (False, True):
-        with pytest.raises(Refused, match="cannot be used") as error:
+        with pytest.raises(Refused) as error:
             await admin.apps.put(NOTES, {**NOTES_APP, "publicUrl": url}, DEVELOPER)
+        assert matches("apps", "an app cannot send the gateway to places inside", str(error.value))
         assert faults(error) == ["publicUrl"]
         if not exists:
             await admin.add()
@@ -218,8 +220,9 @@ async def test_one_developer_does_not_fill_the_catalog(
     monkeypatch.setattr(desk, "MOST_TOOLS", 3)
     await admin.add()
     await admin.apps.put("a.a", NOTES_APP, DEVELOPER)
-    with pytest.raises(Refused, match="2 apps at most") as error:
+    with pytest.raises(Refused) as error:
         await admin.apps.put("b.b", NOTES_APP, DEVELOPER)
+    assert matches("apps", "one developer does not fill the catalog", str(error.value))
     assert faults(error) == ["package"]
     await admin.apps.put("b.b", NOTES_APP, OTHER)
     with pytest.raises(Refused, match="3 at most") as error:
@@ -236,8 +239,9 @@ async def test_tools_beyond_catalog_limit_are_refused_on_upload(
     await admin.add()
     admin.room = 1
     for actor in (DEVELOPER, ADMIN):
-        with pytest.raises(Refused, match="the catalog is full") as error:
+        with pytest.raises(Refused) as error:
             await admin.apps.define(NOTES, [a_definition(name) for name in "abcd"], actor)
+        assert matches("apps", "tools beyond catalog limit are refused on upload", str(error.value))
         assert faults(error) == ["tools"]
     await admin.apps.define(NOTES, [a_definition(name) for name in "abc"], DEVELOPER)
     admin.room = -5
@@ -254,8 +258,9 @@ async def test_developer_changes_are_rate_limited(admin: AdminSetup) -> None:
         admin.apps.rotate(NOTES, DEVELOPER),
         admin.apps.drop(NOTES, DEVELOPER),
     ):
-        with pytest.raises(Refused, match="too many changes") as error:
+        with pytest.raises(Refused) as error:
             await attempt
+        assert matches("apps", "developer changes are rate limited", str(error.value))
         assert error.value.problem.code == "RATE_LIMITED"
     await admin.apps.put("a.a", NOTES_APP, OTHER)
     await admin.apps.drop(NOTES, ADMIN)

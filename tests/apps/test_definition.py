@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolcrib.apps.definition import stored, tool_faults, tool_of
-from toolcrib.apps.errors import MOST_FAULTS
-from toolcrib.apps.migration import ORIGINAL
+from toolcrib.apps.definition import stored_tool, tool_faults, tool_of
+from toolcrib.apps.errors import MAX_REPORTED_FAULTS
+from toolcrib.apps.migration import ORIGINAL_FIELD
 from toolcrib.errors import Refused
 from toolcrib.interfaces import AppRecord
 from toolcrib.model import Requirement
@@ -101,8 +101,8 @@ def test_all_types_are_accepted_at_any_depth() -> None:
             a_definition(mentraExtensions={"activationPhrases": ["x", 3]}),
             ".mentraExtensions.activationPhrases[1]",
         ),
-        (a_definition(**{ORIGINAL: "{"}), f'["{ORIGINAL}"]'),
-        (a_definition(**{ORIGINAL: {"name": "x"}}), f'["{ORIGINAL}"]'),
+        (a_definition(**{ORIGINAL_FIELD: "{"}), f'["{ORIGINAL_FIELD}"]'),
+        (a_definition(**{ORIGINAL_FIELD: {"name": "x"}}), f'["{ORIGINAL_FIELD}"]'),
     ],
 )
 def test_each_fault_is_named_by_its_path(tool: Any, path: str) -> None:
@@ -147,7 +147,7 @@ def test_all_faults_are_reported_up_to_a_limit() -> None:
         "tools[0].name",
         "tools[0].description",
     ]
-    assert len(tool_faults([{}] * 200)) == MOST_FAULTS
+    assert len(tool_faults([{}] * 200)) == MAX_REPORTED_FAULTS
 
 
 @pytest.mark.requirement("D2")
@@ -199,7 +199,7 @@ APP = AppRecord(
 
 @pytest.mark.requirement("D2", "D4")
 def test_tool_is_listed_under_package_with_hardware_and_version() -> None:
-    tool = tool_of(APP, stored(a_definition()))
+    tool = tool_of(APP, stored_tool(a_definition()))
     assert (tool.name, tool.source, tool.local, tool.family, tool.keeper) == (
         "com.example.reminder:add_reminder",
         "com.example.reminder",
@@ -210,23 +210,23 @@ def test_tool_is_listed_under_package_with_hardware_and_version() -> None:
     assert (tool.category, tool.read_only, tool.version) == ("mutation", False, "1.2.0")
     assert tool.extensions == {"activationPhrases": ["remind me"], "category": "productivity"}
     assert tool.hardware == APP.hardware
-    assert tool_of(APP, stored(a_definition(mentraExtensions=...))).extensions == {}
+    assert tool_of(APP, stored_tool(a_definition(mentraExtensions=...))).extensions == {}
 
 
 @pytest.mark.requirement("D12")
 def test_old_tool_shape_is_accepted_and_converted() -> None:
     assert paths(OLD) == []
-    tool = tool_of(APP, stored(OLD))
+    tool = tool_of(APP, stored_tool(OLD))
     assert (tool.name, tool.input_schema["properties"]) == ("com.example.reminder:add", {"when": WHEN})
-    assert stored(OLD).definition == OLD
+    assert stored_tool(OLD).definition == OLD
 
 
 @pytest.mark.requirement("D12")
 @pytest.mark.parametrize("original", [OLD, '{"id": "add", "description": "Adds."}'])
 def test_a_migrated_definition_brings_its_original_along(original: Any) -> None:
-    whole = a_definition(**{ORIGINAL: original})
+    whole = a_definition(**{ORIGINAL_FIELD: original})
     assert paths(whole) == []
-    kept = stored(whole)
+    kept = stored_tool(whole)
     assert kept.definition == a_definition()
     assert kept.original is not None
     assert kept.original["id"] == "add"

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from tests.apps.old_tools import MIGRATED, OLD_TOOLS, REMINDER
 from toolcrib.apps.file_migration import UnmigratableFile, migrate, undo
-from toolcrib.apps.migration import ORIGINAL
+from toolcrib.apps.migration import ORIGINAL_FIELD
 
 
 def _spelled(document: Any, indent: int | None, ascii_only: bool, ending: str) -> str:
@@ -46,7 +46,7 @@ def test_the_design_example_keeps_its_original_beside_it() -> None:
     text = '\ufeff{ "tools":[\n  ' + json.dumps(REMINDER) + ' ] , "name": "x"}\n'
     done = migrate(text)
     (tool,) = json.loads(done.text.removeprefix("\ufeff"))["tools"]
-    assert json.loads(tool.pop(ORIGINAL)) == REMINDER
+    assert json.loads(tool.pop(ORIGINAL_FIELD)) == REMINDER
     assert tool == MIGRATED
     (change,) = done.changes
     assert (change.path, change.before, change.after) == ("tools[0]", REMINDER, MIGRATED)
@@ -91,8 +91,8 @@ def test_unmigratable_value_is_refused_by_path(text: str, path: str) -> None:
 @pytest.mark.parametrize("kept", [3, "{", '{"name": "x"}', "[]"])
 def test_an_original_that_is_none_cannot_be_put_back(kept: Any) -> None:
     with pytest.raises(UnmigratableFile) as caught:
-        undo(json.dumps([{**MIGRATED, ORIGINAL: kept}]))
-    assert caught.value.faults[0].path == f'tools[0]["{ORIGINAL}"]'
+        undo(json.dumps([{**MIGRATED, ORIGINAL_FIELD: kept}]))
+    assert caught.value.faults[0].path == f'tools[0]["{ORIGINAL_FIELD}"]'
 
 
 def test_non_objects_are_left_unchanged() -> None:

@@ -11,8 +11,8 @@ from toolcrib.apps.messages import (
     clear_view,
     dashboard_card,
     double_text_wall,
-    lines,
-    read_layout,
+    layout_lines,
+    parse_layout,
     reference_card,
     text_wall,
 )
@@ -30,12 +30,12 @@ SHOWN: list[tuple[dict[str, Any], list[str]]] = [
 
 @pytest.mark.parametrize("layout, shown", SHOWN)
 def test_every_layout_is_read_as_it_was_made_and_has_lines(layout: dict[str, Any], shown: list[str]) -> None:
-    assert read_layout(layout) == layout
-    assert lines(layout) == shown
+    assert parse_layout(layout) == layout
+    assert layout_lines(layout) == shown
 
 
 def test_missing_fields_are_empty_and_unknown_ones_dropped() -> None:
-    assert read_layout({"layoutType": "reference_card", "title": "T", "colour": "red"}) == reference_card(
+    assert parse_layout({"layoutType": "reference_card", "title": "T", "colour": "red"}) == reference_card(
         "T", ""
     )
 
@@ -59,5 +59,5 @@ def test_missing_fields_are_empty_and_unknown_ones_dropped() -> None:
 )
 def test_any_other_is_refused_by_path(layout: object, path: str) -> None:
     with pytest.raises(InvalidMessage) as caught:
-        read_layout(layout)
+        parse_layout(layout)
     assert caught.value.path == path

@@ -59,9 +59,9 @@ def test_an_app_is_let_in_with_its_settings_and_the_device() -> None:
 
 def test_settings_come_back_as_they_went() -> None:
     settings = {"loud": True, "limit": 3, "name": None}
-    assert m.settings_of(m.settings_list(settings)) == settings
-    assert m.settings_of([{"value": 3}, 4, {"key": 5}]) == {}
-    assert m.settings_of({"loud": True}) == {}
+    assert m.parse_settings_list(m.settings_list(settings)) == settings
+    assert m.parse_settings_list([{"value": 3}, 4, {"key": 5}]) == {}
+    assert m.parse_settings_list({"loud": True}) == {}
     update = m.settings_update(SESSION, PACKAGE, settings, now=NOW)
     assert (update["type"], update["packageName"]) == ("settings_update", PACKAGE)
 
@@ -109,7 +109,7 @@ def test_app_messages_carry_package_name() -> None:
     ]
     for each in said:
         assert (each["sessionId"], each["packageName"]) == (SESSION, PACKAGE)
-        assert m.read(m.encode(each)) == each
+        assert m.parse_message(m.encode(each)) == each
     assert "durationMs" not in said[2]
     assert m.display_event(SESSION, PACKAGE, {}, duration_ms=5, now=NOW)["durationMs"] == 5
     assert said[-1].keys() == {"type", "sessionId", "packageName", "callId", "done"}
@@ -118,20 +118,20 @@ def test_app_messages_carry_package_name() -> None:
 @pytest.mark.parametrize("frame", ["", "{", "[]", "3", "null", '{"kind": "x"}', '{"type": 3}', b"\xff"])
 def test_invalid_message_is_refused(frame: str | bytes) -> None:
     with pytest.raises(InvalidMessage):
-        m.read(frame)
+        m.parse_message(frame)
 
 
 def test_deeply_nested_message_is_refused() -> None:
     with pytest.raises(InvalidMessage, match="levels deep"):
-        m.read('{"type": "x", "more": ' + "[" * 200 + "]" * 200 + "}")
+        m.parse_message('{"type": "x", "more": ' + "[" * 200 + "]" * 200 + "}")
 
 
 def test_lone_surrogate_is_replaced() -> None:
-    assert m.read(json.dumps({"type": "x", "text": "\ud83d"}))["text"] == "\ufffd"
+    assert m.parse_message(json.dumps({"type": "x", "text": "\ud83d"}))["text"] == "\ufffd"
 
 
 @pytest.mark.requirement("I5")
 def test_message_with_a_repeated_key_is_refused() -> None:
     with pytest.raises(InvalidMessage) as refused:
-        m.read('{"type":"a","sessionId":"x","s\\u0065ssionId":"y"}')
+        m.parse_message('{"type":"a","sessionId":"x","s\\u0065ssionId":"y"}')
     assert refused.value.path == "sessionId"

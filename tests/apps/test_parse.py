@@ -17,7 +17,7 @@ from toolcrib.apps.parse import (
     StopAudioMessage,
     SubscribeMessage,
     UnknownMessage,
-    heard,
+    parse_app_message,
     speech_url,
 )
 from toolcrib.model import Progress
@@ -26,7 +26,7 @@ S, P, NOW = "ada-com.example", "com.example", 0.0
 
 
 def test_connection_init_hides_the_key() -> None:
-    init = heard(m.connection_init(S, P, key="very secret", now=NOW))
+    init = parse_app_message(m.connection_init(S, P, key="very secret", now=NOW))
     assert init == InitMessage(session=S, package=P, key="very secret")
     assert "secret" not in repr(init)
 
@@ -34,24 +34,26 @@ def test_connection_init_hides_the_key() -> None:
 def test_it_subscribes_by_name_or_with_a_rate() -> None:
     asked = ["transcription:en-US", {"stream": "location_stream", "rate": "high"}, "transcription:en-US"]
     said = {"type": "subscription_update", "subscriptions": asked}
-    assert heard(said) == SubscribeMessage(("transcription:en-US", "location_stream"))
+    assert parse_app_message(said) == SubscribeMessage(("transcription:en-US", "location_stream"))
 
 
 def test_it_shows_something_for_good_or_for_a_while() -> None:
     layout = text_wall("hi")
-    assert heard(m.display_event(S, P, layout, now=NOW)) == DisplayMessage(
+    assert parse_app_message(m.display_event(S, P, layout, now=NOW)) == DisplayMessage(
         layout=layout, view="main", duration_ms=None
     )
     brief = m.display_event(S, P, layout, view="dashboard", duration_ms=1500, now=NOW)
-    assert heard(brief) == DisplayMessage(layout=layout, view="dashboard", duration_ms=1500)
+    assert parse_app_message(brief) == DisplayMessage(layout=layout, view="dashboard", duration_ms=1500)
 
 
 def test_speech_is_distinguished_from_audio() -> None:
     url = speech_url("http://127.0.0.1:7/", "Größe & Maß? 100%")
-    spoken = heard(m.audio_play_request(S, P, request="r", url=url, now=NOW))
+    spoken = parse_app_message(m.audio_play_request(S, P, request="r", url=url, now=NOW))
     assert isinstance(spoken, PlayMessage)
     assert spoken.text == "Größe & Maß? 100%"
-    music = heard(m.audio_play_request(S, P, request="r", url="http://x/a.mp3?text=no", volume=7, now=NOW))
+    music = parse_app_message(
+        m.audio_play_request(S, P, request="r", url="http://x/a.mp3?text=no", volume=7, now=NOW)
+    )
     assert music == PlayMessage(
         request="r", url="http://x/a.mp3?text=no", text=None, volume=1.0, stop_other=True
     )
@@ -59,7 +61,7 @@ def test_speech_is_distinguished_from_audio() -> None:
 
 @pytest.mark.parametrize("url", ["http://[/api/tts?text=x", "http://x/api/tts", "x"])
 def test_empty_audio_url_is_not_speech(url: str) -> None:
-    played = heard({"type": "audio_play_request", "requestId": "r", "audioUrl": url})
+    played = parse_app_message({"type": "audio_play_request", "requestId": "r", "audioUrl": url})
     assert isinstance(played, PlayMessage)
     assert played.text is None
 
@@ -67,16 +69,18 @@ def test_empty_audio_url_is_not_speech(url: str) -> None:
 @pytest.mark.requirement("D14")
 def test_progress_names_its_call() -> None:
     progress = Progress(done=1.0, total=3.0, message="one of three")
-    assert heard(m.tool_progress(S, P, call="c1", progress=progress)) == ProgressMessage("c1", progress)
+    assert parse_app_message(m.tool_progress(S, P, call="c1", progress=progress)) == ProgressMessage(
+        "c1", progress
+    )
 
 
 def test_the_rest() -> None:
-    assert heard(m.audio_stop_request(S, P, now=NOW)) == StopAudioMessage()
-    assert heard(m.ownership_release(S, P, reason="clean_shutdown", now=NOW)) == ReleaseMessage(
+    assert parse_app_message(m.audio_stop_request(S, P, now=NOW)) == StopAudioMessage()
+    assert parse_app_message(m.ownership_release(S, P, reason="clean_shutdown", now=NOW)) == ReleaseMessage(
         "clean_shutdown"
     )
-    assert heard(m.foreground_request(S, P, now=NOW)) == ForegroundMessage()
-    assert heard({"type": "photo_request"}) == UnknownMessage("photo_request")
+    assert parse_app_message(m.foreground_request(S, P, now=NOW)) == ForegroundMessage()
+    assert parse_app_message({"type": "photo_request"}) == UnknownMessage("photo_request")
 
 
 @pytest.mark.parametrize(
@@ -102,5 +106,5 @@ def test_the_rest() -> None:
 )
 def test_invalid_app_message_is_refused_by_path(message: dict[str, Any], path: str) -> None:
     with pytest.raises(InvalidMessage) as caught:
-        heard(message)
+        parse_app_message(message)
     assert caught.value.path == path

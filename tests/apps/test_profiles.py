@@ -2,7 +2,7 @@
 
 import pytest
 
-from toolcrib.apps.hardware import EMPTY, PROFILES, device, profile
+from toolcrib.apps.hardware import NO_HARDWARE, PROFILES, parse_device, profile
 
 HAS = {
     "Even Realities G1": {"DISPLAY", "MICROPHONE", "IMU"},
@@ -20,7 +20,7 @@ LINES = {"Even Realities G1": 5, "Even Realities G2": 5, "Vuzix Z100": 7, "NIMO"
 
 @pytest.mark.requirement("D4")
 def test_device_profiles_match_the_hardware() -> None:
-    assert {model: set(device(model).has) for model in PROFILES} == HAS
+    assert {model: set(parse_device(model).has) for model in PROFILES} == HAS
 
 
 @pytest.mark.requirement("D4")
@@ -34,10 +34,10 @@ def test_displays_have_their_real_size() -> None:
 
 def test_profiles_share_fields_and_describe_only_what_exists() -> None:
     for model, said in PROFILES.items():
-        assert said.keys() == EMPTY.keys(), model
+        assert said.keys() == NO_HARDWARE.keys(), model
         assert said["modelName"] == model
         assert said["power"] == {"hasExternalBattery": False}
-        assert device(dict(said)) == device(model)
+        assert parse_device(dict(said)) == parse_device(model)
 
 
 @pytest.mark.parametrize(
@@ -54,7 +54,7 @@ def test_profiles_share_fields_and_describe_only_what_exists() -> None:
 )
 def test_device_is_found_by_all_its_names(name: str, model: str) -> None:
     assert profile(name) is PROFILES[model]
-    assert device(name).model == model
+    assert parse_device(name).model == model
 
 
 def test_unknown_devices_have_no_profile() -> None:

@@ -3,7 +3,7 @@
 import pytest
 
 from toolcrib.apps import messages
-from toolcrib.apps.hardware import PROFILES, device
+from toolcrib.apps.hardware import PROFILES, parse_device
 from toolcrib.cli.glasses.glasses import Screen, add_frame, device_screen, draw_layout
 from toolcrib.model import JsonObject
 
@@ -118,7 +118,7 @@ LAYOUTS: dict[str, JsonObject] = {
 
 
 def on(model: str, layout: JsonObject) -> str:
-    screen = device_screen(device(model).capabilities)
+    screen = device_screen(parse_device(model).capabilities)
     assert screen is not None
     return "\n".join(add_frame(draw_layout(layout, screen), screen, "main"))
 
@@ -130,7 +130,7 @@ def test_a_layout_is_drawn_as_the_model_shows_it(model: str, name: str) -> None:
 
 
 def test_every_model_we_know_has_its_own_number_of_lines() -> None:
-    found = {model: device_screen(device(model).capabilities) for model in PROFILES}
+    found = {model: device_screen(parse_device(model).capabilities) for model in PROFILES}
     seven, five = Screen(40, 7), Screen(40, 5)
     assert found["Even Realities G1"] == found["Even Realities G2"] == found["NIMO"] == five
     assert found["Vuzix Z100"] == found["Simulated Glasses"] == found["Mentra Display"] == seven
@@ -153,7 +153,7 @@ def test_a_device_of_ones_own_is_believed_within_reason(display: object, expecte
 
 def test_a_device_without_a_display_has_none() -> None:
     assert device_screen({"hasDisplay": False, "display": {"maxTextLines": 5}}) is None
-    assert device_screen(device("Something new").capabilities) is None
+    assert device_screen(parse_device("Something new").capabilities) is None
 
 
 def test_wide_characters_take_two_places() -> None:

@@ -3,7 +3,7 @@
 import pytest
 
 from toolcrib.apps import messages
-from toolcrib.apps.hardware import device
+from toolcrib.apps.hardware import parse_device
 from toolcrib.cli.glasses.glasses import Glasses, device_screen
 from toolcrib.cli.glasses.renderers import picture
 from toolcrib.model import JsonObject
@@ -12,7 +12,7 @@ PACKAGE = "com.example.reminder"
 
 
 def worn(model: str = "Even Realities G1") -> Glasses:
-    chosen = device(model)
+    chosen = parse_device(model)
     return Glasses(chosen, "ada", device_screen(chosen.capabilities))
 
 

@@ -10,7 +10,8 @@ import pytest
 
 from tests.apps.old_tools import MIGRATED, REMINDER
 from tests.cli.conftest import Shell
-from toolcrib.apps.migration import ORIGINAL
+from tests.texts import matches
+from toolcrib.apps.migration import ORIGINAL_FIELD
 from toolcrib.interfaces import AppRecord, AppTool
 from toolcrib.store import open_store
 
@@ -29,9 +30,8 @@ def file(tmp_path: Path) -> Path:
 def test_dry_run_shows_changes_without_writing(shell: Shell, file: Path) -> None:
     done = shell("migrate", "app.json", "--dry-run")
     assert done.code == 0
-    assert "tools[0] add_reminder: would be migrated\n" in done.out
-    assert '  -   "id": "add_reminder",\n  +   "name": "add_reminder",\n' in done.out
-    assert done.err == "2 would change; without --dry-run they do.\n"
+    assert matches("cli", "dry run shows changes without writing", done.out)
+    assert matches("cli", "dry run shows changes without writing 3", done.err)
     assert file.read_text() == TEXT
 
 
@@ -45,7 +45,7 @@ def test_a_file_is_migrated_once_and_put_back_to_the_last_byte(shell: Shell, fil
     )
     once = file.read_bytes()
     first = json.loads(once)["tools"][0]
-    assert json.loads(first.pop(ORIGINAL)) == REMINDER
+    assert json.loads(first.pop(ORIGINAL_FIELD)) == REMINDER
     assert first == MIGRATED
     again = shell("migrate", "app.json")
     assert (again.code, again.out, again.err) == (0, "", "Every tool is of the new shape.\n")
@@ -55,7 +55,11 @@ def test_a_file_is_migrated_once_and_put_back_to_the_last_byte(shell: Shell, fil
     assert file.read_text() == TEXT
     assert stat.S_IMODE(file.stat().st_mode) == 0o640
     assert list(file.parent.iterdir()) == [file]
-    assert shell("migrate", "app.json", "--undo").err == "Nothing was migrated that could be put back.\n"
+    assert matches(
+        "cli",
+        "a file is migrated once and put back to the last byte",
+        shell("migrate", "app.json", "--undo").err,
+    )
 
 
 @pytest.mark.requirement("D12")
@@ -149,7 +153,9 @@ def test_the_store_is_migrated_once_and_put_back(shell: Shell) -> None:
     assert (changed.version, same) == (2, before[1])
     assert shell("migrate", "--store").out == ""
     assert _stored() == [changed, same]
-    assert shell("migrate", "--store", "--undo").out == "com.a.tools[0] add_reminder: put back\n"
+    assert matches(
+        "cli", "the store is migrated once and put back", shell("migrate", "--store", "--undo").out
+    )
     assert [app.tools for app in _stored()] == [app.tools for app in before]
     assert shell("migrate", "--store", "--undo").out == ""
 

@@ -131,7 +131,7 @@ def _calls() -> list[Row]:
             "`limits.share`",
         ),
         *_questions(),
-        ("threads for functions that are not async, per source", str(functions.MOST_THREADS), _FIXED),
+        ("threads for functions that are not async, per source", str(functions.MAX_THREADS), _FIXED),
         ("those of them that contend for the interpreter lock", str(threads.MIN_RUNNING), _FIXED),
         ("one attempt, by response time", seconds, "`timeout`, `overrides.<name>.timeout_ms`"),
         ("result", size(limits.result_bytes), "`limits.result_bytes`"),
@@ -189,15 +189,15 @@ def _servers() -> list[Row]:
 def _apps() -> list[Row]:
     apps = default_document({}).apps
     return [
-        ("tools of an app", str(definition.MOST_TOOLS), _FIXED),
-        ("definition of one of them", size(definition.MOST_BYTES), _FIXED),
+        ("tools of an app", str(definition.MAX_TOOLS_PER_APP), _FIXED),
+        ("definition of one of them", size(definition.MAX_APP_TOOL_BYTES), _FIXED),
         ("start of an app", f"{apps.activation_ms / 1000:g} s", "`apps.activation_ms`"),
         ("one attempt with an app", f"{apps.timeout_ms / 1000:g} s", "`apps.timeout_ms`"),
         ("what a user can set in an app", size(user_admin.SETTINGS_BYTES), _FIXED),
         ("a text an app keeps for a user", f"{app_admin.LONGEST_VALUE:,} characters", _FIXED),
         ("all it keeps for one user", size(app_admin.MOST_BYTES), _FIXED),
-        ("devices that listen to one user", str(user_events.MOST_LISTENERS), _FIXED),
-        ("what waits for one of them", f"{user_events.MOST_WAITING} events", _FIXED),
+        ("devices that listen to one user", str(user_events.MAX_USER_LISTENERS), _FIXED),
+        ("what waits for one of them", f"{user_events.MAX_QUEUED_EVENTS} events", _FIXED),
         ("what a user says at once", f"{said.LONGEST_SAID:,} characters", _FIXED),
     ]
 

@@ -2,12 +2,13 @@
 
 import pytest
 
-from toolcrib.apps.hardware import device
+from tests.texts import matches
+from toolcrib.apps.hardware import parse_device
 from toolcrib.model import Level, Requirement, Tool
 from toolcrib.policy import HardwareRule
 from toolcrib.testing import a_caller, a_tool
 
-G1, LIVE, Z100 = (device(model) for model in ("Even Realities G1", "Mentra Live", "Vuzix Z100"))
+G1, LIVE, Z100 = (parse_device(model) for model in ("Even Realities G1", "Mentra Live", "Vuzix Z100"))
 
 
 def of_an_app(*kinds: str, level: Level = "REQUIRED") -> Tool:
@@ -21,7 +22,7 @@ def test_missing_hardware_hides_the_tool() -> None:
     reason = rule.why_not(of_an_app("CAMERA"), a_caller(device=G1))
     assert reason is not None
     assert reason.effect == "hide"
-    assert reason.message == "needs a camera, which Even Realities G1 does not have"
+    assert matches("errors", "tool that needs a camera", reason.message)
     assert rule.why_not(of_an_app("CAMERA"), a_caller(device=LIVE)) is None
 
 
@@ -42,5 +43,7 @@ def test_phone_microphone_is_optional() -> None:
 
 def test_audience_depends_on_capabilities_not_device() -> None:
     rule = HardwareRule()
-    assert rule.audience(a_caller(device=Z100)) == rule.audience(a_caller(device=device("Mentra Mach1")))
-    assert len({rule.audience(a_caller(device=each)) for each in (None, device("None"), G1)}) == 3
+    assert rule.audience(a_caller(device=Z100)) == rule.audience(
+        a_caller(device=parse_device("Mentra Mach1"))
+    )
+    assert len({rule.audience(a_caller(device=each)) for each in (None, parse_device("None"), G1)}) == 3

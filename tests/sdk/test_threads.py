@@ -75,7 +75,7 @@ async def test_the_wait_for_a_thread_has_an_end(monkeypatch: pytest.MonkeyPatch)
 async def test_a_time_limit_before_a_thread_is_free_frees_the_key(
     monkeypatch: pytest.MonkeyPatch, limit: str
 ) -> None:
-    monkeypatch.setattr(functions, "MOST_THREADS", 1)
+    monkeypatch.setattr(functions, "MAX_THREADS", 1)
     hung = Hung()
 
     @create_tool(timeout=0.05 if limit == "the tool's" else 30)

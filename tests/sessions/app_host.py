@@ -13,8 +13,8 @@ from anyio.lowlevel import checkpoint
 
 from tests.waiting import until
 from toolcrib.apps import messages
-from toolcrib.apps.hardware import device
-from toolcrib.apps.signature import digest, signing
+from toolcrib.apps.hardware import parse_device
+from toolcrib.apps.signature import key_digest, signing_secret
 from toolcrib.egress.json_post import PostResponse
 from toolcrib.errors import Unavailable
 from toolcrib.interfaces import AppRecord, InstallRecord, SessionRecord, UserRecord
@@ -146,10 +146,10 @@ class AppHost:
     def add(self, package: str, *, user: str = USER, **fields: Any) -> AppRecord:
         """Offer an app, and install it for a user who is here."""
         fields.setdefault("public_url", f"http://{package}.example")
-        fields.setdefault("digest", digest(KEY))
-        fields.setdefault("signing", signing(KEY))
+        fields.setdefault("digest", key_digest(KEY))
+        fields.setdefault("signing", signing_secret(KEY))
         self.apps[package] = AppRecord(package=package, name=package, owner="dev", **fields)
-        glasses = dict(device(GLASSES).capabilities)
+        glasses = dict(parse_device(GLASSES).capabilities)
         fresh = UserRecord(id=user, session=SessionRecord(user=user, id="s1", device=glasses))
         known = self.users.get(user, fresh)
         install = InstallRecord(package=package, at=0.0, settings={"size": 3})
@@ -208,7 +208,7 @@ class AppHost:
         self, package: str = PACKAGE, *, user: str | None = USER, worn: str = GLASSES, id: str = "call-1"
     ) -> Call:
         """Make a call of a user who wears something."""
-        caller = a_caller(user=user, device=device(worn), session="s1", apps=frozenset(self.apps))
+        caller = a_caller(user=user, device=parse_device(worn), session="s1", apps=frozenset(self.apps))
         return a_call(a_tool(f"{package}:add", family="app"), caller=caller, id=id)
 
     def state(self, package: str = PACKAGE, user: str = USER) -> str:

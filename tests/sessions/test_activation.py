@@ -5,7 +5,7 @@ import pytest
 
 from tests.sessions.app_host import KEY, NOW, PACKAGE, USER, app_host
 from tests.waiting import until
-from toolcrib.apps.signature import HEADER, KEY_HEADER, digest, signing, verify
+from toolcrib.apps.signature import KEY_HEADER, SIGNATURE_HEADER, key_digest, signing_secret, verify
 from toolcrib.errors import Refused, Unavailable
 
 pytestmark = pytest.mark.anyio
@@ -49,8 +49,8 @@ async def test_webhook_has_user_url_and_signature() -> None:
     assert posted.message["userId"] == USER
     assert posted.message["mentraOSWebsocketUrl"] == "ws://gateway.example:8080/app-ws"
     assert posted.message["augmentOSWebsocketUrl"] == posted.message["mentraOSWebsocketUrl"]
-    assert posted.headers[KEY_HEADER] == digest(KEY)
-    signed = verify(signing(KEY), posted.headers[HEADER], body=posted.body, now=NOW + 1)
+    assert posted.headers[KEY_HEADER] == key_digest(KEY)
+    signed = verify(signing_secret(KEY), posted.headers[SIGNATURE_HEADER], body=posted.body, now=NOW + 1)
     assert (signed.user, signed.tool) == (USER, "")
 
 

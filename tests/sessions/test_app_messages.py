@@ -7,6 +7,7 @@ import anyio
 import pytest
 
 from tests.sessions.app_host import NOW, PACKAGE, USER, AppHost, MemorySocket, app_host
+from tests.texts import matches
 from tests.waiting import until
 from toolcrib.apps import messages
 from toolcrib.apps.messages import text_wall
@@ -201,13 +202,15 @@ async def test_unknown_messages_are_counted(message: Mapping[str, Any]) -> None:
 async def test_malformed_messages_are_bounded() -> None:
     async with app_host() as host:
         app = await running(host)
-        for _ in range(app_messages.MOST_GARBLED):
+        for _ in range(app_messages.MAX_INVALID_MESSAGES):
             app.says("{")
         await anyio.sleep(0.1)
         assert app.closed is None
         app.says(b"\x00")
         await until(lambda: app.closed is not None)
-        assert app.closed == (1003, "too many messages that cannot be read")
+        assert app.closed is not None
+        assert app.closed[0] == 1003
+        assert matches("apps", "too many malformed messages", app.closed[1])
 
 
 async def test_message_size_limit() -> None:
@@ -218,18 +221,20 @@ async def test_message_size_limit() -> None:
         assert app.closed is None
         app.says('{"type": "x"}'.ljust(1_001))
         await until(lambda: app.closed is not None)
-        assert app.closed == (1009, "the message is too large")
+        assert app.closed is not None
+        assert app.closed[0] == 1009
+        assert matches("apps", "too large message", app.closed[1])
 
 
 async def test_message_rate_limit_closes_the_connection() -> None:
     async with app_host() as host:
         app = await running(host)
         for _ in range(20):
-            for _ in range(int(app_state.RATE)):
+            for _ in range(int(app_state.MESSAGES_PER_SECOND)):
                 app.says({"type": "x"})
             await anyio.sleep(1.0)
         assert app.closed is None
-        for _ in range(int(app_state.BURST) + 1):
+        for _ in range(int(app_state.MESSAGE_BURST) + 1):
             app.says({"type": "x"})
         await until(lambda: app.closed is not None)
         assert app.closed == (1008, "too many messages")
@@ -247,11 +252,11 @@ async def test_large_messages_count_as_several() -> None:
 async def test_reconnect_does_not_reset_the_rate_limit() -> None:
     async with app_host() as host:
         app = await running(host)
-        for _ in range(int(app_state.BURST) + 1):
+        for _ in range(int(app_state.MESSAGE_BURST) + 1):
             app.says({"type": "x"})
         await until(lambda: app.closed is not None)
         again = await host.connect(SESSION)
-        for _ in range(int(app_state.BURST) // 2):
+        for _ in range(int(app_state.MESSAGE_BURST) // 2):
             again.says({"type": "x"})
         await until(lambda: again.closed is not None)
         assert again.closed == (1008, "too many messages")

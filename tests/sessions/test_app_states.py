@@ -4,11 +4,11 @@ import pytest
 
 from tests.sessions.app_host import MemorySocket
 from toolcrib.errors import Unavailable
-from toolcrib.sessions.app_state import WAYS, AppStateMachine, AppStates, refusal
+from toolcrib.sessions.app_state import TRANSITIONS, AppStateMachine, AppStateTable, not_available
 
 pytestmark = pytest.mark.anyio
 
-PROBLEM = refusal("webhook", "it was not there", retryable=True)
+PROBLEM = not_available("webhook", "it was not there", retryable=True)
 
 
 def new_app(told: list[tuple[str, str | None]] | None = None) -> AppStateMachine:
@@ -20,9 +20,9 @@ def new_app(told: list[tuple[str, str | None]] | None = None) -> AppStateMachine
 @pytest.mark.requirement("D9")
 async def test_app_has_six_states() -> None:
     names = {"connecting", "running", "grace_period", "resurrecting", "stopping", "stopped"}
-    assert set(WAYS) == names
-    assert set().union(*WAYS.values()) == names
-    assert all(WAYS.values())
+    assert set(TRANSITIONS) == names
+    assert set().union(*TRANSITIONS.values()) == names
+    assert all(TRANSITIONS.values())
 
 
 @pytest.mark.requirement("D9")
@@ -113,7 +113,7 @@ async def test_other_transitions_are_refused() -> None:
 
 
 async def test_user_without_apps_is_dropped() -> None:
-    lives = AppStates()
+    lives = AppStateTable()
     app = AppStateMachine("u", "p", lambda app, _: lives.changed(app), lambda: 0.0)
     lives.add(app)
     attempt = app.begin(activated=False)

@@ -9,7 +9,7 @@ from anyio.lowlevel import checkpoint
 
 from tests.sessions.app_host import PACKAGE, USER, app_host
 from tests.waiting import until
-from toolcrib.apps.hardware import device
+from toolcrib.apps.hardware import parse_device
 from toolcrib.errors import Unavailable
 from toolcrib.interfaces import UserRecord
 from toolcrib.model import Requirement
@@ -74,7 +74,7 @@ async def test_device_changed_during_connect_is_reported() -> None:
     async with app_host() as one:
         session = one.users[USER].session
         assert session
-        live = device(LIVE)
+        live = parse_device(LIVE)
         changed = replace(session, device=dict(live.capabilities), language="de")
 
         async def meanwhile() -> None:

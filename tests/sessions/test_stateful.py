@@ -18,12 +18,12 @@ from tests.supervisor.clockwork import Clockwork
 from toolcrib.apps import messages
 from toolcrib.egress.http_connection import NoConnection
 from toolcrib.errors import Refused, Unavailable
-from toolcrib.sessions.app_state import WAYS
+from toolcrib.sessions.app_state import TRANSITIONS
 
 PACKAGES = ("org.example.a", "org.example.b")
 packages = st.sampled_from(PACKAGES)
 manners = st.sampled_from(["connects", "late", "stays away", "fails", "unreachable", "wrong key", "shy"])
-KNOWN = {str(state): ways for state, ways in WAYS.items()}
+KNOWN = {str(state): ways for state, ways in TRANSITIONS.items()}
 LONGEST = 3.0 + 5.0 + 10.0
 """A farewell, a grace period and an activation: no call waits longer."""
 
@@ -40,7 +40,7 @@ class Machine(RuleBasedStateMachine):
         self.caused = 0
         self.over = anyio.Event()
         self.host: AppHost
-        self.host = self.loop.create_task(self._live())
+        self.hosting = self.loop.create_task(self._live())
         self.drive(anyio.sleep(0.1))
 
     async def _live(self) -> None:
@@ -181,7 +181,7 @@ class Machine(RuleBasedStateMachine):
             self.drive(anyio.sleep(LONGEST))
             assert [call for call in self.calls if not call.done()] == []
             self.over.set()
-            self.loop.run_until_complete(self.host)
+            self.loop.run_until_complete(self.hosting)
             assert self.host.sessions.users() == 0
             assert [task for task in asyncio.all_tasks(self.loop) if not task.done()] == []
             assert self.upset == []

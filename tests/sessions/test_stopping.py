@@ -9,7 +9,7 @@ import pytest
 from tests.sessions.app_host import GLASSES, NOW, PACKAGE, USER, AppHost, app_host
 from tests.waiting import until
 from toolcrib.apps import messages
-from toolcrib.apps.hardware import device
+from toolcrib.apps.hardware import parse_device
 from toolcrib.egress.http_connection import NoConnection
 from toolcrib.errors import Refused, Unavailable
 from toolcrib.interfaces import SessionRecord
@@ -279,7 +279,7 @@ async def test_device_change_notifies_or_stops_apps() -> None:
         host.add(OTHER, hardware=(Requirement(type="DISPLAY"),))
         await host.ready()
         await host.ready(OTHER)
-        live = device("Mentra Live")
+        live = parse_device("Mentra Live")
         host.sessions.begin(SessionRecord(user=USER, id="s2"), live)
         await until(lambda: host.state(OTHER) == "stopped")
         told = host.sockets[0].last(messages.CAPABILITIES_UPDATE)
@@ -306,7 +306,7 @@ async def test_settings_changes_reach_the_app() -> None:
 
 
 async def test_remembered_start_failures_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(app_state, "MOST_FAILED", 3)
+    monkeypatch.setattr(app_state, "MAX_FAILED_STARTS", 3)
     async with app_host() as host:
         host.answer = host.stays_away
         for number in range(5):

@@ -5,7 +5,7 @@ import pytest
 
 from tests.sessions.app_host import PACKAGE, USER, app_host
 from toolcrib.apps import messages
-from toolcrib.sessions.user_events import matching
+from toolcrib.sessions.user_events import matching_stream
 
 pytestmark = pytest.mark.anyio
 
@@ -38,7 +38,7 @@ SESSION = f"{USER}-{PACKAGE}"
     ],
 )
 def test_best_matching_subscription(streams: list[str], language: str | None, expected: str | None) -> None:
-    assert matching(streams, language) == expected
+    assert matching_stream(streams, language) == expected
 
 
 async def test_transcription_reaches_each_subscriber_once() -> None:

@@ -6,7 +6,12 @@ import pytest
 
 from toolcrib.errors import Refused
 from toolcrib.sessions import UserEvent
-from toolcrib.sessions.user_events import MOST_BYTES, MOST_LISTENERS, MOST_WAITING, EventHub
+from toolcrib.sessions.user_events import (
+    MAX_QUEUED_EVENT_BYTES,
+    MAX_QUEUED_EVENTS,
+    MAX_USER_LISTENERS,
+    EventHub,
+)
 
 pytestmark = pytest.mark.anyio
 
@@ -29,11 +34,11 @@ async def test_listeners_get_events_from_their_start() -> None:
 async def test_slow_listener_loses_the_oldest_events() -> None:
     hub = EventHub()
     async with hub.listen("u", "key") as events:
-        for n in range(MOST_WAITING + 3):
+        for n in range(MAX_QUEUED_EVENTS + 3):
             hub.tell("u", UserEvent("display", {"n": n}))
         assert await anext(events) == UserEvent("app", {"lost": 3})
-        heard = [(await anext(events)).data["n"] for _ in range(MOST_WAITING)]
-        assert heard == list(range(3, MOST_WAITING + 3))
+        heard = [(await anext(events)).data["n"] for _ in range(MAX_QUEUED_EVENTS)]
+        assert heard == list(range(3, MAX_QUEUED_EVENTS + 3))
         hub.tell("u", UserEvent("display", {"n": "next"}))
         assert (await anext(events)).data == {"n": "next"}
 
@@ -50,11 +55,11 @@ async def test_closed_listener_is_removed() -> None:
 async def test_listeners_per_user_are_bounded() -> None:
     hub = EventHub()
     async with AsyncExitStack() as stack:
-        for _ in range(MOST_LISTENERS * 3 // 4):
+        for _ in range(MAX_USER_LISTENERS * 3 // 4):
             await stack.enter_async_context(hub.listen("u", "key"))
         with pytest.raises(Refused):
             await stack.enter_async_context(hub.listen("u", "key"))
-        for _ in range(MOST_LISTENERS // 4):
+        for _ in range(MAX_USER_LISTENERS // 4):
             await stack.enter_async_context(hub.listen("u", "other"))
         with pytest.raises(Refused) as caught:
             await stack.enter_async_context(hub.listen("u", "third"))
@@ -69,7 +74,7 @@ async def test_queued_event_bytes_are_bounded() -> None:
         for n in range(sent):
             hub.tell("u", UserEvent("display", {"n": n, "data": picture}))
         lost = (await anext(events)).data["lost"]
-        assert lost >= sent - MOST_BYTES // len(picture)
+        assert lost >= sent - MAX_QUEUED_EVENT_BYTES // len(picture)
         heard = [(await anext(events)).data["n"] for _ in range(sent - lost)]
         assert heard == list(range(lost, sent))
         hub.tell("u", UserEvent("display", {"n": "next", "data": picture}))

@@ -8,6 +8,7 @@ import anyio
 import pytest
 
 from tests.sources.calling import call_of, run
+from tests.texts import matches
 from toolcrib.errors import Refused
 from toolcrib.interfaces import Offer
 from toolcrib.model import Call, Tool
@@ -76,8 +77,9 @@ def test_two_tools_of_one_name_are_refused() -> None:
     @create_tool(name="act")
     def two() -> None: ...
 
-    with pytest.raises(ModuleProblem, match="two tools named act"):
+    with pytest.raises(ModuleProblem) as raised:
         Functions("test", [one, two])
+    assert matches("sources", "two tools of one name are refused", str(raised.value))
 
 
 @pytest.mark.requirement("B1")
@@ -140,7 +142,7 @@ async def test_the_deadline_is_kept_by_a_function_that_hangs() -> None:
 
 
 async def test_hung_functions_take_up_places_and_give_them_back(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(functions, "MOST_THREADS", 2)
+    monkeypatch.setattr(functions, "MAX_THREADS", 2)
     gate, begun = threading.Event(), threading.Semaphore(0)
 
     @create_tool
@@ -167,7 +169,7 @@ async def test_hung_functions_take_up_places_and_give_them_back(monkeypatch: pyt
 
 @pytest.mark.requirement("I10")
 async def test_hung_functions_of_one_key_leave_threads_to_another(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(functions, "MOST_THREADS", 4)
+    monkeypatch.setattr(functions, "MAX_THREADS", 4)
     gate, begun = threading.Event(), threading.Semaphore(0)
     mine, other = a_caller(id="key:a", key="a"), a_caller(id="key:b", key="b")
 
@@ -203,7 +205,7 @@ async def abandon(source: Functions, call: Call, begun: threading.Semaphore) -> 
 
 
 async def test_call_cancelled_while_queued_frees_its_slot(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(functions, "MOST_THREADS", 1)
+    monkeypatch.setattr(functions, "MAX_THREADS", 1)
     ran: list[int] = []
 
     @create_tool
@@ -224,7 +226,7 @@ async def test_call_cancelled_while_queued_frees_its_slot(monkeypatch: pytest.Mo
 async def test_call_cancelled_before_its_thread_starts_frees_its_slot(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(functions, "MOST_THREADS", 1)
+    monkeypatch.setattr(functions, "MAX_THREADS", 1)
 
     @create_tool
     def act() -> int:

@@ -9,7 +9,7 @@ import pytest
 from tests.cli.conftest import Shell, shell
 from tests.walks.address_givers import Callers, callers, canary, names
 from tests.walks.app_host import TOOL
-from toolcrib.apps.signature import digest, signing
+from toolcrib.apps.signature import key_digest, signing_secret
 from toolcrib.interfaces import AppRecord, AppTool
 from toolcrib.store import open_store
 
@@ -33,8 +33,8 @@ async def fill(store: str, apps: Mapping[str, str], servers: Mapping[str, str]) 
             name="App",
             owner="key-2",
             public_url=url,
-            digest=digest("key"),
-            signing=signing("key"),
+            digest=key_digest("key"),
+            signing=signing_secret("key"),
             tools=(AppTool(definition=TOOL),),
         )
         assert await opened.apps.add(record)

@@ -11,7 +11,7 @@ from aiohttp import web
 from tests.waiting import until
 from tests.walks.app_host import TOOL, app_host, contents, host_with_apps
 from tests.walks.fake_app import FakeApp
-from toolcrib.apps.signature import HEADER, KEY_HEADER, signing, verify
+from toolcrib.apps.signature import KEY_HEADER, SIGNATURE_HEADER, signing_secret, verify
 
 pytestmark = [pytest.mark.anyio, pytest.mark.slow]
 PACKAGE = "com.example.notes"
@@ -54,7 +54,7 @@ async def test_app_request_payload() -> None:
     assert call["context"]["timestamp"] == call["timestamp"]
     digest = hashlib.sha256(fake_app.key.encode()).hexdigest()
     assert headers[KEY_HEADER] == digest
-    signed = headers[HEADER]
+    signed = headers[SIGNATURE_HEADER]
     assert signed
     asked = fake_app.webhooks[0]
     assert asked["sessionId"] == f"ann-{PACKAGE}"
@@ -74,7 +74,9 @@ async def test_the_signature_is_of_this_user_tool_and_body() -> None:
     async with host_with_apps(PACKAGE) as (host, (fake_app,)):
         fake_app.tool = keeps
         assert (await host.call(NOTE)).status == 200
-        signed = verify(signing(fake_app.key), fake_app.headers[0][HEADER], body=bodies[0], now=time())
+        signed = verify(
+            signing_secret(fake_app.key), fake_app.headers[0][SIGNATURE_HEADER], body=bodies[0], now=time()
+        )
     assert (signed.user, signed.tool) == ("ann", "note")
 
 

@@ -11,7 +11,7 @@ import anyio
 import pytest
 
 from tests.gateway_process import ADMIN_KEY, GatewayProcess, gateway_process
-from toolcrib.apps.signature import digest, signing
+from toolcrib.apps.signature import key_digest, signing_secret
 
 pytestmark = [
     pytest.mark.anyio,
@@ -83,7 +83,7 @@ async def give(gateway: GatewayProcess, home: Path) -> list[str]:
     first = await ask(gateway, "PUT", APP, {"name": "App", "publicUrl": "https://app.example"})
     second = await ask(gateway, "POST", f"{APP}/key/rotate")
     keys = [first["apiKey"], second["apiKey"]]
-    return [each(key) for key in keys for each in (str, digest, signing)]
+    return [each(key) for key in keys for each in (str, key_digest, signing_secret)]
 
 
 async def names(gateway: GatewayProcess, key: str = ADMIN_KEY) -> set[str]:

@@ -9,8 +9,15 @@ from typing import Any, cast
 
 import anyio
 
-from toolcrib.apps.definition import DefinitionFault, app_faults, requirements, stored, tool_faults, warnings
-from toolcrib.apps.signature import digest, signing
+from toolcrib.apps.definition import (
+    DefinitionFault,
+    app_faults,
+    requirements,
+    stored_tool,
+    tool_faults,
+    warnings,
+)
+from toolcrib.apps.signature import key_digest, signing_secret
 from toolcrib.egress import AddressRules
 from toolcrib.errors import Refused
 from toolcrib.interfaces import AppData, AppRecord, ChangeSignal, RateDemand, Shared, Store
@@ -155,7 +162,7 @@ class AppAdmin:
             key = _PREFIX + token_urlsafe(32)
             async with self._turn:
                 app = await self.owned(package, actor.caller)
-                await self._change(replace(app, digest=digest(key), signing=signing(key)))
+                await self._change(replace(app, digest=key_digest(key), signing=signing_secret(key)))
                 action.applied()
             await self._changed(package, ended=True)
             return key
@@ -184,7 +191,7 @@ class AppAdmin:
                 given = cast("list[JsonObject]", tools)
                 crowded = self._crowded(app, len(given), actor.caller)
                 _refuse(f"the tools of {package} are not stored", crowded)
-                version = await self.store.apps.define(package, [stored(each) for each in given], time())
+                version = await self.store.apps.define(package, [stored_tool(each) for each in given], time())
                 if version is None:
                     raise no_app(package)
                 action.applied()
@@ -201,7 +208,7 @@ class AppAdmin:
     def holder(self, package: str, key: str) -> AppRecord | None:
         """Return the app if this is its API key; None otherwise."""
         app = self.find(package)
-        shown = digest(key)
+        shown = key_digest(key)
         if app is None or app.digest is None or not compare_digest(app.digest, shown):
             return None
         return app
@@ -223,7 +230,7 @@ class AppAdmin:
             too_many = f"is one too many: a developer has {MOST_APPS} apps at most"
             _refuse(f"{package} is not stored", [DefinitionFault("package", too_many)])
         key = _PREFIX + token_urlsafe(32)
-        hashes = {"digest": digest(key), "signing": signing(key)}
+        hashes = {"digest": key_digest(key), "signing": signing_secret(key)}
         app = AppRecord(package=package, owner=caller.key, created=said["updated"], **hashes, **said)
         if not await self.store.apps.add(app):
             raise Refused("ALREADY_EXISTS", f"somebody has just stored {package}", path="package")

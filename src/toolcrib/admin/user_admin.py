@@ -11,7 +11,7 @@ from uuid import uuid4
 from zoneinfo import ZoneInfo
 
 from toolcrib.admin.app_admin import no_app
-from toolcrib.apps.hardware import InvalidDevice, check_compatibility, device
+from toolcrib.apps.hardware import InvalidDevice, check_compatibility, parse_device
 from toolcrib.errors import Refused
 from toolcrib.identity import LONGEST_USER, check_user
 from toolcrib.interfaces import (
@@ -361,7 +361,7 @@ def _listed(user: UserRecord) -> JsonObject:
 
 def _worn(user: UserRecord) -> Device | None:
     session = user.session
-    return None if session is None or session.device is None else device(session.device)
+    return None if session is None or session.device is None else parse_device(session.device)
 
 
 def _installed(user: UserRecord, package: str) -> InstallRecord:
@@ -373,7 +373,7 @@ def _installed(user: UserRecord, package: str) -> InstallRecord:
 
 def _device(given: Any) -> Device:
     try:
-        return device(given)
+        return parse_device(given)
     except InvalidDevice as fault:
         raise Refused("INVALID_REQUEST", f"{fault.path} {fault.message}", path=fault.path) from None
 

@@ -9,17 +9,17 @@ import orjson
 
 from toolcrib.apps.errors import (
     DefinitionFault,
-    at,
     choice_faults,
-    first,
+    first_faults,
+    subpath,
     text_faults,
     unknown_fields,
     word_faults,
 )
-from toolcrib.apps.migration import ORIGINAL, is_old, migrated, old_faults, original_of
+from toolcrib.apps.migration import ORIGINAL_FIELD, is_old, migrated, old_faults, original_of
 from toolcrib.apps.properties import (
-    FIELD,
-    LONGEST_DESCRIPTION,
+    MAX_DESCRIPTION_BYTES,
+    PHRASES_FIELD,
     name_faults,
     package_faults,
     phrase_faults,
@@ -33,19 +33,19 @@ from toolcrib.schemas import too_deep
 # --- Validation of app registrations: name, public URL, type, hardware requirements, permissions ---
 
 # Characters of a name.
-LONGEST_NAME = 200
+MAX_APP_NAME_CHARS = 200
 # Characters of a URL.
-LONGEST_URL = 2_048
-MOST_REQUIREMENTS = 50
-MOST_PERMISSIONS = 100
+MAX_APP_URL_CHARS = 2_048
+MAX_HARDWARE_REQUIREMENTS = 50
+MAX_APP_PERMISSIONS = 100
 
 _REGISTRATION_FIELDS = ("name", "publicUrl", "appType", "hardwareRequirements", "permissions")
-_WORD = re.compile(r"[A-Z][A-Z0-9_]{0,49}")
+_CAPITAL_WORD = re.compile(r"[A-Z][A-Z0-9_]{0,49}")
 
 
 def app_faults(package: str, body: Json) -> tuple[DefinitionFault, ...]:
     """Return the faults of an app registration, at most MOST_FAULTS."""
-    return first(_faults(package, body))
+    return first_faults(_faults(package, body))
 
 
 def requirements(body: JsonObject) -> tuple[Requirement, ...]:
@@ -77,7 +77,7 @@ def _faults(package: str, body: Json) -> Iterator[DefinitionFault]:
     for name in app:
         if name not in _REGISTRATION_FIELDS:
             yield DefinitionFault(name, f"is not allowed here; known: {', '.join(_REGISTRATION_FIELDS)}")
-    yield from word_faults(app.get("name"), "name", most=LONGEST_NAME)
+    yield from word_faults(app.get("name"), "name", most=MAX_APP_NAME_CHARS)
     if app.get("publicUrl") is not None:
         yield from url_faults(app["publicUrl"], "publicUrl")
     if "appType" in app:
@@ -88,7 +88,7 @@ def _faults(package: str, body: Json) -> Iterator[DefinitionFault]:
 
 def url_faults(given: object, path: str) -> Iterator[DefinitionFault]:
     """Yield the faults of a URL; the address rules for egress are checked elsewhere."""
-    found = tuple(word_faults(given, path, most=LONGEST_URL))
+    found = tuple(word_faults(given, path, most=MAX_APP_URL_CHARS))
     yield from found
     if found or not isinstance(given, str):
         return
@@ -109,13 +109,13 @@ def _hardware_faults(given: Json, path: str) -> Iterator[DefinitionFault]:
         yield DefinitionFault(path, "must be an array")
         return
     needs = cast("list[Json]", given)
-    if len(needs) > MOST_REQUIREMENTS:
+    if len(needs) > MAX_HARDWARE_REQUIREMENTS:
         yield DefinitionFault(
-            path, f"holds {len(needs)} requirements, at most {MOST_REQUIREMENTS} are allowed"
+            path, f"holds {len(needs)} requirements, at most {MAX_HARDWARE_REQUIREMENTS} are allowed"
         )
         return
     for place, each in enumerate(needs):
-        yield from _requirement_faults(each, at(path, place))
+        yield from _requirement_faults(each, subpath(path, place))
 
 
 def _requirement_faults(given: Json, path: str) -> Iterator[DefinitionFault]:
@@ -124,20 +124,22 @@ def _requirement_faults(given: Json, path: str) -> Iterator[DefinitionFault]:
         return
     need = cast("JsonObject", given)
     yield from unknown_fields(need, ("type", "level", "description"), path)
-    if not isinstance(need.get("type"), str) or not _WORD.fullmatch(need["type"]):
-        yield DefinitionFault(at(path, "type"), f"must be a word in capitals; known: {', '.join(HARDWARE)}")
-    yield from choice_faults(need.get("level"), at(path, "level"), get_args(Level))
+    if not isinstance(need.get("type"), str) or not _CAPITAL_WORD.fullmatch(need["type"]):
+        yield DefinitionFault(
+            subpath(path, "type"), f"must be a word in capitals; known: {', '.join(HARDWARE)}"
+        )
+    yield from choice_faults(need.get("level"), subpath(path, "level"), get_args(Level))
     if need.get("description") not in (None, ""):
-        yield from word_faults(need["description"], at(path, "description"), most=500)
+        yield from word_faults(need["description"], subpath(path, "description"), most=500)
 
 
 def _permission_faults(given: Json, path: str) -> Iterator[DefinitionFault]:
-    if not isinstance(given, list) or len(cast("list[Json]", given)) > MOST_PERMISSIONS:
-        yield DefinitionFault(path, f"must be an array of at most {MOST_PERMISSIONS} words")
+    if not isinstance(given, list) or len(cast("list[Json]", given)) > MAX_APP_PERMISSIONS:
+        yield DefinitionFault(path, f"must be an array of at most {MAX_APP_PERMISSIONS} words")
         return
     for place, each in enumerate(cast("list[Json]", given)):
-        if not isinstance(each, str) or not _WORD.fullmatch(each):
-            yield DefinitionFault(at(path, place), "must be a word in capitals, such as MICROPHONE")
+        if not isinstance(each, str) or not _CAPITAL_WORD.fullmatch(each):
+            yield DefinitionFault(subpath(path, place), "must be a word in capitals, such as MICROPHONE")
 
 
 # --- Validation of app and tool definitions: collects every fault, each with its path ---
@@ -145,35 +147,35 @@ def _permission_faults(given: Json, path: str) -> Iterator[DefinitionFault]:
 __all__ = [
     "DefinitionFault",
     "app_faults",
-    "faults_of",
+    "definition_faults",
+    "duplicate_names",
     "requirements",
-    "stored",
+    "stored_tool",
     "tool_faults",
     "tool_of",
-    "twins",
     "warnings",
 ]
 
 # Tools per app.
-MOST_TOOLS = 500
+MAX_TOOLS_PER_APP = 500
 # Bytes of JSON of one definition.
-MOST_BYTES = 64 * 1024
+MAX_APP_TOOL_BYTES = 64 * 1024
 # Nesting levels of one definition.
-DEPTH = 32
-CATEGORIES = ("productivity", "media", "communication", "utility", "other")
+MAX_APP_TOOL_DEPTH = 32
+APP_TOOL_CATEGORIES = ("productivity", "media", "communication", "utility", "other")
 
 _TOOL_FIELDS = ("name", "description", "inputSchema", "mentraExtensions")
-_EXTENSIONS = (FIELD, "category")
+_EXTENSIONS = (PHRASES_FIELD, "category")
 
 
 def tool_faults(tools: Json) -> tuple[DefinitionFault, ...]:
     """Return the faults in an app's list of tools, at most MOST_FAULTS; one fault rejects the whole list."""
-    return first(_tool_list_faults(tools))
+    return first_faults(_tool_list_faults(tools))
 
 
-def stored(definition: JsonObject) -> AppTool:
+def stored_tool(definition: JsonObject) -> AppTool:
     """Build the stored form of a valid definition; a migrated one may include its original."""
-    plain = {name: value for name, value in definition.items() if name != ORIGINAL}
+    plain = {name: value for name, value in definition.items() if name != ORIGINAL_FIELD}
     return AppTool(definition=plain, original=original_of(definition))
 
 
@@ -197,17 +199,17 @@ def _tool_list_faults(tools: Json) -> Iterator[DefinitionFault]:
         yield DefinitionFault("tools", "is required, and must be an array")
         return
     given = cast("list[Json]", tools)
-    if len(given) > MOST_TOOLS:
+    if len(given) > MAX_TOOLS_PER_APP:
         yield DefinitionFault(
-            "tools", f"holds {len(given)} tools, at most {MOST_TOOLS} are allowed for one app"
+            "tools", f"holds {len(given)} tools, at most {MAX_TOOLS_PER_APP} are allowed for one app"
         )
         return
     for place, each in enumerate(given):
-        yield from faults_of(each, at("tools", place))
-    yield from twins(given)
+        yield from definition_faults(each, subpath("tools", place))
+    yield from duplicate_names(given)
 
 
-def faults_of(given: Json, path: str) -> Iterator[DefinitionFault]:
+def definition_faults(given: Json, path: str) -> Iterator[DefinitionFault]:
     """Yield the faults of one definition, in the current or the old format."""
     if not isinstance(given, Mapping):
         yield DefinitionFault(path, "must be an object")
@@ -219,14 +221,14 @@ def faults_of(given: Json, path: str) -> Iterator[DefinitionFault]:
         yield from _new_faults(migrated(tool) if is_old(tool) else tool, path)
 
 
-def twins(tools: Sequence[Json]) -> Iterator[DefinitionFault]:
+def duplicate_names(tools: Sequence[Json]) -> Iterator[DefinitionFault]:
     """Yield tools with the name of an earlier one; names are compared without case, and `-` equals `_`."""
     seen: dict[str, int] = {}
     for place, each in enumerate(tools):
         name = _name(each)
         if isinstance(name, str) and (before := seen.setdefault(fold(name), place)) != place:
             field = "id" if is_old(each) else "name"
-            yield DefinitionFault(at("tools", place, field), f"is the name of tools[{before}] too")
+            yield DefinitionFault(subpath("tools", place, field), f"is the name of tools[{before}] too")
 
 
 def _name(given: Json) -> object:
@@ -237,8 +239,11 @@ def _name(given: Json) -> object:
 
 def _size_faults(tool: JsonObject, path: str) -> Iterator[DefinitionFault]:
     """Bound the size and depth of a definition, and separately those of the original it may include."""
-    for part in ({name: value for name, value in tool.items() if name != ORIGINAL}, tool.get(ORIGINAL)):
-        if excess := too_deep(part, DEPTH):
+    for part in (
+        {name: value for name, value in tool.items() if name != ORIGINAL_FIELD},
+        tool.get(ORIGINAL_FIELD),
+    ):
+        if excess := too_deep(part, MAX_APP_TOOL_DEPTH):
             yield DefinitionFault(path, f"{excess}; split the tool")
             return
         try:
@@ -246,25 +251,26 @@ def _size_faults(tool: JsonObject, path: str) -> Iterator[DefinitionFault]:
         except TypeError as error:
             yield DefinitionFault(path, f"is not JSON that can be kept: {error}")
             return
-        if size > MOST_BYTES:
+        if size > MAX_APP_TOOL_BYTES:
             yield DefinitionFault(
-                path, f"takes {size:,} bytes, at most {MOST_BYTES:,} are allowed; split the tool"
+                path, f"takes {size:,} bytes, at most {MAX_APP_TOOL_BYTES:,} are allowed; split the tool"
             )
 
 
 def _new_faults(tool: JsonObject, path: str) -> Iterator[DefinitionFault]:
-    yield from unknown_fields({name: None for name in tool if name != ORIGINAL}, _TOOL_FIELDS, path)
-    if ORIGINAL in tool and original_of(tool) is None:
+    yield from unknown_fields({name: None for name in tool if name != ORIGINAL_FIELD}, _TOOL_FIELDS, path)
+    if ORIGINAL_FIELD in tool and original_of(tool) is None:
         yield DefinitionFault(
-            at(path, ORIGINAL), "must be the definition it was before it was migrated, or be left out"
+            subpath(path, ORIGINAL_FIELD),
+            "must be the definition it was before it was migrated, or be left out",
         )
-    yield from name_faults(tool.get("name"), at(path, "name"))
+    yield from name_faults(tool.get("name"), subpath(path, "name"))
     yield from text_faults(
-        tool.get("description"), at(path, "description"), most=LONGEST_DESCRIPTION, unit="bytes"
+        tool.get("description"), subpath(path, "description"), most=MAX_DESCRIPTION_BYTES, unit="bytes"
     )
-    yield from schema_faults(tool.get("inputSchema"), at(path, "inputSchema"))
+    yield from schema_faults(tool.get("inputSchema"), subpath(path, "inputSchema"))
     if "mentraExtensions" in tool:
-        yield from _extension_faults(tool["mentraExtensions"], at(path, "mentraExtensions"))
+        yield from _extension_faults(tool["mentraExtensions"], subpath(path, "mentraExtensions"))
 
 
 def _extension_faults(given: Json, path: str) -> Iterator[DefinitionFault]:
@@ -273,7 +279,7 @@ def _extension_faults(given: Json, path: str) -> Iterator[DefinitionFault]:
         return
     extensions = cast("JsonObject", given)
     yield from unknown_fields(extensions, _EXTENSIONS, path)
-    if FIELD in extensions:
-        yield from phrase_faults(extensions[FIELD], at(path, FIELD))
+    if PHRASES_FIELD in extensions:
+        yield from phrase_faults(extensions[PHRASES_FIELD], subpath(path, PHRASES_FIELD))
     if "category" in extensions:
-        yield from choice_faults(extensions["category"], at(path, "category"), CATEGORIES)
+        yield from choice_faults(extensions["category"], subpath(path, "category"), APP_TOOL_CATEGORIES)

@@ -24,7 +24,7 @@ class InvalidMessage(ValueError):
 
 # --- Faults in submitted definitions: where each is, and what would be valid; shared validators ---
 
-MOST_FAULTS = 100
+MAX_REPORTED_FAULTS = 100
 """Faults reported at once."""
 NOT_PRINTED = r"\p{C}\p{Z}\u00a0\u00ad\u2000-\u200f\u2028-\u202f\u205f-\u206f\u3000\ufeff"
 """Characters that `str.isprintable` rejects, and the space: the inside of an ECMA-262 character class.
@@ -51,14 +51,14 @@ class DefinitionFault:
         return {"path": self.path, "message": self.message}
 
 
-def at(path: str, *steps: str | int) -> str:
+def subpath(path: str, *steps: str | int) -> str:
     """Append steps to a path."""
     return value_path(path, steps)
 
 
-def first(found: Iterable[DefinitionFault]) -> tuple[DefinitionFault, ...]:
+def first_faults(found: Iterable[DefinitionFault]) -> tuple[DefinitionFault, ...]:
     """Return the first faults, at most MOST_FAULTS."""
-    return tuple(islice(found, MOST_FAULTS))
+    return tuple(islice(found, MAX_REPORTED_FAULTS))
 
 
 def unknown_fields(given: JsonObject, known: Iterable[str], path: str) -> Iterator[DefinitionFault]:
@@ -66,7 +66,7 @@ def unknown_fields(given: JsonObject, known: Iterable[str], path: str) -> Iterat
     names = tuple(known)
     for name in given:
         if name not in names:
-            yield DefinitionFault(at(path, name), f"is not allowed here; known: {', '.join(names)}")
+            yield DefinitionFault(subpath(path, name), f"is not allowed here; known: {', '.join(names)}")
 
 
 def text_faults(
@@ -101,30 +101,30 @@ def choice_faults(value: object, path: str, choices: Iterable[str]) -> Iterator[
 
 # --- Extracts an app's error message from either response format, as one bounded line ---
 
-LONGEST_MESSAGE = 2_000
+MAX_APP_ERROR_CHARS = 2_000
 """Characters of an app's own text in an error or in speech."""
 
-_LONGEST_CODE = 100
+_MAX_CODE_CHARS = 100
 _BLANKS = re.compile(r"[\s\x00-\x1f\x7f-\x9f]+")
-_PAGE = re.compile(r"<(?:!doctype|html|head|body|pre)\b", re.IGNORECASE)
+_HTML_PAGE = re.compile(r"<(?:!doctype|html|head|body|pre)\b", re.IGNORECASE)
 
 
-def complaint(said: JsonObject) -> tuple[str, str | None]:
+def app_error(said: JsonObject) -> tuple[str, str | None]:
     """Return the error message and the app's own error code; empty and None if there is none."""
-    fault = part(said, "error")
-    found = words(fault.get("message")) or words(said.get("error")) or words(said.get("message"))
-    return found, words(fault.get("code"))[:_LONGEST_CODE] or None
+    fault = object_member(said, "error")
+    found = one_line(fault.get("message")) or one_line(said.get("error")) or one_line(said.get("message"))
+    return found, one_line(fault.get("code"))[:_MAX_CODE_CHARS] or None
 
 
-def part(said: JsonObject, key: str) -> Mapping[str, Any]:
+def object_member(said: JsonObject, key: str) -> Mapping[str, Any]:
     """Return an object member of a response; empty if it is missing or not an object."""
     value = said.get(key)
     return cast("JsonObject", value) if isinstance(value, Mapping) else {}
 
 
-def words(value: Json) -> str:
+def one_line(value: Json) -> str:
     """Return a string as one bounded line; empty if it is not a string, or an HTML page."""
-    if not isinstance(value, str) or _PAGE.search(value):
+    if not isinstance(value, str) or _HTML_PAGE.search(value):
         return ""
-    text = _BLANKS.sub(" ", value[: 2 * LONGEST_MESSAGE]).strip()
-    return text if len(text) <= LONGEST_MESSAGE else f"{text[: LONGEST_MESSAGE - 1]}…"
+    text = _BLANKS.sub(" ", value[: 2 * MAX_APP_ERROR_CHARS]).strip()
+    return text if len(text) <= MAX_APP_ERROR_CHARS else f"{text[: MAX_APP_ERROR_CHARS - 1]}…"

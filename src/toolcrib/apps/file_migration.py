@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from math import isfinite
 from typing import Any, NoReturn
 
-from toolcrib.apps.definition import faults_of, twins
-from toolcrib.apps.errors import DefinitionFault, first
-from toolcrib.apps.migration import ORIGINAL, is_old, migrated, original_of
+from toolcrib.apps.definition import definition_faults, duplicate_names
+from toolcrib.apps.errors import DefinitionFault, first_faults
+from toolcrib.apps.migration import ORIGINAL_FIELD, is_old, migrated, original_of
 from toolcrib.model import Json, JsonObject
 
-_SPACE = re.compile(r"[ \t\r\n]*")
-_MARK = "\ufeff"
+_WHITESPACE = re.compile(r"[ \t\r\n]*")
+_BYTE_ORDER_MARK = "\ufeff"
 
 
 class UnmigratableFile(ValueError):
@@ -42,7 +42,7 @@ class MigratedText:
 
 
 @dataclass(frozen=True, slots=True)
-class _Part:
+class _ToolText:
     """One tool and its position in the text."""
 
     place: int
@@ -59,40 +59,44 @@ def migrate(text: str) -> MigratedText:
     """Convert every old tool to the new format, with its original text; the rest of the file is unchanged."""
     parts = list(_tools(text))
     old = [part for part in parts if is_old(part.value)]
-    faults = [fault for part in old for fault in faults_of(part.value, part.path)]
+    faults = [fault for part in old for fault in definition_faults(part.value, part.path)]
     if old and not faults:
-        faults = list(twins([part.value for part in parts]))
+        faults = list(duplicate_names([part.value for part in parts]))
     if faults:
-        raise UnmigratableFile(*first(faults))
+        raise UnmigratableFile(*first_faults(faults))
     new = {part.place: migrated(part.value) for part in old}
     changes = tuple(ToolMigration(part.path, part.value, new[part.place]) for part in old)
-    return MigratedText(_replaced(text, old, lambda part: _written(text, part, new[part.place])), changes)
+    return MigratedText(_replaced(text, old, lambda part: _serialized(text, part, new[part.place])), changes)
 
 
 def undo(text: str) -> MigratedText:
     """Restore every migrated tool from its original text."""
     parts = [part for part in _tools(text) if _is_migrated(part.value)]
-    lost = [part for part in parts if not isinstance(part.value[ORIGINAL], str) or _was(part) is None]
+    lost = [
+        part for part in parts if not isinstance(part.value[ORIGINAL_FIELD], str) or _original(part) is None
+    ]
     if lost:
         said = "is not what it was before, so it cannot be put back"
-        raise UnmigratableFile(*(DefinitionFault(f'{part.path}["{ORIGINAL}"]', said) for part in lost))
-    changes = tuple(ToolMigration(part.path, _now(part), _was(part) or {}) for part in parts)
-    return MigratedText(_replaced(text, parts, lambda part: part.value[ORIGINAL]), changes)
+        raise UnmigratableFile(*(DefinitionFault(f'{part.path}["{ORIGINAL_FIELD}"]', said) for part in lost))
+    changes = tuple(
+        ToolMigration(part.path, _without_original(part), _original(part) or {}) for part in parts
+    )
+    return MigratedText(_replaced(text, parts, lambda part: part.value[ORIGINAL_FIELD]), changes)
 
 
 def _is_migrated(value: Json) -> bool:
-    return isinstance(value, dict) and ORIGINAL in value
+    return isinstance(value, dict) and ORIGINAL_FIELD in value
 
 
-def _was(part: _Part) -> JsonObject | None:
+def _original(part: _ToolText) -> JsonObject | None:
     return original_of(part.value)
 
 
-def _now(part: _Part) -> JsonObject:
-    return {name: value for name, value in part.value.items() if name != ORIGINAL}
+def _without_original(part: _ToolText) -> JsonObject:
+    return {name: value for name, value in part.value.items() if name != ORIGINAL_FIELD}
 
 
-def _replaced(text: str, parts: list[_Part], write: Callable[[_Part], str]) -> str:
+def _replaced(text: str, parts: list[_ToolText], write: Callable[[_ToolText], str]) -> str:
     pieces: list[str] = []
     done = 0
     for part in parts:
@@ -101,46 +105,46 @@ def _replaced(text: str, parts: list[_Part], write: Callable[[_Part], str]) -> s
     return "".join([*pieces, text[done:]])
 
 
-def _written(text: str, part: _Part, new: JsonObject) -> str:
+def _serialized(text: str, part: _ToolText, new: JsonObject) -> str:
     """Serialize a tool in the style of the file: one line or several, ASCII only or not."""
     was = text[part.start : part.end]
     ascii_only = text.isascii()
     if "\n" not in was:
-        return json.dumps({**new, ORIGINAL: was}, ensure_ascii=ascii_only)
+        return json.dumps({**new, ORIGINAL_FIELD: was}, ensure_ascii=ascii_only)
     line = text[text.rfind("\n", 0, part.start) + 1 : part.start]
     inset = line[: len(line) - len(line.lstrip(" \t"))]
-    spelled = json.dumps({**new, ORIGINAL: was}, ensure_ascii=ascii_only, indent=2)
+    spelled = json.dumps({**new, ORIGINAL_FIELD: was}, ensure_ascii=ascii_only, indent=2)
     return spelled.replace("\n", ("\r\n" if "\r\n" in was else "\n") + inset)
 
 
 # --- scanner: positions of the tools
 
 
-def _tools(text: str) -> Iterator[_Part]:
-    start = _skip(text, 1 if text.startswith(_MARK) else 0)
-    _, end = _value(text, start)
-    if _skip(text, end) != len(text):
+def _tools(text: str) -> Iterator[_ToolText]:
+    start = _skip_whitespace(text, 1 if text.startswith(_BYTE_ORDER_MARK) else 0)
+    _, end = _parse_value(text, start)
+    if _skip_whitespace(text, end) != len(text):
         raise UnmigratableFile(
             DefinitionFault("file", f"is not JSON: something follows its value at character {end}")
         )
     if text[start] == "{":
-        start = _member(text, start)
+        start = _tools_array(text, start)
     if text[start] != "[":
         raise UnmigratableFile(DefinitionFault("tools", "must be an array of tools"))
-    for place, (first_character, last, value) in enumerate(_items(text, start)):
-        yield _Part(place, first_character, last, value)
+    for place, (first_character, last, value) in enumerate(_array_items(text, start)):
+        yield _ToolText(place, first_character, last, value)
 
 
-def _member(text: str, at: int) -> int:
+def _tools_array(text: str, at: int) -> int:
     """Return the position of the `tools` array in an object."""
     found: list[int] = []
-    at = _skip(text, at + 1)
+    at = _skip_whitespace(text, at + 1)
     while text[at] != "}":
-        name, at = _value(text, at)
-        start = _skip(text, _skip(text, at) + 1)
+        name, at = _parse_value(text, at)
+        start = _skip_whitespace(text, _skip_whitespace(text, at) + 1)
         if name == "tools":
             found.append(start)
-        at = _next(text, _value(text, start)[1])
+        at = _after_separator(text, _parse_value(text, start)[1])
     if len(found) != 1:
         raise UnmigratableFile(
             DefinitionFault("tools", "is there twice" if found else "is not there: the file holds no tools")
@@ -148,26 +152,26 @@ def _member(text: str, at: int) -> int:
     return found[0]
 
 
-def _items(text: str, at: int) -> Iterator[tuple[int, int, Json]]:
-    at = _skip(text, at + 1)
+def _array_items(text: str, at: int) -> Iterator[tuple[int, int, Json]]:
+    at = _skip_whitespace(text, at + 1)
     while text[at] != "]":
-        value, end = _value(text, at)
+        value, end = _parse_value(text, at)
         yield at, end, value
-        at = _next(text, end)
+        at = _after_separator(text, end)
 
 
-def _next(text: str, end: int) -> int:
+def _after_separator(text: str, end: int) -> int:
     """Skip the separator after a value; return the position of the next value or of the closing bracket."""
-    at = _skip(text, end)
-    return _skip(text, at + 1) if text[at] == "," else at
+    at = _skip_whitespace(text, end)
+    return _skip_whitespace(text, at + 1) if text[at] == "," else at
 
 
-def _skip(text: str, at: int) -> int:
-    space = _SPACE.match(text, at)
+def _skip_whitespace(text: str, at: int) -> int:
+    space = _WHITESPACE.match(text, at)
     return at if space is None else space.end()
 
 
-def _value(text: str, at: int) -> tuple[Json, int]:
+def _parse_value(text: str, at: int) -> tuple[Json, int]:
     try:
         return _DECODER.raw_decode(text, at)
     except json.JSONDecodeError as fault:
@@ -177,13 +181,13 @@ def _value(text: str, at: int) -> tuple[Json, int]:
         raise UnmigratableFile(DefinitionFault("file", "nests too deep to be a file of tools")) from None
 
 
-def _no_number(spelled: str) -> NoReturn:
+def _reject_number(spelled: str) -> NoReturn:
     raise UnmigratableFile(DefinitionFault("file", f"is not JSON: {spelled[:20]} is no number there"))
 
 
-def _finite(spelled: str) -> Any:
+def _finite_number(spelled: str) -> Any:
     number = float(spelled)
-    return number if isfinite(number) else _no_number(spelled)
+    return number if isfinite(number) else _reject_number(spelled)
 
 
-_DECODER = json.JSONDecoder(parse_constant=_no_number, parse_float=_finite)
+_DECODER = json.JSONDecoder(parse_constant=_reject_number, parse_float=_finite_number)

@@ -12,7 +12,7 @@ from toolcrib.schemas import too_deep
 
 # --- Capabilities of the known device models, in the format of the app protocol ---
 
-_NOTHING: dict[str, Any] = {
+_NO_HARDWARE: dict[str, Any] = {
     "hasCamera": False,
     "camera": None,
     "hasDisplay": False,
@@ -37,10 +37,10 @@ def _size(width: int, height: int) -> dict[str, int]:
 
 
 def _model(name: str, **has: Any) -> JsonObject:
-    return {"modelName": name, **_NOTHING, **has}
+    return {"modelName": name, **_NO_HARDWARE, **has}
 
 
-def _green(
+def _green_display(
     *, count: int, size: dict[str, int], lines: int, pictures: bool, wide: int | None = None
 ) -> dict[str, Any]:
     return {
@@ -71,20 +71,20 @@ def _speaker() -> dict[str, Any]:
     return {"hasSpeaker": True, "speaker": {"count": 1, "isPrivate": False}}
 
 
-_HEAD_UP: dict[str, Any] = {"hasIMU": True, "imu": None}
+_HEAD_MOTION: dict[str, Any] = {"hasIMU": True, "imu": None}
 """An IMU that only detects a raised head."""
 _PRESSES = ("press", "double_press", "long_press")
-_EVEN = _green(count=2, size=_size(640, 200), wide=25, lines=5, pictures=True)
-_SMALL = _green(count=1, size=_size(640, 480), wide=30, lines=7, pictures=False)
+_EVEN = _green_display(count=2, size=_size(640, 200), wide=25, lines=5, pictures=True)
+_SMALL = _green_display(count=1, size=_size(640, 480), wide=30, lines=7, pictures=False)
 
-EMPTY = _model("None")
+NO_HARDWARE = _model("None")
 """An unknown device: it has no hardware."""
 
 _G2 = _model(
     "Even Realities G2",
     **_EVEN,
     **_microphone(1),
-    **_HEAD_UP,
+    **_HEAD_MOTION,
     **_buttons(
         1,
         "TAP",
@@ -143,22 +143,22 @@ _LIVE = _model(
 
 _MENTRA_DISPLAY = _model(
     "Mentra Display",
-    **_green(count=1, size=_size(640, 480), wide=30, lines=7, pictures=True),
+    **_green_display(count=1, size=_size(640, 480), wide=30, lines=7, pictures=True),
     **_microphone(1, notices_speech=True),
 )
 
 _NIMO = _model(
     "NIMO",
-    **_green(count=2, size=_size(640, 400), lines=5, pictures=True),
+    **_green_display(count=2, size=_size(640, 400), lines=5, pictures=True),
     **_microphone(2),
-    **_HEAD_UP,
+    **_HEAD_MOTION,
     **_buttons(2, *_PRESSES, capacitive=True),
 )
 
 PROFILES: Mapping[str, JsonObject] = {
     each["modelName"]: each
     for each in (
-        _model("Even Realities G1", **_EVEN, **_microphone(1), **_HEAD_UP),
+        _model("Even Realities G1", **_EVEN, **_microphone(1), **_HEAD_MOTION),
         _G2,
         _LIVE,
         _model("Vuzix Z100", **_SMALL),
@@ -166,7 +166,7 @@ PROFILES: Mapping[str, JsonObject] = {
         _MENTRA_DISPLAY,
         _NIMO,
         _model("Simulated Glasses", **_SMALL, **_microphone(1), **_speaker(), **_buttons(1, "press")),
-        EMPTY,
+        NO_HARDWARE,
     )
 }
 """Capabilities by model name."""
@@ -182,28 +182,28 @@ _ALIASES = {
 }
 
 
-def _folded(model: str) -> str:
+def _normalized(model: str) -> str:
     return " ".join(model.replace("_", " ").replace("-", " ").casefold().split())
 
 
-_KNOWN = {_folded(name): PROFILES[name] for name in PROFILES} | {
-    _folded(alias): PROFILES[name] for alias, name in _ALIASES.items()
+_BY_NAME = {_normalized(name): PROFILES[name] for name in PROFILES} | {
+    _normalized(alias): PROFILES[name] for alias, name in _ALIASES.items()
 }
 
 
 def profile(model: str) -> JsonObject | None:
     """Return a model by its current or a former name, ignoring case; None if it is unknown."""
-    return _KNOWN.get(_folded(model))
+    return _BY_NAME.get(_normalized(model))
 
 
 # --- Hardware compatibility: compares the requirements of an app with the capabilities of a device ---
 
 # Characters of a model name.
-LONGEST_MODEL = 200
+MAX_MODEL_CHARS = 200
 # Bytes of JSON of a device description.
-MOST_BYTES = 64 * 1024
+MAX_DEVICE_BYTES = 64 * 1024
 # Nesting levels of a device description.
-DEPTH = 32
+MAX_DEVICE_DEPTH = 32
 
 _NOUNS = {
     "CAMERA": "a camera",
@@ -215,7 +215,7 @@ _NOUNS = {
     "LIGHT": "a light",
     "WIFI": "Wi-Fi",
 }
-FLAGS = {kind: "hasIMU" if kind == "IMU" else f"has{kind.capitalize()}" for kind in HARDWARE}
+CAPABILITY_FLAGS = {kind: "hasIMU" if kind == "IMU" else f"has{kind.capitalize()}" for kind in HARDWARE}
 _NO_DEVICE = "No device is connected, so it cannot be said whether it has the hardware this app needs."
 
 
@@ -265,84 +265,88 @@ def check_compatibility(
         return Compatibility()
     if device is None:
         return Compatibility(warnings=(_NO_DEVICE,))
-    missing = [each for each in requirements if not has(device, each.type, phone_microphone=phone_microphone)]
+    missing = [
+        each
+        for each in requirements
+        if not has_hardware(device, each.type, phone_microphone=phone_microphone)
+    ]
     required = tuple(each for each in missing if each.level == "REQUIRED")
     return Compatibility(
         missing_required=required,
         missing_optional=tuple(each for each in missing if each.level != "REQUIRED"),
-        message=f"This app {lacks(required, device)}." if required else "",
+        message=f"This app {missing_clause(required, device)}." if required else "",
     )
 
 
-def has(device: Device, kind: str, *, phone_microphone: bool = True) -> bool:
+def has_hardware(device: Device, kind: str, *, phone_microphone: bool = True) -> bool:
     """Whether a device has a kind of hardware; no device has an unknown kind."""
     return kind in device.has or (phone_microphone and kind == "MICROPHONE")
 
 
-def lacks(missing: Iterable[Requirement], device: Device) -> str:
+def missing_clause(missing: Iterable[Requirement], device: Device) -> str:
     """Return the missing hardware as a clause: `needs a camera, which Mentra Mach1 does not have`."""
-    return f"needs {_listed(missing)}, which {device.model or 'the connected device'} does not have"
+    return f"needs {_enumeration(missing)}, which {device.model or 'the connected device'} does not have"
 
 
 def summary(requirements: Iterable[Requirement]) -> str:
     """Return required and optional hardware as a sentence; empty without requirements."""
     known = tuple(requirements)
-    needs = _listed(each for each in known if each.level == "REQUIRED")
-    uses = _listed(each for each in known if each.level != "REQUIRED")
+    needs = _enumeration(each for each in known if each.level == "REQUIRED")
+    uses = _enumeration(each for each in known if each.level != "REQUIRED")
     parts = [f"needs {needs}" if needs else "", f"can use {uses}" if uses else ""]
     said = "; ".join(part for part in parts if part)
     return f"{said[0].upper()}{said[1:]}." if said else ""
 
 
-def _listed(requirements: Iterable[Requirement]) -> str:
+def _enumeration(requirements: Iterable[Requirement]) -> str:
     nouns = list(dict.fromkeys(_NOUNS.get(each.type, each.type) for each in requirements))
     return " and ".join(filter(None, [", ".join(nouns[:-1]), *nouns[-1:]]))
 
 
-def device(given: str | JsonObject) -> Device:
+def parse_device(given: str | JsonObject) -> Device:
     """Parse a device: a model name or its capabilities. An unknown model has no hardware."""
     if isinstance(given, str):
-        return _named(given, "device")
+        return _device_of_model(given, "device")
     if not isinstance(given, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance] - external input
         raise InvalidDevice("device", "must be the name of a model, or an object of capabilities")
-    _bounded(given)
+    _check_size(given)
     model = given.get("modelName", "")
     if not isinstance(model, str):
         raise InvalidDevice("device.modelName", "must be a string")
     if len(given) == 1 and model:
-        return _named(model, "device.modelName")
-    return _described(_checked(model, "device.modelName") if model else "", given)
+        return _device_of_model(model, "device.modelName")
+    return _device_with(_checked_model(model, "device.modelName") if model else "", given)
 
 
-def _named(model: str, path: str) -> Device:
-    known = profile(model) or {**EMPTY, "modelName": _checked(model, path)}
-    return _described(known["modelName"], known)
+def _device_of_model(model: str, path: str) -> Device:
+    known = profile(model) or {**NO_HARDWARE, "modelName": _checked_model(model, path)}
+    return _device_with(known["modelName"], known)
 
 
-def _checked(model: str, path: str) -> str:
-    if not model.strip() or len(model) > LONGEST_MODEL:
-        raise InvalidDevice(path, f"must have 1 to {LONGEST_MODEL} characters")
+def _checked_model(model: str, path: str) -> str:
+    if not model.strip() or len(model) > MAX_MODEL_CHARS:
+        raise InvalidDevice(path, f"must have 1 to {MAX_MODEL_CHARS} characters")
     if found := invisible_character(model):
         raise InvalidDevice(path, f"holds a character that cannot be seen ({found})")
     return model.strip()
 
 
-def _bounded(given: JsonObject) -> None:
-    if found := too_deep(given, DEPTH):
+def _check_size(given: JsonObject) -> None:
+    if found := too_deep(given, MAX_DEVICE_DEPTH):
         raise InvalidDevice("device", f"{found}; describe less")
     try:
         size = len(orjson.dumps(dict(given)))
     except TypeError as fault:
         raise InvalidDevice("device", f"is not JSON: {fault}") from None
-    if size > MOST_BYTES:
-        raise InvalidDevice("device", f"has {size:,} bytes of JSON, over {MOST_BYTES:,}; describe less")
+    if size > MAX_DEVICE_BYTES:
+        raise InvalidDevice("device", f"has {size:,} bytes of JSON, over {MAX_DEVICE_BYTES:,}; describe less")
 
 
-def _described(model: str, given: JsonObject) -> Device:
-    having = frozenset(kind for kind in HARDWARE if _flag(given, FLAGS[kind]))
+def _device_with(model: str, given: JsonObject) -> Device:
+    having = frozenset(kind for kind in HARDWARE if _flag(given, CAPABILITY_FLAGS[kind]))
     for kind in HARDWARE:
         _check_detail(given, kind, having)
-    return Device(model=model, has=having, capabilities={**EMPTY, **given, "modelName": model})
+    return Device(model=model, has=having, capabilities={**NO_HARDWARE, **given, "modelName": model})
 
 
 def _flag(given: JsonObject, name: str) -> bool:
@@ -361,4 +365,6 @@ def _check_detail(given: JsonObject, kind: str, having: frozenset[str]) -> None:
     if not isinstance(detail, Mapping):
         raise InvalidDevice(f"device.{name}", "must be an object, or null")
     if kind not in having:
-        raise InvalidDevice(f"device.{name}", f"is described, so device.{FLAGS[kind]} must be true")
+        raise InvalidDevice(
+            f"device.{name}", f"is described, so device.{CAPABILITY_FLAGS[kind]} must be true"
+        )

@@ -13,13 +13,13 @@ from toolcrib.schemas.json_parsing import InvalidJson, duplicate_key, parse
 # --- Display layouts of apps: constructors, bounded parsing, and rendering as lines of text ---
 
 # Characters of one text.
-LONGEST_TEXT = 16_384
-LARGEST_PICTURE = 768 * 1024
+MAX_LAYOUT_TEXT_CHARS = 16_384
+MAX_IMAGE_CHARS = 768 * 1024
 """Characters of one encoded image, or of all frames of an animation."""
 # Frames of an animation.
-MOST_PICTURES = 64
+MAX_ANIMATION_FRAMES = 64
 
-_TEXTS: Mapping[str, tuple[str, ...]] = {
+_TEXT_FIELDS: Mapping[str, tuple[str, ...]] = {
     "text_wall": ("text",),
     "double_text_wall": ("topText", "bottomText"),
     "reference_card": ("title", "text"),
@@ -66,34 +66,34 @@ def clear_view() -> dict[str, Any]:
     return {"layoutType": "clear_view"}
 
 
-def read_layout(given: Json) -> dict[str, Any]:
+def parse_layout(given: Json) -> dict[str, Any]:
     """Parse a layout: of a known type, with valid fields, and within the size limits."""
     if not isinstance(given, Mapping):
         raise InvalidMessage("layout", "must be an object")
     layout = cast("JsonObject", given)
     kind = layout.get("layoutType")
-    if not isinstance(kind, str) or kind not in _TEXTS:
-        raise InvalidMessage("layout.layoutType", f"must be one of {', '.join(_TEXTS)}")
+    if not isinstance(kind, str) or kind not in _TEXT_FIELDS:
+        raise InvalidMessage("layout.layoutType", f"must be one of {', '.join(_TEXT_FIELDS)}")
     if kind == "bitmap_view":
-        return bitmap_view(_text(layout, "data", LARGEST_PICTURE))
+        return bitmap_view(_layout_text(layout, "data", MAX_IMAGE_CHARS))
     if kind == "bitmap_animation":
         return _animation(layout)
-    texts = {name: _text(layout, name, LONGEST_TEXT) for name in _TEXTS[kind]}
+    texts = {name: _layout_text(layout, name, MAX_LAYOUT_TEXT_CHARS) for name in _TEXT_FIELDS[kind]}
     return {"layoutType": kind, **texts}
 
 
-def lines(layout: JsonObject) -> list[str]:
+def layout_lines(layout: JsonObject) -> list[str]:
     """Render a layout for a text-only display, without line wrapping."""
     kind = layout["layoutType"]
     if kind in ("bitmap_view", "bitmap_animation"):
         return ["[picture]"]
-    texts = [str(layout[name]) for name in _TEXTS[kind]]
+    texts = [str(layout[name]) for name in _TEXT_FIELDS[kind]]
     if kind == "dashboard_card":
         return ["  ".join(text for text in texts if text)]
     return [line for text in texts for line in text.split("\n")]
 
 
-def _text(layout: JsonObject, name: str, most: int) -> str:
+def _layout_text(layout: JsonObject, name: str, most: int) -> str:
     value = layout.get(name, "")
     if not isinstance(value, str):
         raise InvalidMessage(f"layout.{name}", "must be a string")
@@ -107,8 +107,8 @@ def _animation(layout: JsonObject) -> dict[str, Any]:
     if not isinstance(frames, list) or not all(isinstance(each, str) for each in cast("list[Json]", frames)):
         raise InvalidMessage("layout.frames", "must be an array of strings")
     pictures = cast("list[str]", frames)
-    if len(pictures) > MOST_PICTURES or sum(map(len, pictures)) > LARGEST_PICTURE:
-        bounds = f"{MOST_PICTURES} pictures and {LARGEST_PICTURE:,} characters"
+    if len(pictures) > MAX_ANIMATION_FRAMES or sum(map(len, pictures)) > MAX_IMAGE_CHARS:
+        bounds = f"{MAX_ANIMATION_FRAMES} pictures and {MAX_IMAGE_CHARS:,} characters"
         raise InvalidMessage("layout.frames", f"must keep within {bounds}")
     interval = layout.get("interval", 0)
     if isinstance(interval, bool) or not isinstance(interval, int | float) or not 0 <= interval <= 3_600_000:
@@ -150,7 +150,7 @@ def session_id(user: str, package: str) -> str:
     return f"{user}-{package}"
 
 
-def stamp(now: float) -> str:
+def rfc3339(now: float) -> str:
     """Format a Unix time as an RFC 3339 timestamp in UTC, with milliseconds."""
     return datetime.fromtimestamp(now, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
@@ -160,7 +160,7 @@ def encode(message: JsonObject) -> str:
     return orjson.dumps(message).decode()
 
 
-def read(frame: str | bytes) -> JsonObject:
+def parse_message(frame: str | bytes) -> JsonObject:
     """Parse a JSON message: a bounded object with a `type` and without duplicate keys."""
     data = frame.encode(errors="replace") if isinstance(frame, str) else frame
     try:
@@ -178,12 +178,12 @@ def read(frame: str | bytes) -> JsonObject:
     return message
 
 
-def _from(kind: str, session: str, package: str, **more: Any) -> Message:
+def _app_message(kind: str, session: str, package: str, **more: Any) -> Message:
     return {"type": kind, "sessionId": session, "packageName": package, **more}
 
 
-def _to(kind: str, session: str, now: float, **more: Any) -> Message:
-    return {"type": kind, "sessionId": session, **more, "timestamp": stamp(now)}
+def _gateway_message(kind: str, session: str, now: float, **more: Any) -> Message:
+    return {"type": kind, "sessionId": session, **more, "timestamp": rfc3339(now)}
 
 
 # --- messages of the gateway
@@ -192,12 +192,12 @@ def _to(kind: str, session: str, now: float, **more: Any) -> Message:
 def session_request(session: str, user: str, *, websocket: str, now: float) -> Message:
     """Build a request to open a session; the URL is sent under both of its names: apps may know only one."""
     names = ("mentraOSWebsocketUrl", "augmentOSWebsocketUrl")
-    return _to(SESSION_REQUEST, session, now, userId=user, **dict.fromkeys(names, websocket))
+    return _gateway_message(SESSION_REQUEST, session, now, userId=user, **dict.fromkeys(names, websocket))
 
 
 def stop_request(session: str, user: str, *, reason: str, now: float) -> Message:
     """Build a request to end a session; the reason is `user_disabled`, `system_stop` or `error`."""
-    return _to(STOP_REQUEST, session, now, userId=user, reason=reason)
+    return _gateway_message(STOP_REQUEST, session, now, userId=user, reason=reason)
 
 
 def connection_ack(
@@ -210,17 +210,19 @@ def connection_ack(
 ) -> Message:
     """Build the ack of a handshake; the device settings have two names, and apps expect the one they know."""
     said: Message = {"settings": settings_list(settings), "mentraosSettings": {}, "augmentosSettings": {}}
-    return _to(CONNECTION_ACK, session, now, **said, capabilities=capabilities, **_spoken(language))
+    return _gateway_message(
+        CONNECTION_ACK, session, now, **said, capabilities=capabilities, **_language_field(language)
+    )
 
 
 def connection_error(code: str, message: str, *, now: float) -> Message:
     """Build the rejection of a handshake: `INVALID_API_KEY`, `APP_NOT_STARTED` or `INTERNAL_ERROR`."""
-    return {"type": CONNECTION_ERROR, "code": code, "message": message, "timestamp": stamp(now)}
+    return {"type": CONNECTION_ERROR, "code": code, "message": message, "timestamp": rfc3339(now)}
 
 
 def data_stream(session: str, stream: str, data: JsonObject, *, now: float) -> Message:
     """Build an event of a subscribed stream."""
-    return _to(DATA_STREAM, session, now, streamType=stream, data=data)
+    return _gateway_message(DATA_STREAM, session, now, streamType=stream, data=data)
 
 
 def transcription(text: str, *, final: bool, language: str, now: float) -> Message:
@@ -248,12 +250,14 @@ def audio_play_response(
     """Build the response to an audio play request."""
     more = {"error": error, "duration": duration}
     known = {name: value for name, value in more.items() if value is not None}
-    return _to(AUDIO_PLAY_RESPONSE, session, now, requestId=request, success=success, **known)
+    return _gateway_message(AUDIO_PLAY_RESPONSE, session, now, requestId=request, success=success, **known)
 
 
 def settings_update(session: str, package: str, settings: JsonObject, *, now: float) -> Message:
     """Build the notification of changed settings."""
-    return _to(SETTINGS_UPDATE, session, now, packageName=package, settings=settings_list(settings))
+    return _gateway_message(
+        SETTINGS_UPDATE, session, now, packageName=package, settings=settings_list(settings)
+    )
 
 
 def capabilities_update(
@@ -261,16 +265,16 @@ def capabilities_update(
 ) -> Message:
     """Build the notification of a changed device or language."""
     known: Message = {"capabilities": capabilities, "modelName": (capabilities or {}).get("modelName")}
-    return _to(CAPABILITIES_UPDATE, session, now, **known, **_spoken(language))
+    return _gateway_message(CAPABILITIES_UPDATE, session, now, **known, **_language_field(language))
 
 
-def _spoken(language: str | None) -> Message:
+def _language_field(language: str | None) -> Message:
     return {} if language is None else {"language": language}
 
 
 def app_stopped(session: str, *, reason: str, now: float) -> Message:
     """Build the notification that a session is over, with the reason."""
-    return _to(APP_STOPPED, session, now, reason=reason)
+    return _gateway_message(APP_STOPPED, session, now, reason=reason)
 
 
 def settings_list(settings: JsonObject) -> list[Message]:
@@ -278,7 +282,7 @@ def settings_list(settings: JsonObject) -> list[Message]:
     return [{"key": key, "value": value} for key, value in settings.items()]
 
 
-def settings_of(given: Json) -> Message:
+def parse_settings_list(given: Json) -> Message:
     """Parse the settings list of a message; invalid entries are skipped."""
     if not isinstance(given, list):
         return {}
@@ -291,12 +295,12 @@ def settings_of(given: Json) -> Message:
 
 def connection_init(session: str, package: str, *, key: str, now: float) -> Message:
     """Build the first message of a connection, which authenticates the app."""
-    return _from(CONNECTION_INIT, session, package, apiKey=key, timestamp=stamp(now))
+    return _app_message(CONNECTION_INIT, session, package, apiKey=key, timestamp=rfc3339(now))
 
 
 def subscription_update(session: str, package: str, streams: Sequence[str]) -> Message:
     """Build a subscription update: the full list of streams, replacing the previous one."""
-    return _from(SUBSCRIPTION_UPDATE, session, package, subscriptions=list(streams))
+    return _app_message(SUBSCRIPTION_UPDATE, session, package, subscriptions=list(streams))
 
 
 def display_event(
@@ -310,7 +314,9 @@ def display_event(
 ) -> Message:
     """Build a display request, permanent or for a duration."""
     more = {} if duration_ms is None else {"durationMs": duration_ms}
-    return _from(DISPLAY_EVENT, session, package, view=view, layout=layout, **more, timestamp=stamp(now))
+    return _app_message(
+        DISPLAY_EVENT, session, package, view=view, layout=layout, **more, timestamp=rfc3339(now)
+    )
 
 
 def audio_play_request(
@@ -324,27 +330,27 @@ def audio_play_request(
     stop_other: bool = True,
 ) -> Message:
     """Build a request to play the audio at a URL."""
-    how = {"volume": volume, "stopOtherAudio": stop_other, "timestamp": stamp(now)}
-    return _from(AUDIO_PLAY_REQUEST, session, package, requestId=request, audioUrl=url, **how)
+    how = {"volume": volume, "stopOtherAudio": stop_other, "timestamp": rfc3339(now)}
+    return _app_message(AUDIO_PLAY_REQUEST, session, package, requestId=request, audioUrl=url, **how)
 
 
 def audio_stop_request(session: str, package: str, *, now: float) -> Message:
     """Build a request to stop all audio."""
-    return _from(AUDIO_STOP_REQUEST, session, package, timestamp=stamp(now))
+    return _app_message(AUDIO_STOP_REQUEST, session, package, timestamp=rfc3339(now))
 
 
 def ownership_release(session: str, package: str, *, reason: str, now: float) -> Message:
     """Build a release of the session: `switching_clouds`, `clean_shutdown` or `user_logout`."""
-    return _from(OWNERSHIP_RELEASE, session, package, reason=reason, timestamp=stamp(now))
+    return _app_message(OWNERSHIP_RELEASE, session, package, reason=reason, timestamp=rfc3339(now))
 
 
 def foreground_request(session: str, package: str, *, now: float) -> Message:
     """Build a request for the foreground; the previous foreground app stops."""
-    return _from(FOREGROUND_REQUEST, session, package, timestamp=stamp(now))
+    return _app_message(FOREGROUND_REQUEST, session, package, timestamp=rfc3339(now))
 
 
 def tool_progress(session: str, package: str, *, call: str, progress: Progress) -> Message:
     """Build a progress report of a running tool call."""
     more = {"done": progress.done, "total": progress.total, "message": progress.message}
     said = {name: value for name, value in more.items() if value is not None}
-    return _from(TOOL_PROGRESS, session, package, callId=call, **said)
+    return _app_message(TOOL_PROGRESS, session, package, callId=call, **said)

@@ -5,18 +5,25 @@ from typing import Any, cast
 
 import orjson
 
-from toolcrib.apps.errors import DefinitionFault, at, choice_faults, first, text_faults, unknown_fields
-from toolcrib.apps.properties import FIELD, enum_faults, name_faults, phrase_faults
+from toolcrib.apps.errors import (
+    DefinitionFault,
+    choice_faults,
+    first_faults,
+    subpath,
+    text_faults,
+    unknown_fields,
+)
+from toolcrib.apps.properties import PHRASES_FIELD, enum_faults, name_faults, phrase_faults
 from toolcrib.model import Json, JsonObject
 
-ORIGINAL = "x-toolcrib-original"
+ORIGINAL_FIELD = "x-toolcrib-original"
 """Field in which a migrated definition stores its original text."""
 
-_FIELDS = ("id", "description", FIELD, "parameters")
+_FIELDS = ("id", "description", PHRASES_FIELD, "parameters")
 _PARAMETER = ("type", "description", "enum", "required")
 _TYPES = ("string", "number", "boolean")
 # Bytes of a description.
-_LONGEST = 4 * 1024
+_MAX_DESCRIPTION_BYTES = 4 * 1024
 
 
 def is_old(definition: Json) -> bool:
@@ -30,7 +37,7 @@ def is_old(definition: Json) -> bool:
 def migrated(old: JsonObject) -> dict[str, Any]:
     """Return a valid definition in the current format; the old one is not modified."""
     parameters: Mapping[str, JsonObject] = old.get("parameters") or {}
-    phrases = old.get(FIELD)
+    phrases = old.get(PHRASES_FIELD)
     return {
         "name": old["id"],
         "description": old["description"],
@@ -39,7 +46,7 @@ def migrated(old: JsonObject) -> dict[str, Any]:
             "properties": {name: _property(each) for name, each in parameters.items()},
             "required": [name for name, each in parameters.items() if each.get("required")],
         },
-        "mentraExtensions": {} if phrases is None else {FIELD: phrases},
+        "mentraExtensions": {} if phrases is None else {PHRASES_FIELD: phrases},
     }
 
 
@@ -51,7 +58,7 @@ def _property(parameter: JsonObject) -> dict[str, Any]:
 
 def original_of(definition: JsonObject) -> JsonObject | None:
     """Return the original of a migrated definition; None if it is missing or invalid."""
-    kept = definition.get(ORIGINAL)
+    kept = definition.get(ORIGINAL_FIELD)
     try:
         original = orjson.loads(kept) if isinstance(kept, str) else kept
     except orjson.JSONDecodeError:
@@ -61,23 +68,25 @@ def original_of(definition: JsonObject) -> JsonObject | None:
 
 def old_faults(definition: JsonObject, path: str) -> tuple[DefinitionFault, ...]:
     """Return the faults of a definition in the old format, at most MOST_FAULTS."""
-    return first(_faults(definition, path))
+    return first_faults(_faults(definition, path))
 
 
 def _faults(old: JsonObject, path: str) -> Iterator[DefinitionFault]:
     yield from unknown_fields(old, _FIELDS, path)
-    yield from name_faults(old.get("id"), at(path, "id"))
-    yield from text_faults(old.get("description"), at(path, "description"), most=_LONGEST, unit="bytes")
-    if old.get(FIELD) is not None:
-        yield from phrase_faults(old[FIELD], at(path, FIELD))
+    yield from name_faults(old.get("id"), subpath(path, "id"))
+    yield from text_faults(
+        old.get("description"), subpath(path, "description"), most=_MAX_DESCRIPTION_BYTES, unit="bytes"
+    )
+    if old.get(PHRASES_FIELD) is not None:
+        yield from phrase_faults(old[PHRASES_FIELD], subpath(path, PHRASES_FIELD))
     parameters = old.get("parameters")
     if parameters is None:
         return
     if not isinstance(parameters, Mapping):
-        yield DefinitionFault(at(path, "parameters"), "must be an object")
+        yield DefinitionFault(subpath(path, "parameters"), "must be an object")
         return
     for name, each in cast("JsonObject", parameters).items():
-        yield from _parameter_faults(each, at(path, "parameters", name))
+        yield from _parameter_faults(each, subpath(path, "parameters", name))
 
 
 def _parameter_faults(given: Json, path: str) -> Iterator[DefinitionFault]:
@@ -86,9 +95,11 @@ def _parameter_faults(given: Json, path: str) -> Iterator[DefinitionFault]:
         return
     parameter = cast("JsonObject", given)
     yield from unknown_fields(parameter, _PARAMETER, path)
-    yield from choice_faults(parameter.get("type"), at(path, "type"), _TYPES)
-    yield from text_faults(parameter.get("description"), at(path, "description"), most=_LONGEST, unit="bytes")
+    yield from choice_faults(parameter.get("type"), subpath(path, "type"), _TYPES)
+    yield from text_faults(
+        parameter.get("description"), subpath(path, "description"), most=_MAX_DESCRIPTION_BYTES, unit="bytes"
+    )
     if not isinstance(parameter.get("required", False), bool):
-        yield DefinitionFault(at(path, "required"), "must be true or false")
+        yield DefinitionFault(subpath(path, "required"), "must be true or false")
     if parameter.get("enum") is not None:
-        yield from enum_faults(parameter["enum"], parameter.get("type"), at(path, "enum"))
+        yield from enum_faults(parameter["enum"], parameter.get("type"), subpath(path, "enum"))

@@ -8,18 +8,18 @@ from urllib.parse import parse_qs, quote, urlsplit
 
 from toolcrib.apps import messages as m
 from toolcrib.apps.errors import InvalidMessage
-from toolcrib.apps.messages import read_layout
+from toolcrib.apps.messages import parse_layout
 from toolcrib.model import Json, JsonObject, Progress
 
-LONGEST = 4_096
+MAX_FIELD_CHARS = 4_096
 """Characters of a short text."""
 # Characters of a text to speak.
-LONGEST_SPEECH = 16_384
+MAX_SPEECH_CHARS = 16_384
 # Streams of one subscription.
-MOST_STREAMS = 256
+MAX_STREAMS = 256
 # Milliseconds: a day.
-LONGEST_SHOW_MS = 86_400_000
-SPEECH = "/api/tts"
+MAX_DISPLAY_MS = 86_400_000
+SPEECH_PATH = "/api/tts"
 """Path with which an app's SDK requests speech: `{gateway}/api/tts?text=...`."""
 
 
@@ -95,7 +95,7 @@ class UnknownMessage:
     type: str
 
 
-Heard = (
+ParsedMessage = (
     InitMessage
     | SubscribeMessage
     | DisplayMessage
@@ -108,23 +108,23 @@ Heard = (
 )
 
 
-def heard(message: JsonObject) -> Heard:
+def parse_app_message(message: JsonObject) -> ParsedMessage:
     """Parse a decoded message of an app."""
     kind: str = message["type"]
-    reader = _READERS.get(kind)
+    reader = _PARSERS.get(kind)
     return reader(message) if reader else UnknownMessage(kind[:100])
 
 
 def speech_url(gateway: str, text: str) -> str:
     """Return the URL with which an app's SDK requests speech."""
-    return f"{gateway.rstrip('/')}{SPEECH}?text={quote(text)}"
+    return f"{gateway.rstrip('/')}{SPEECH_PATH}?text={quote(text)}"
 
 
 def _init(message: JsonObject) -> InitMessage:
     return InitMessage(
-        session=_text(message, "sessionId"),
-        package=_text(message, "packageName"),
-        key=_text(message, "apiKey"),
+        session=_required_text(message, "sessionId"),
+        package=_required_text(message, "packageName"),
+        key=_required_text(message, "apiKey"),
     )
 
 
@@ -133,8 +133,8 @@ def _subscribe(message: JsonObject) -> SubscribeMessage:
     if not isinstance(given, list):
         raise InvalidMessage("subscriptions", "must be an array")
     asked = cast("list[Json]", given)
-    if len(asked) > MOST_STREAMS:
-        raise InvalidMessage("subscriptions", f"must hold at most {MOST_STREAMS}")
+    if len(asked) > MAX_STREAMS:
+        raise InvalidMessage("subscriptions", f"must hold at most {MAX_STREAMS}")
     return SubscribeMessage(tuple(dict.fromkeys(_stream(each, at) for at, each in enumerate(asked))))
 
 
@@ -145,49 +145,49 @@ def _stream(given: Json, at: int) -> str:
     return name
 
 
-def _show(message: JsonObject) -> DisplayMessage:
+def _display(message: JsonObject) -> DisplayMessage:
     duration = message.get("durationMs")
-    if duration is not None and not 0 <= _number(message, "durationMs") <= LONGEST_SHOW_MS:
+    if duration is not None and not 0 <= _number(message, "durationMs") <= MAX_DISPLAY_MS:
         raise InvalidMessage("durationMs", "must be milliseconds, at most a day")
     view = message.get("view", "main")
     if view not in ("main", "dashboard"):
         raise InvalidMessage("view", "must be main or dashboard")
-    return DisplayMessage(layout=read_layout(message.get("layout")), view=view, duration_ms=duration)
+    return DisplayMessage(layout=parse_layout(message.get("layout")), view=view, duration_ms=duration)
 
 
 def _play(message: JsonObject) -> PlayMessage:
     # A BMP character takes up to nine characters in a percent-encoded URL.
-    url = _text(message, "audioUrl", LONGEST_SPEECH * 9)
+    url = _required_text(message, "audioUrl", MAX_SPEECH_CHARS * 9)
     volume = 1.0 if message.get("volume") is None else _number(message, "volume")
     return PlayMessage(
-        request=_text(message, "requestId"),
+        request=_required_text(message, "requestId"),
         url=url,
-        text=_spoken(url),
+        text=_speech_text(url),
         volume=min(1.0, max(0.0, volume)),
         stop_other=message.get("stopOtherAudio") is not False,
     )
 
 
-def _spoken(url: str) -> str | None:
+def _speech_text(url: str) -> str | None:
     try:
         parts = urlsplit(url)
-        if not parts.path.endswith(SPEECH):
+        if not parts.path.endswith(SPEECH_PATH):
             return None
         text = parse_qs(parts.query, max_num_fields=100).get("text", [""])[0]
     except ValueError:
         return None
-    return text[:LONGEST_SPEECH] or None
+    return text[:MAX_SPEECH_CHARS] or None
 
 
-def _working(message: JsonObject) -> ProgressMessage:
+def _progress(message: JsonObject) -> ProgressMessage:
     done, total = (
         None if message.get(name) is None else _number(message, name) for name in ("done", "total")
     )
-    said = None if message.get("message") is None else _text(message, "message")
-    return ProgressMessage(_text(message, "callId"), Progress(done=done, total=total, message=said))
+    said = None if message.get("message") is None else _required_text(message, "message")
+    return ProgressMessage(_required_text(message, "callId"), Progress(done=done, total=total, message=said))
 
 
-def _text(message: JsonObject, name: str, most: int = LONGEST) -> str:
+def _required_text(message: JsonObject, name: str, most: int = MAX_FIELD_CHARS) -> str:
     value = message.get(name)
     if not isinstance(value, str) or not value:
         raise InvalidMessage(name, "must be a string that is not empty")
@@ -203,13 +203,13 @@ def _number(message: JsonObject, name: str) -> float:
     return float(value)
 
 
-_READERS: Mapping[str, Callable[[JsonObject], Heard]] = {
+_PARSERS: Mapping[str, Callable[[JsonObject], ParsedMessage]] = {
     m.CONNECTION_INIT: _init,
     m.SUBSCRIPTION_UPDATE: _subscribe,
-    m.DISPLAY_EVENT: _show,
+    m.DISPLAY_EVENT: _display,
     m.AUDIO_PLAY_REQUEST: _play,
     m.AUDIO_STOP_REQUEST: lambda _: StopAudioMessage(),
     m.OWNERSHIP_RELEASE: lambda message: ReleaseMessage(str(message.get("reason", ""))[:100]),
-    m.TOOL_PROGRESS: _working,
+    m.TOOL_PROGRESS: _progress,
     m.FOREGROUND_REQUEST: lambda _: ForegroundMessage(),
 }

@@ -3,7 +3,14 @@
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, cast
 
-from toolcrib.apps.errors import DefinitionFault, at, choice_faults, text_faults, unknown_fields, word_faults
+from toolcrib.apps.errors import (
+    DefinitionFault,
+    choice_faults,
+    subpath,
+    text_faults,
+    unknown_fields,
+    word_faults,
+)
 from toolcrib.errors import Refused
 from toolcrib.model import APPS, JsonObject
 from toolcrib.names import canonical
@@ -12,7 +19,7 @@ from toolcrib.schemas.explain import excerpt
 
 # --- Naming rules for app packages and their tools, reported as definition faults ---
 
-RESERVED = (APPS, "crib", "local")
+RESERVED_PACKAGES = (APPS, "crib", "local")
 """Our own source names; an app with such a name would share their namespace."""
 
 _PACKAGE = "a package is made of a-z, 0-9, '.', '_' and '-', starts with a letter or digit, up to 63"
@@ -28,19 +35,19 @@ def name_faults(name: object, path: str) -> Iterator[DefinitionFault]:
         yield DefinitionFault(
             path, "must hold no colon: it stands between the app's package and the tool's name"
         )
-    elif said := _unfit("app", name):
+    elif said := _name_error("app", name):
         yield DefinitionFault(path, said)
 
 
 def package_faults(package: str, path: str) -> Iterator[DefinitionFault]:
     """Yield the faults of an app's package name."""
-    if not package or ":" in package or _unfit(package, "tool"):
+    if not package or ":" in package or _name_error(package, "tool"):
         yield DefinitionFault(path, f"is no package: {_PACKAGE}")
-    elif package in RESERVED:
-        yield DefinitionFault(path, f"must not be one of {', '.join(RESERVED)}: these are ours")
+    elif package in RESERVED_PACKAGES:
+        yield DefinitionFault(path, f"must not be one of {', '.join(RESERVED_PACKAGES)}: these are ours")
 
 
-def _unfit(source: str, local: str) -> str | None:
+def _name_error(source: str, local: str) -> str | None:
     """Return why the two parts do not form a valid name; None if they do."""
     try:
         canonical(source, local)
@@ -51,40 +58,40 @@ def _unfit(source: str, local: str) -> str | None:
 
 # --- Activation phrases: utterances that invoke a tool, by language ---
 
-FIELD = "activationPhrases"
-FALLBACK = "en"
+PHRASES_FIELD = "activationPhrases"
+FALLBACK_LANGUAGE = "en"
 # Phrases per language.
-MOST = 100
+MAX_PHRASES = 100
 # Characters of one phrase.
-LONGEST = 200
-_LONGEST_TAG = 35
+MAX_PHRASE_CHARS = 200
+_MAX_TAG_CHARS = 35
 
 
 def phrases(extensions: JsonObject, language: str) -> tuple[str, ...]:
     """Return a tool's phrases for a language: exact tag, base language, English, or the first one."""
-    given: Any = extensions.get(FIELD)
+    given: Any = extensions.get(PHRASES_FIELD)
     if isinstance(given, Mapping):
-        given = _spoken(cast("Mapping[str, Any]", given), _tag(language))
+        given = _phrases_for(cast("Mapping[str, Any]", given), _normalized_tag(language))
     return tuple(cast("list[str]", given)) if isinstance(given, list) else ()
 
 
 def every_phrase(extensions: JsonObject) -> Iterator[str]:
     """Yield a tool's phrases in all languages: a search query may be in any."""
-    given: Any = extensions.get(FIELD)
+    given: Any = extensions.get(PHRASES_FIELD)
     lists = cast("Mapping[str, Any]", given).values() if isinstance(given, Mapping) else (given,)
     for said in lists:
         yield from cast("list[str]", said) if isinstance(said, list) else ()
 
 
-def _spoken(by_language: Mapping[str, Any], wanted: str) -> Any:
-    known = {_tag(tag): said for tag, said in by_language.items()}
-    for tag in (wanted, wanted.partition("-")[0], FALLBACK):
+def _phrases_for(by_language: Mapping[str, Any], wanted: str) -> Any:
+    known = {_normalized_tag(tag): said for tag, said in by_language.items()}
+    for tag in (wanted, wanted.partition("-")[0], FALLBACK_LANGUAGE):
         if tag in known:
             return known[tag]
     return next(iter(known.values()), None)
 
 
-def _tag(language: str) -> str:
+def _normalized_tag(language: str) -> str:
     return language.replace("_", "-").casefold()
 
 
@@ -94,9 +101,9 @@ def phrase_faults(given: object, path: str) -> Iterator[DefinitionFault]:
         yield from _phrase_list_faults(given, path)
         return
     for tag, said in cast("Mapping[str, Any]", given).items():
-        if not tag or len(tag) > _LONGEST_TAG or not tag.replace("-", "").replace("_", "").isalnum():
-            yield DefinitionFault(at(path, tag), "must be the tag of a language, such as en or de-CH")
-        yield from _phrase_list_faults(said, at(path, tag))
+        if not tag or len(tag) > _MAX_TAG_CHARS or not tag.replace("-", "").replace("_", "").isalnum():
+            yield DefinitionFault(subpath(path, tag), "must be the tag of a language, such as en or de-CH")
+        yield from _phrase_list_faults(said, subpath(path, tag))
 
 
 def _phrase_list_faults(given: object, path: str) -> Iterator[DefinitionFault]:
@@ -104,16 +111,16 @@ def _phrase_list_faults(given: object, path: str) -> Iterator[DefinitionFault]:
         yield DefinitionFault(path, "must be an array of strings, or an object of such arrays by language")
         return
     said = cast("list[Any]", given)
-    if len(said) > MOST:
-        yield DefinitionFault(path, f"holds {len(said)} phrases, at most {MOST} are allowed")
+    if len(said) > MAX_PHRASES:
+        yield DefinitionFault(path, f"holds {len(said)} phrases, at most {MAX_PHRASES} are allowed")
         return
     for place, each in enumerate(said):
-        yield from word_faults(each, at(path, place), most=LONGEST)
+        yield from word_faults(each, subpath(path, place), most=MAX_PHRASE_CHARS)
 
 
 # --- Input schemas of app tools: an object with typed and described properties ---
 
-LONGEST_DESCRIPTION = 4 * 1024
+MAX_DESCRIPTION_BYTES = 4 * 1024
 """Bytes of a description."""
 
 _TYPES: Mapping[str, Callable[[Any], bool]] = {
@@ -124,15 +131,15 @@ _TYPES: Mapping[str, Callable[[Any], bool]] = {
     "array": lambda value: isinstance(value, list),
     "object": lambda value: isinstance(value, Mapping),
 }
-_OURS = ("type", "description", "enum", "default", "items", "properties", "required")
-_ASIDE = (
+_STRUCTURE_KEYWORDS = ("type", "description", "enum", "default", "items", "properties", "required")
+_OTHER_KEYWORDS = (
     *("title", "format", "pattern", "minLength", "maxLength", "examples", "const", "deprecated"),
     *("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"),
     *("minItems", "maxItems", "uniqueItems", "minProperties", "maxProperties", "additionalProperties"),
 )
 """Further JSON Schema keywords; they are checked when the schema is compiled, and apply to arguments."""
-_ROOT = (*_OURS, *_ASIDE, "$schema")
-_NODE = (*_OURS, *_ASIDE)
+_ROOT_KEYWORDS = (*_STRUCTURE_KEYWORDS, *_OTHER_KEYWORDS, "$schema")
+_PROPERTY_KEYWORDS = (*_STRUCTURE_KEYWORDS, *_OTHER_KEYWORDS)
 
 
 def schema_faults(given: object, path: str) -> Iterator[DefinitionFault]:
@@ -141,41 +148,45 @@ def schema_faults(given: object, path: str) -> Iterator[DefinitionFault]:
         yield DefinitionFault(path, "is required, and must be an object")
         return
     schema = cast("JsonObject", given)
-    found = [*unknown_fields(schema, _ROOT, path), *_root_type(schema, path), *_inside(schema, path)]
+    found = [
+        *unknown_fields(schema, _ROOT_KEYWORDS, path),
+        *_root_faults(schema, path),
+        *_member_faults(schema, path),
+    ]
     yield from found
     if not found:
-        yield from _compiled(schema, path)
+        yield from _compile_faults(schema, path)
 
 
-def _root_type(schema: JsonObject, path: str) -> Iterator[DefinitionFault]:
+def _root_faults(schema: JsonObject, path: str) -> Iterator[DefinitionFault]:
     if schema.get("type") != "object":
-        yield DefinitionFault(at(path, "type"), "must be object: arguments come by name")
+        yield DefinitionFault(subpath(path, "type"), "must be object: arguments come by name")
     if "description" in schema:
-        yield from text_faults(schema["description"], at(path, "description"), **_DESCRIBED)
+        yield from text_faults(schema["description"], subpath(path, "description"), **_DESCRIPTION_BOUND)
 
 
-_DESCRIBED: dict[str, Any] = {"most": LONGEST_DESCRIPTION, "unit": "bytes"}
+_DESCRIPTION_BOUND: dict[str, Any] = {"most": MAX_DESCRIPTION_BYTES, "unit": "bytes"}
 
 
-def _property(given: object, path: str, *, described: bool) -> Iterator[DefinitionFault]:
+def _property_faults(given: object, path: str, *, described: bool) -> Iterator[DefinitionFault]:
     if not isinstance(given, Mapping):
         yield DefinitionFault(path, "must be an object")
         return
     schema = cast("JsonObject", given)
-    yield from unknown_fields(schema, _NODE, path)
-    yield from choice_faults(schema.get("type"), at(path, "type"), _TYPES)
+    yield from unknown_fields(schema, _PROPERTY_KEYWORDS, path)
+    yield from choice_faults(schema.get("type"), subpath(path, "type"), _TYPES)
     if described or "description" in schema:
-        yield from text_faults(schema.get("description"), at(path, "description"), **_DESCRIBED)
-    yield from _values(schema, path)
-    yield from _inside(schema, path)
+        yield from text_faults(schema.get("description"), subpath(path, "description"), **_DESCRIPTION_BOUND)
+    yield from _value_faults(schema, path)
+    yield from _member_faults(schema, path)
 
 
-def _values(schema: JsonObject, path: str) -> Iterator[DefinitionFault]:
+def _value_faults(schema: JsonObject, path: str) -> Iterator[DefinitionFault]:
     """Require that the enum values and the default of a property match its type."""
     if "enum" in schema:
-        yield from enum_faults(schema["enum"], schema.get("type"), at(path, "enum"))
+        yield from enum_faults(schema["enum"], schema.get("type"), subpath(path, "enum"))
     if schema.get("default") is not None:
-        yield from _type_faults(schema["default"], schema.get("type"), at(path, "default"))
+        yield from _type_faults(schema["default"], schema.get("type"), subpath(path, "default"))
 
 
 def enum_faults(values: object, kind: object, path: str) -> Iterator[DefinitionFault]:
@@ -184,7 +195,7 @@ def enum_faults(values: object, kind: object, path: str) -> Iterator[DefinitionF
         yield DefinitionFault(path, "must be an array of at least one value")
         return
     for place, value in enumerate(cast("list[Any]", values)):
-        yield from _type_faults(value, kind, at(path, place))
+        yield from _type_faults(value, kind, subpath(path, place))
 
 
 def _type_faults(value: Any, kind: object, path: str) -> Iterator[DefinitionFault]:
@@ -192,25 +203,25 @@ def _type_faults(value: Any, kind: object, path: str) -> Iterator[DefinitionFaul
         yield DefinitionFault(path, f"must be of the type {kind}, not {excerpt(value)}")
 
 
-def _inside(schema: JsonObject, path: str) -> Iterator[DefinitionFault]:
+def _member_faults(schema: JsonObject, path: str) -> Iterator[DefinitionFault]:
     """Apply the rules for properties recursively to array items and object properties."""
     kind = schema.get("type")
     for name, holder in (("items", "array"), ("properties", "object"), ("required", "object")):
         if name in schema and kind in _TYPES and kind != holder:
-            yield DefinitionFault(at(path, name), f"belongs to the type {holder}, not {kind}")
+            yield DefinitionFault(subpath(path, name), f"belongs to the type {holder}, not {kind}")
     if "items" in schema:
-        yield from _property(schema["items"], at(path, "items"), described=False)
+        yield from _property_faults(schema["items"], subpath(path, "items"), described=False)
     properties = schema.get("properties", {})
     if not isinstance(properties, Mapping):
-        yield DefinitionFault(at(path, "properties"), "must be an object")
+        yield DefinitionFault(subpath(path, "properties"), "must be an object")
         return
     named = cast("JsonObject", properties)
     for name, each in named.items():
-        yield from _property(each, at(path, "properties", name), described=True)
-    yield from _required(schema.get("required", []), named, at(path, "required"))
+        yield from _property_faults(each, subpath(path, "properties", name), described=True)
+    yield from _required_faults(schema.get("required", []), named, subpath(path, "required"))
 
 
-def _required(given: object, properties: JsonObject, path: str) -> Iterator[DefinitionFault]:
+def _required_faults(given: object, properties: JsonObject, path: str) -> Iterator[DefinitionFault]:
     if not isinstance(given, list):
         yield DefinitionFault(path, "must be an array of names")
         return
@@ -218,20 +229,20 @@ def _required(given: object, properties: JsonObject, path: str) -> Iterator[Defi
     for place, name in enumerate(cast("list[Any]", given)):
         if not isinstance(name, str) or name not in properties:
             yield DefinitionFault(
-                at(path, place), f"must name a property; there is none called {excerpt(name)}"
+                subpath(path, place), f"must name a property; there is none called {excerpt(name)}"
             )
         elif name in seen:
-            yield DefinitionFault(at(path, place), f"names {excerpt(name)} again")
+            yield DefinitionFault(subpath(path, place), f"names {excerpt(name)} again")
         else:
             seen.add(name)
 
 
-def _compiled(schema: JsonObject, path: str) -> Iterator[DefinitionFault]:
+def _compile_faults(schema: JsonObject, path: str) -> Iterator[DefinitionFault]:
     try:
         check(schema)
     except InvalidSchema as fault:
         steps = [_unescaped(step) for step in fault.path.split("/")[1:]]
-        yield DefinitionFault(at(path, *steps), fault.reason)
+        yield DefinitionFault(subpath(path, *steps), fault.reason)
 
 
 def _unescaped(step: str) -> str | int:

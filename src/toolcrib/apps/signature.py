@@ -10,21 +10,21 @@ from typing import Any, cast
 
 import orjson
 
-HEADER = "X-Toolcrib-Signature"
+SIGNATURE_HEADER = "X-Toolcrib-Signature"
 KEY_HEADER = "X-App-API-Key"
 """Header with the SHA-256 of the app's own key; it authenticates the gateway, not the request."""
-LIFE = 60.0
+SIGNATURE_SECONDS = 60.0
 """Seconds until a signature expires."""
 
 _VERSION = "v1"
-_LONGEST = 4_096
+_MAX_HEADER_CHARS = 4_096
 
 
 class InvalidSignature(ValueError):
     """A header that does not match this body and key, or has expired; `reason` states which."""
 
     def __init__(self, reason: str) -> None:
-        super().__init__(f"{HEADER}: {reason}")
+        super().__init__(f"{SIGNATURE_HEADER}: {reason}")
         self.reason = reason
 
 
@@ -36,42 +36,47 @@ class SignedRequest:
     tool: str
 
 
-def digest(key: str) -> str:
+def key_digest(key: str) -> str:
     """Hash an app's key: the stored value, which is also sent to the app in KEY_HEADER."""
     return sha256(key.encode()).hexdigest()
 
 
-def signing(key: str) -> str:
+def signing_secret(key: str) -> str:
     """Derive the signing secret from an app's key (HMAC). It is never sent, so it cannot be intercepted."""
     return keyed(key.encode(), b"toolcrib signature", "sha256").hex()
 
 
-def proof(
+def authentication_headers(
     shown: str | None, secret: str | None, *, user: str, tool: str, body: bytes, now: float
 ) -> dict[str, str]:
     """Return the authentication headers of a request; a missing digest or secret omits its header."""
     headers = {} if shown is None else {KEY_HEADER: shown}
     if secret is not None:
-        headers[HEADER] = sign(secret, user=user, tool=tool, body=body, now=now)
+        headers[SIGNATURE_HEADER] = sign(secret, user=user, tool=tool, body=body, now=now)
     return headers
 
 
 def sign(secret: str, *, user: str, tool: str, body: bytes, now: float) -> str:
     """Return the header's value; `secret` is the result of `signing` for the app's key."""
-    claims = {"user": user, "tool": tool, "body": sha256(body).hexdigest(), "expires": now + LIFE}
-    spoken = _VERSION + "." + _text(orjson.dumps(claims))
-    return f"{spoken}.{_text(_mac(secret, spoken))}"
+    claims = {
+        "user": user,
+        "tool": tool,
+        "body": sha256(body).hexdigest(),
+        "expires": now + SIGNATURE_SECONDS,
+    }
+    spoken = _VERSION + "." + _base64(orjson.dumps(claims))
+    return f"{spoken}.{_base64(_mac(secret, spoken))}"
 
 
 def verify(secret: str, header: str, *, body: bytes, now: float) -> SignedRequest:
     """Verify a header and return its claims; they are parsed only after the MAC has been verified."""
     spoken, _, mac = header.rpartition(".")
     version, _, claims = spoken.partition(".")
-    if version != _VERSION or len(header) > _LONGEST or not header.isascii():
+    if version != _VERSION or len(header) > _MAX_HEADER_CHARS or not header.isascii():
         raise InvalidSignature("it is not in a form we know")
-    if not compare_digest(mac.encode(), _text(_mac(secret, spoken)).encode()):
+    if not compare_digest(mac.encode(), _base64(_mac(secret, spoken)).encode()):
         raise InvalidSignature("it was made with another key, or changed on its way")
-    said = _read(claims)
+    said = _parse_claims(claims)
     if said["expires"] <= now:
         raise InvalidSignature("it has expired; compare the clocks of the gateway and this app")
     if said["body"] != sha256(body).hexdigest():
@@ -83,11 +88,11 @@ def _mac(secret: str, spoken: str) -> bytes:
     return keyed(secret.encode(), spoken.encode(), "sha256")
 
 
-def _text(data: bytes) -> str:
+def _base64(data: bytes) -> str:
     return urlsafe_b64encode(data).rstrip(b"=").decode()
 
 
-def _read(text: str) -> dict[str, Any]:
+def _parse_claims(text: str) -> dict[str, Any]:
     try:
         return cast("dict[str, Any]", orjson.loads(urlsafe_b64decode(text + "=" * (-len(text) % 4))))
     except (NotBase64, orjson.JSONDecodeError):

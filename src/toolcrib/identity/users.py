@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 
 import anyio
 
-from toolcrib.apps.hardware import device
+from toolcrib.apps.hardware import parse_device
 from toolcrib.errors import Refused, Unavailable
 from toolcrib.interfaces import UserRecord
 from toolcrib.model import Caller
@@ -138,5 +138,5 @@ def _filled(caller: Caller, record: UserRecord | None) -> Caller:
         disabled=record.disabled,
         session="" if session is None else session.id,
         apps=frozenset() if session is None else frozenset(each.package for each in record.installs),
-        device=None if worn is None else device(worn),
+        device=None if worn is None else parse_device(worn),
     )

@@ -2,7 +2,7 @@
 
 from collections.abc import Hashable
 
-from toolcrib.apps.hardware import check_compatibility, lacks
+from toolcrib.apps.hardware import check_compatibility, missing_clause
 from toolcrib.interfaces import Reason
 from toolcrib.model import Caller, Tool
 
@@ -23,7 +23,7 @@ class HardwareRule:
         found = check_compatibility(
             tool.hardware, caller.device, phone_microphone=self.phone_microphone
         ).missing_required
-        return Reason(self.name, lacks(found, caller.device)) if found else None
+        return Reason(self.name, missing_clause(found, caller.device)) if found else None
 
     def audience(self, caller: Caller) -> Hashable:
         """Return the device's hardware, on which alone the rule depends; the model does not matter."""

@@ -17,7 +17,7 @@ from toolcrib.apps.parse import (
     ReleaseMessage,
     StopAudioMessage,
     SubscribeMessage,
-    heard,
+    parse_app_message,
 )
 from toolcrib.model import Call, Progress, Report
 from toolcrib.sessions.app_state import AppSocket, AppStateMachine, AppTimeouts
@@ -27,7 +27,7 @@ from toolcrib.sessions.user_events import EventHub, UserEvent
 
 log = logging.getLogger(__name__)
 
-PATIENCE = 1.0
+PROGRESS_SECONDS = 1.0
 """Seconds a caller's progress callback may take; after a timeout or error it gets no more progress."""
 
 
@@ -66,7 +66,7 @@ class AppCalls:
         if call is None:
             return False
         self._say(user, call, "progress", progress)
-        if call.report is not None and not await _reported(call.report, progress):
+        if call.report is not None and not await _delivered(call.report, progress):
             mine = self._running.get((user, package), {})
             if mine.get(id) is call:
                 mine[id] = call.replace(report=None)
@@ -82,9 +82,9 @@ class AppCalls:
         self._hub.tell(user, UserEvent("tool", said))
 
 
-async def _reported(report: Report, progress: Progress) -> bool:
+async def _delivered(report: Report, progress: Progress) -> bool:
     try:
-        with anyio.move_on_after(PATIENCE):
+        with anyio.move_on_after(PROGRESS_SECONDS):
             await report(progress)
             return True
     except Exception:  # boundary: the caller's callback must not end the app's connection
@@ -94,7 +94,7 @@ async def _reported(report: Report, progress: Progress) -> bool:
 
 # --- Handles the messages of connected apps: routes them to the device, a caller, or back to the app ---
 
-MOST_GARBLED = 10
+MAX_INVALID_MESSAGES = 10
 """Unparsable messages per connection before it is closed."""
 
 
@@ -142,10 +142,10 @@ class AppMessages:
                 return 1008, "too many messages"
             life.touch()
             try:
-                message = messages.read(frame)
+                message = messages.parse_message(frame)
             except InvalidMessage:
                 garbled += 1
-                if garbled > MOST_GARBLED:
+                if garbled > MAX_INVALID_MESSAGES:
                     return 1003, "too many messages that cannot be read"
                 continue
             await self._take(life, message)
@@ -153,7 +153,7 @@ class AppMessages:
 
     async def _take(self, life: AppStateMachine, message: Any) -> None:
         try:
-            found = heard(message)
+            found = parse_app_message(message)
         except InvalidMessage as fault:
             self.ignored += 1
             log.debug("app %s sent a %s that is ignored: %s", life.package, message["type"][:100], fault)

@@ -9,9 +9,9 @@ import anyio
 from anyio.abc import TaskGroup
 
 from toolcrib.apps import messages
-from toolcrib.apps.errors import complaint
-from toolcrib.apps.hardware import InvalidDevice, check_compatibility, device
-from toolcrib.apps.signature import proof
+from toolcrib.apps.errors import app_error
+from toolcrib.apps.hardware import InvalidDevice, check_compatibility, parse_device
+from toolcrib.apps.signature import authentication_headers
 from toolcrib.egress.http_connection import ConnectionClosed, NoConnection, NotHttp
 from toolcrib.egress.json_post import PostResponse, PostResponseTooLarge, UrlForbidden
 from toolcrib.errors import Unavailable
@@ -22,8 +22,8 @@ from toolcrib.sessions.app_state import (
     AppStateMachine,
     AppTimeouts,
     StartAttempt,
-    refusal,
-    too_late,
+    not_available,
+    start_timeout,
     unavailable,
 )
 
@@ -58,14 +58,14 @@ async def _guarded(do: Callable[[], Awaitable[object]]) -> None:
 
 # --- Webhooks of apps: session requests and stop requests ---
 
-STOP_SECONDS = 3.0
+STOP_REQUEST_SECONDS = 3.0
 """Timeout of a stop request, in seconds."""
 # Bytes of one response body.
-_MOST_BYTES = 64 << 10
-_TAKEN = PostResponse(200, "", b"")
+_MAX_RESPONSE_BYTES = 64 << 10
+_ACCEPTED = PostResponse(200, "", b"")
 # Characters of an app's error text in our error message.
-_LONGEST_WORDS = 300
-_REASONS = ("user_disabled", "system_stop", "error")
+_MAX_REASON_CHARS = 300
+_STOP_REASONS = ("user_disabled", "system_stop", "error")
 """The stop reasons of the app protocol."""
 
 
@@ -100,7 +100,7 @@ class Webhooks:
         session = messages.session_id(user, app.package)
         if (leaving := self._leaving.get(session)) is not None:
             await leaving.wait()
-        websocket = f"{_websocket(self.address or '')}/app-ws"
+        websocket = f"{_websocket_url(self.address or '')}/app-ws"
         said = messages.session_request(session, user, websocket=websocket, now=self._clock())
         return await self._send(app, user, said)
 
@@ -109,11 +109,11 @@ class Webhooks:
         session = messages.session_id(user, app.package)
         leaving = self._leaving[session] = anyio.Event()
         try:
-            with anyio.move_on_after(STOP_SECONDS):
+            with anyio.move_on_after(STOP_REQUEST_SECONDS):
                 await self._send(
                     app,
                     user,
-                    messages.stop_request(session, user, reason=known(reason), now=self._clock()),
+                    messages.stop_request(session, user, reason=stop_reason(reason), now=self._clock()),
                 )
         except (NoConnection, ConnectionClosed, NotHttp):
             return
@@ -124,36 +124,40 @@ class Webhooks:
 
     async def _send(self, app: AppRecord, user: str, message: JsonObject) -> PostResponse:
         body = messages.encode(message).encode()
-        headers = proof(app.digest, app.signing, user=user, tool="", body=body, now=self._clock())
+        headers = authentication_headers(
+            app.digest, app.signing, user=user, tool="", body=body, now=self._clock()
+        )
         try:
             url = f"{(app.public_url or '').rstrip('/')}/webhook"
-            return await self._post.send(url, body, headers, most_bytes=_MOST_BYTES, giver=app.url_giver)
+            return await self._post.send(
+                url, body, headers, most_bytes=_MAX_RESPONSE_BYTES, giver=app.url_giver
+            )
         except PostResponseTooLarge:
-            return _TAKEN  # error bodies are truncated, never too large; other bodies are not used
+            return _ACCEPTED  # error bodies are truncated, never too large; other bodies are not used
 
 
-def why(reply: PostResponse) -> str:
+def error_suffix(reply: PostResponse) -> str:
     """Return the error text of an app's response, formatted as a suffix; empty if there is none."""
     try:
         said = parse(reply.body)
     except InvalidJson:
         return ""
-    found = complaint(cast("JsonObject", said))[0] if type(said) is dict else ""
-    return f": {found[:_LONGEST_WORDS]}" if found else ""
+    found = app_error(cast("JsonObject", said))[0] if type(said) is dict else ""
+    return f": {found[:_MAX_REASON_CHARS]}" if found else ""
 
 
-def known(reason: str) -> str:
+def stop_reason(reason: str) -> str:
     """Return a stop reason that apps know."""
-    return reason if reason in _REASONS else "system_stop"
+    return reason if reason in _STOP_REASONS else "system_stop"
 
 
-def _websocket(address: str) -> str:
+def _websocket_url(address: str) -> str:
     return "ws" + address.rstrip("/").removeprefix("http")
 
 
 # --- Starts apps: calls the webhook, waits for the WebSocket connection, and restarts lost connections ---
 
-PAUSE = 0.3
+WEBHOOK_RETRY_SECONDS = 0.3
 """Seconds before the webhook of an unreachable app is retried once."""
 
 
@@ -216,7 +220,7 @@ class AppStarter:
         with attempt.limit:
             await attempt.ended()
         if attempt.open:
-            self._fail(life, attempt, attempt.reason(too_late(life.package, seconds)))
+            self._fail(life, attempt, attempt.reason(start_timeout(life.package, seconds)))
 
     async def _ask(self, life: AppStateMachine, attempt: StartAttempt, app: AppRecord, tries: int) -> None:
         # The webhook response is awaited even if the app has already connected: some apps respond last,
@@ -241,13 +245,13 @@ class AppStarter:
         except Exception:  # boundary: whatever the store raises, the waiters get an error
             log.exception("app %s is not started: its user could not be read", name)
             message = f"{name} was not started: its user could not be read; try again"
-            return refusal("webhook", message, retryable=True)
+            return not_available("webhook", message, retryable=True)
         if user is None or user.session is None:
-            return refusal("webhook", f"{name} was not started: its user has left", retryable=False)
+            return not_available("webhook", f"{name} was not started: its user has left", retryable=False)
         if name in user.disabled or all(each.package != name for each in user.installs):
             message = f"{name} was not started: its user has it no more, or has switched it off"
-            return refusal("webhook", message, retryable=False)
-        return self._unfit(app, worn(user))
+            return not_available("webhook", message, retryable=False)
+        return self._unfit(app, connected_device(user))
 
     async def _posted(self, attempt: StartAttempt, app: AppRecord, user: str, tries: int) -> Problem | None:
         name = app.package
@@ -255,19 +259,23 @@ class AppStarter:
             reply = await self._webhooks.come(app, user)
         except UrlForbidden as error:
             log.warning("the webhook of app %s is not called: %s", name, error)
-            return refusal("webhook", f"{name} is at an address that may not be called", retryable=False)
+            return not_available(
+                "webhook", f"{name} is at an address that may not be called", retryable=False
+            )
         except NoConnection:
             if tries <= 1 or not attempt.open:
-                return refusal("webhook", f"the webhook of {name} cannot be reached", retryable=True)
-            await anyio.sleep(PAUSE)
+                return not_available("webhook", f"the webhook of {name} cannot be reached", retryable=True)
+            await anyio.sleep(WEBHOOK_RETRY_SECONDS)
             return await self._posted(attempt, app, user, tries - 1)
         except (ConnectionClosed, NotHttp):
-            return refusal("webhook", f"the webhook of {name} broke off without an answer", retryable=True)
+            return not_available(
+                "webhook", f"the webhook of {name} broke off without an answer", retryable=True
+            )
         status = reply.status
         if status < 400:
             return None
-        message = f"the webhook of {name} answered {status}{why(reply)}"
-        return refusal("webhook", message, retryable=status >= 500)
+        message = f"the webhook of {name} answered {status}{error_suffix(reply)}"
+        return not_available("webhook", message, retryable=status >= 500)
 
     def _fail(self, life: AppStateMachine, attempt: StartAttempt, found: Problem) -> None:
         if attempt.open:
@@ -296,25 +304,25 @@ class AppStarter:
         found = check_compatibility(app.hardware, worn, phone_microphone=phone)
         if found.is_compatible:
             return None
-        return refusal("hardware", f"{app.package} cannot run: {found.message}", retryable=False)
+        return not_available("hardware", f"{app.package} cannot run: {found.message}", retryable=False)
 
 
 def _refused(stage: str, message: str, *, retryable: bool = False) -> Unavailable:
-    return unavailable(refusal(stage, message, retryable=retryable))
+    return unavailable(not_available(stage, message, retryable=retryable))
 
 
-def worn(user: UserRecord | None) -> Device | None:
+def connected_device(user: UserRecord | None) -> Device | None:
     """Return the device of a user with a session; None if there is none or it is invalid."""
     session = None if user is None else user.session
     if session is None or session.device is None:
         return None
     try:
-        return device(session.device)
+        return parse_device(session.device)
     except InvalidDevice:
         return None
 
 
-def spoken(user: UserRecord | None) -> str | None:
+def user_language(user: UserRecord | None) -> str | None:
     """Return the language of a user's session or profile, if known."""
     if user is None:
         return None

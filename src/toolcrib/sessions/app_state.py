@@ -64,10 +64,10 @@ class AppTimeouts:
 # --- Rate limit for messages of an app (token bucket) ---
 
 # Tokens of a full bucket.
-BURST = 500.0
-RATE = 100.0
+MESSAGE_BURST = 500.0
+MESSAGES_PER_SECOND = 100.0
 """Tokens added per second."""
-_BYTES = 4_096
+_BYTES_PER_TOKEN = 4_096
 """Bytes per extra token: a larger message costs several tokens."""
 
 
@@ -75,19 +75,23 @@ class MessageRate:
     """The token bucket of one app session."""
 
     def __init__(self) -> None:
-        self._left, self._at = BURST, anyio.current_time()
+        self._left, self._at = MESSAGE_BURST, anyio.current_time()
 
     def take(self, size: int) -> bool:
         """Charge a message of this size in bytes; return False if it exceeds the limit."""
         now = anyio.current_time()
-        self._left = min(BURST, self._left + (now - self._at) * RATE) - 1 - size // _BYTES
+        self._left = (
+            min(MESSAGE_BURST, self._left + (now - self._at) * MESSAGES_PER_SECOND)
+            - 1
+            - size // _BYTES_PER_TOKEN
+        )
         self._at = now
         return self._left >= 0
 
 
 # --- One attempt to start or reconnect an app, shared by all waiters: it settles once ---
 
-PATIENCE = 1.0
+LATE_CONNECTION_SECONDS = 1.0
 """Seconds the right connection may still take after a failed one, once the webhook has responded."""
 
 
@@ -145,15 +149,15 @@ class StartAttempt:
 
     def _hurry(self) -> None:
         if self._named and self._answered:
-            self.limit.deadline = min(self.limit.deadline, anyio.current_time() + PATIENCE)
+            self.limit.deadline = min(self.limit.deadline, anyio.current_time() + LATE_CONNECTION_SECONDS)
 
 
-def refusal(stage: str, message: str, *, retryable: bool) -> Problem:
+def not_available(stage: str, message: str, *, retryable: bool) -> Problem:
     """Return the problem of an app that is not available."""
     return problem("APP_NOT_AVAILABLE", message, stage=stage, retryable=retryable)
 
 
-def too_late(package: str, seconds: float) -> Problem:
+def start_timeout(package: str, seconds: float) -> Problem:
     """Return the problem of an app that did not connect in time."""
     message = f"{package} was asked to start and did not connect within {seconds:g} s; try again"
     return problem("TIMEOUT", message, stage="timeout")
@@ -166,9 +170,9 @@ def unavailable(found: Problem) -> Unavailable:
 
 # --- State machine of one app session of one user: the states and the allowed transitions ---
 
-State = Literal["connecting", "running", "grace_period", "resurrecting", "stopping", "stopped"]
+AppStateName = Literal["connecting", "running", "grace_period", "resurrecting", "stopping", "stopped"]
 
-WAYS: dict[State, frozenset[State]] = {
+TRANSITIONS: dict[AppStateName, frozenset[AppStateName]] = {
     "stopped": frozenset({"connecting"}),
     "connecting": frozenset({"running", "stopping", "stopped"}),
     "running": frozenset({"grace_period", "stopping", "stopped"}),
@@ -183,7 +187,7 @@ WAYS: dict[State, frozenset[State]] = {
 class AppState:
     """The state of an app session, for API responses."""
 
-    state: State
+    state: AppStateName
     since: float
     """Unix time of the last transition."""
     foreground: bool = False
@@ -209,7 +213,7 @@ class AppStateMachine:
     ) -> None:
         self.user, self.package, self.session = user, package, session_id(user, package)
         self._hear, self._clock = hear, clock
-        self.state: State = "stopped"
+        self.state: AppStateName = "stopped"
         self.since = clock()
         self.foreground = self.activated = False
         self.error: str | None = None
@@ -297,7 +301,7 @@ class AppStateMachine:
         if not self.welcome:
             return False
         self._move("stopping", reason)
-        self.attempt.settle(refusal("connection", f"{self.package} was stopped", retryable=True))
+        self.attempt.settle(not_available("connection", f"{self.package} was stopped", retryable=True))
         return True
 
     def end(self, reason: str) -> None:
@@ -305,8 +309,8 @@ class AppStateMachine:
         self.socket = None
         self._move("stopped", reason)
 
-    def _move(self, state: State, reason: str | None = None) -> None:
-        if state not in WAYS[self.state]:
+    def _move(self, state: AppStateName, reason: str | None = None) -> None:
+        if state not in TRANSITIONS[self.state]:
             message = f"an app that is {self.state} cannot become {state}"
             raise AssertionError(message)
         self.state, self.since = state, self._clock()
@@ -318,11 +322,11 @@ class AppStateMachine:
 
 # --- Table of app sessions by user, and the errors of starts that failed ---
 
-MOST_FAILED = 1_000
+MAX_FAILED_STARTS = 1_000
 """Failed starts that are remembered; the oldest are evicted."""
 
 
-class AppStates:
+class AppStateTable:
     """App sessions that are not stopped, by user; users without any have no entry."""
 
     def __init__(self) -> None:
@@ -369,7 +373,7 @@ class AppStates:
             del self._users[life.user]
         if life.error is not None:
             self._failed[life.user, life.package] = life.describe()
-            if len(self._failed) > MOST_FAILED:
+            if len(self._failed) > MAX_FAILED_STARTS:
                 self._failed.popitem(last=False)
 
     def forget(self, package: str) -> None:

@@ -8,27 +8,27 @@ import anyio
 
 from toolcrib.apps import messages
 from toolcrib.apps.errors import InvalidMessage
-from toolcrib.apps.parse import InitMessage, heard
-from toolcrib.apps.signature import digest
+from toolcrib.apps.parse import InitMessage, parse_app_message
+from toolcrib.apps.signature import key_digest
 from toolcrib.interfaces import AppRecord, UserRecord
 from toolcrib.model import JsonObject
-from toolcrib.sessions.app_start import spoken, worn
-from toolcrib.sessions.app_state import AppSocket, AppStateMachine, AppStates, AppTimeouts, refusal
+from toolcrib.sessions.app_start import connected_device, user_language
+from toolcrib.sessions.app_state import AppSocket, AppStateMachine, AppStateTable, AppTimeouts, not_available
 from toolcrib.slots import Slots
 
 log = logging.getLogger(__name__)
 
-_NOBODY = digest("")
+_DUMMY_DIGEST = key_digest("")
 """Digest to compare with if the app does not exist, so that the check takes the same time."""
-_NOTHING: JsonObject = {}
+_NO_SETTINGS: JsonObject = {}
 HandshakeRejected = Callable[[str], Awaitable[None]]
 """Callback with the package of an app that sent a wrong key, called before the app is notified."""
 # WebSocket close codes: overload, and those for the error codes of the protocol.
-_TRY_LATER = 1013
-_CLOSES = {"INVALID_API_KEY": 1008, "APP_NOT_STARTED": 1008, "INTERNAL_ERROR": 1011}
+_CLOSE_TRY_LATER = 1013
+_CLOSE_CODES = {"INVALID_API_KEY": 1008, "APP_NOT_STARTED": 1008, "INTERNAL_ERROR": 1011}
 
 
-class _Refused(Exception):
+class _HandshakeError(Exception):
     """A rejected handshake: with an error code of the protocol, or with a close code alone."""
 
     package = ""
@@ -36,7 +36,7 @@ class _Refused(Exception):
 
     def __init__(self, message: str, code: str = "", close: int = 1008) -> None:
         super().__init__(message)
-        self.code, self.close = code, _CLOSES.get(code, close)
+        self.code, self.close = code, _CLOSE_CODES.get(code, close)
 
 
 class AppHandshake:
@@ -45,7 +45,7 @@ class AppHandshake:
     def __init__(
         self,
         settings: AppTimeouts,
-        lives: AppStates,
+        lives: AppStateTable,
         *,
         find: Callable[[str], AppRecord | None],
         user: Callable[[str], Awaitable[UserRecord | None]],
@@ -65,7 +65,7 @@ class AppHandshake:
         # ones cannot lock apps out.
         try:
             return await self._known(socket)
-        except _Refused as refused:
+        except _HandshakeError as refused:
             if refused.package and rejected is not None:
                 await rejected(refused.package)
             if refused.code:
@@ -85,11 +85,11 @@ class AppHandshake:
         life = self._session(init)
         owner = self._prove(init, life)
         if life is None or not life.welcome:
-            raise _Refused("no session of that name was asked for", "APP_NOT_STARTED")
+            raise _HandshakeError("no session of that name was asked for", "APP_NOT_STARTED")
         self._count(socket, owner, life)
         await socket.send(await self._ack(life))
         if not life.welcome:
-            raise _Refused("the session has ended meanwhile", "APP_NOT_STARTED")
+            raise _HandshakeError("the session has ended meanwhile", "APP_NOT_STARTED")
         former = life.arrive(socket)
         if former is not None:
             await former.close(1000, "replaced by a newer connection")
@@ -100,7 +100,9 @@ class AppHandshake:
         if life.socket is not None:
             self._slots.retake(owner)
         elif not self._slots.take(owner):
-            raise _Refused("too many connections of apps that belong to this key", close=_TRY_LATER)
+            raise _HandshakeError(
+                "too many connections of apps that belong to this key", close=_CLOSE_TRY_LATER
+            )
         self._owners[socket] = owner
 
     async def _first(self, socket: AppSocket) -> InitMessage:
@@ -108,18 +110,18 @@ class AppHandshake:
         with anyio.move_on_after(self._settings.first_frame) as limit:
             frame = await socket.receive()
         if limit.cancelled_caught:
-            raise _Refused(f"no {messages.CONNECTION_INIT} within {self._settings.first_frame:g} s")
+            raise _HandshakeError(f"no {messages.CONNECTION_INIT} within {self._settings.first_frame:g} s")
         if frame is None:
             self._came_and_left()
-            raise _Refused("closed before it said whose it was")
+            raise _HandshakeError("closed before it said whose it was")
         if len(frame) > self._settings.frame_bytes:
-            raise _Refused("the message is too large", close=1009)
+            raise _HandshakeError("the message is too large", close=1009)
         try:
-            found = heard(messages.read(frame))
+            found = parse_app_message(messages.parse_message(frame))
         except InvalidMessage as fault:
-            raise _Refused(f"the first message cannot be read: {fault}") from None
+            raise _HandshakeError(f"the first message cannot be read: {fault}") from None
         if not isinstance(found, InitMessage):
-            raise _Refused(f"the first message must be {messages.CONNECTION_INIT}")
+            raise _HandshakeError(f"the first message must be {messages.CONNECTION_INIT}")
         return found
 
     def _session(self, init: InitMessage) -> AppStateMachine | None:
@@ -132,12 +134,16 @@ class AppHandshake:
         """Verify the app's API key; return the key that owns the app."""
         app = self._find(init.package)
         kept = app.digest if app is not None else None
-        if compare_digest(digest(init.key), kept or _NOBODY) and app is not None and kept is not None:
+        if (
+            compare_digest(key_digest(init.key), kept or _DUMMY_DIGEST)
+            and app is not None
+            and kept is not None
+        ):
             return app.owner
         if life is not None:
             message = f"{init.package} connected with a wrong API key; its developer must mend that"
-            life.attempt.suspect(refusal("authentication", message, retryable=False), named=True)
-        refused = _Refused("the API key is not the one of this app", "INVALID_API_KEY")
+            life.attempt.suspect(not_available("authentication", message, retryable=False), named=True)
+        refused = _HandshakeError("the API key is not the one of this app", "INVALID_API_KEY")
         refused.package = init.package
         raise refused
 
@@ -147,17 +153,17 @@ class AppHandshake:
         except Exception as error:  # boundary: whatever the store raises, the app gets an error
             log.exception("app %s could not be let in", life.package)
             message = f"{life.package} connected, and its session could not be read; try again"
-            life.attempt.suspect(refusal("connection", message, retryable=True), named=True)
-            raise _Refused("the session could not be read", "INTERNAL_ERROR") from error
+            life.attempt.suspect(not_available("connection", message, retryable=True), named=True)
+            raise _HandshakeError("the session could not be read", "INTERNAL_ERROR") from error
         installs = () if user is None else user.installs
-        settings = next((each.settings for each in installs if each.package == life.package), _NOTHING)
-        device = worn(user)
+        settings = next((each.settings for each in installs if each.package == life.package), _NO_SETTINGS)
+        device = connected_device(user)
         said = messages.connection_ack(
             life.session,
             settings=settings,
             capabilities=None if device is None else device.capabilities,
             now=self._clock(),
-            language=spoken(user),
+            language=user_language(user),
         )
         return messages.encode(said)
 
@@ -174,4 +180,4 @@ class AppHandshake:
         if len(self._lives.expected) == 1:
             (life,) = self._lives.expected
             message = f"{life.package} connected and left before it said who it was; try again"
-            life.attempt.suspect(refusal("connection", message, retryable=True), named=False)
+            life.attempt.suspect(not_available("connection", message, retryable=True), named=False)

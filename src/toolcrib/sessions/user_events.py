@@ -15,28 +15,28 @@ from toolcrib.slots import DEFAULT_SHARE, Slots
 
 # --- Matches transcriptions to the stream subscriptions of an app ---
 
-_ALL = ("all", "*")
-_ANY = "auto"
+_ALL_STREAMS = ("all", "*")
+_ANY_LANGUAGE = "auto"
 
 
-def matching(streams: Iterable[str], language: str | None) -> str | None:
+def matching_stream(streams: Iterable[str], language: str | None) -> str | None:
     """Return the subscription that best matches a transcription's language; None if none does.
 
     `transcription` matches any language; `transcription:en-US` matches exactly that tag first, then
     other variants of English: apps subscribe to their author's variant, and users speak their own.
     """
-    fits = [(_fit(stream, language), stream) for stream in streams]
+    fits = [(_match_rank(stream, language), stream) for stream in streams]
     best = max(fits, key=lambda each: each[0], default=(0, ""))
     return best[1] if best[0] else None
 
 
-def _fit(stream: str, language: str | None) -> int:
+def _match_rank(stream: str, language: str | None) -> int:
     kind, _, wanted = stream.partition("?")[0].partition(":")
-    if kind in _ALL:
+    if kind in _ALL_STREAMS:
         return 1
     if kind != TRANSCRIPTION:
         return 0
-    if not wanted or wanted == _ANY or not language:
+    if not wanted or wanted == _ANY_LANGUAGE or not language:
         return 2
     wanted, language = wanted.lower(), language.lower()
     if wanted == language:
@@ -46,13 +46,13 @@ def _fit(stream: str, language: str | None) -> int:
 
 # --- Event stream to a user's devices: fan-out to all listeners, without waiting for any of them ---
 
-Kind = Literal["display", "speak", "tool", "app"]
+UserEventKind = Literal["display", "speak", "tool", "app"]
 
-MOST_LISTENERS = 16
+MAX_USER_LISTENERS = 16
 """Concurrent listeners per user."""
-MOST_WAITING = 512
+MAX_QUEUED_EVENTS = 512
 """Queued events per listener."""
-MOST_BYTES = 8 << 20
+MAX_QUEUED_EVENT_BYTES = 8 << 20
 """Bytes of queued events per listener; images are large."""
 
 
@@ -60,7 +60,7 @@ MOST_BYTES = 8 << 20
 class UserEvent:
     """An event for a user's devices: display, speech, progress of a tool call, or state of an app."""
 
-    kind: Kind
+    kind: UserEventKind
     data: Mapping[str, Any] = field(default_factory=dict[str, Any])
 
 
@@ -76,7 +76,7 @@ class EventListener:
         """Enqueue an event of this size in bytes."""
         self._waiting.append((event, size))
         self._bytes += size
-        while len(self._waiting) > MOST_WAITING or self._bytes > MOST_BYTES:
+        while len(self._waiting) > MAX_QUEUED_EVENTS or self._bytes > MAX_QUEUED_EVENT_BYTES:
             self._take()
             self._lost += 1
         self._stir.set()
@@ -112,7 +112,7 @@ class EventHub:
     @asynccontextmanager
     async def listen(self, user: str, principal: str) -> AsyncGenerator[EventListener]:
         """Subscribe to the events for a user's devices while the context is open."""
-        slots = self._slots.setdefault(user, Slots(MOST_LISTENERS, self._share))
+        slots = self._slots.setdefault(user, Slots(MAX_USER_LISTENERS, self._share))
         if not slots.take(principal):
             message = f"{slots.used} devices listen already; {slots.per_principal} of one key may"
             raise Refused("OVERLOADED", message)

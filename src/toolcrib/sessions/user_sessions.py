@@ -16,14 +16,21 @@ from toolcrib.errors import Refused, ToolcribError
 from toolcrib.interfaces import AppRecord, SessionRecord, StoredUsers, UserRecord
 from toolcrib.model import Call, Device, JsonObject
 from toolcrib.sessions.app_messages import AppCalls, AppMessages
-from toolcrib.sessions.app_start import AppStarter, PostsJson, TaskRunner, Webhooks, known, worn
-from toolcrib.sessions.app_state import AppSocket, AppState, AppStateMachine, AppStates, AppTimeouts
+from toolcrib.sessions.app_start import (
+    AppStarter,
+    PostsJson,
+    TaskRunner,
+    Webhooks,
+    connected_device,
+    stop_reason,
+)
+from toolcrib.sessions.app_state import AppSocket, AppState, AppStateMachine, AppStateTable, AppTimeouts
 from toolcrib.sessions.handshake import AppHandshake, HandshakeRejected
-from toolcrib.sessions.user_events import EventHub, EventListener, UserEvent, matching
+from toolcrib.sessions.user_events import EventHub, EventListener, UserEvent, matching_stream
 
 # --- App sessions of all users: starts, stops and monitors apps, and exchanges messages with them ---
 
-_ROUNDS = 20
+_CHECKS_PER_TIMEOUT = 20
 """The minimum interval between idle checks is the idle timeout divided by this."""
 
 
@@ -41,7 +48,7 @@ class UserSessions:
     ) -> None:
         self.settings = settings
         self._find, self._user, self._clock = find, user, clock
-        self._hub, self._lives = EventHub(settings.share), AppStates()
+        self._hub, self._lives = EventHub(settings.share), AppStateTable()
         self._calls = AppCalls(self._hub)
         self._webhooks = Webhooks(post, clock)
         self._background = TaskRunner()
@@ -91,7 +98,7 @@ class UserSessions:
             raise Refused("NOT_FOUND", f"{package} is not installed for this user")
         if record.session is None:
             raise Refused("NO_SESSION", "the user has no active session; begin one first")
-        await self._have(user, package, worn(record), activated=False)
+        await self._have(user, package, connected_device(record), activated=False)
         life = self._lives.get(user, package)
         if life is not None:
             await self._to_front(life)
@@ -167,7 +174,7 @@ class UserSessions:
             return False
         try:
             if socket is not None:
-                said = messages.app_stopped(life.session, reason=known(reason), now=self._clock())
+                said = messages.app_stopped(life.session, reason=stop_reason(reason), now=self._clock())
                 await socket.send(messages.encode(said))
                 await socket.close(code, "App stopped")
         finally:
@@ -197,7 +204,7 @@ class UserSessions:
                     await self._stop(life, "idle")
                 else:
                     soonest = min(soonest, left)
-            await anyio.sleep(max(soonest, idle / _ROUNDS))
+            await anyio.sleep(max(soonest, idle / _CHECKS_PER_TIMEOUT))
 
     # --- notifications to apps ---
 
@@ -227,7 +234,7 @@ class UserSessions:
         now, told = self._clock(), 0
         data = messages.transcription(text, final=final, language=language or "auto", now=now)
         for life in self._lives.of(user):
-            stream = matching(life.streams, language)
+            stream = matching_stream(life.streams, language)
             if stream is not None and life.socket is not None:
                 await self._send(life, messages.data_stream(life.session, stream, data, now=now))
                 life.touch()
@@ -299,12 +306,12 @@ class UserSessions:
 
 log = logging.getLogger(__name__)
 
-PARTS = 20
+WRITES_PER_TIMEOUT = 20
 """A use is stored once the stored one is older than the idle timeout divided by this."""
-MAX_PERIOD = 60.0
+MAX_ROUND_SECONDS = 60.0
 """Seconds; upper bound of the interval between rounds."""
 
-End = Callable[[str, float], Awaitable[object]]
+EndSession = Callable[[str, float], Awaitable[object]]
 """Ends the session of a user, unless it was used since a time."""
 
 
@@ -324,11 +331,11 @@ class SessionUse:
         if self._idle is not None:
             self._last[user] = self._clock.now()
 
-    async def run(self, end: End) -> None:
+    async def run(self, end: EndSession) -> None:
         """End idle sessions, until cancelled."""
         if self._idle is None:
             return
-        period = min(MAX_PERIOD, self._idle / PARTS)
+        period = min(MAX_ROUND_SECONDS, self._idle / WRITES_PER_TIMEOUT)
         while True:
             await anyio.sleep(period)
             try:
@@ -336,13 +343,13 @@ class SessionUse:
             except ToolcribError as error:
                 log.warning("unused sessions of users cannot be ended now: %s", error)
 
-    async def look(self, end: End, period: float) -> None:
+    async def look(self, end: EndSession, period: float) -> None:
         """Store the uses since the last round, and end the sessions that are idle."""
         if self._idle is None:
             return
         for user in self._sessions.active(anyio.current_time() - period):
             self.note(user)
-        now, part = self._clock.now(), self._idle / PARTS
+        now, part = self._clock.now(), self._idle / WRITES_PER_TIMEOUT
         due = {user: at for user, at in self._last.items() if at - self._stored.get(user, 0.0) >= part}
         await self._users.used(due)
         self._stored.update(due)
@@ -355,7 +362,7 @@ class SessionUse:
             del self._last[user]
             self._stored.pop(user, None)
 
-    async def _end(self, user: str, since: float, end: End) -> None:
+    async def _end(self, user: str, since: float, end: EndSession) -> None:
         try:
             await end(user, since)
         except Refused as error:

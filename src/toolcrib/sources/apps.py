@@ -11,9 +11,9 @@ import orjson
 
 from toolcrib import hints
 from toolcrib.apps.definition import tool_faults, tool_of
-from toolcrib.apps.errors import complaint, part, words
-from toolcrib.apps.messages import stamp
-from toolcrib.apps.signature import proof
+from toolcrib.apps.errors import app_error, object_member, one_line
+from toolcrib.apps.messages import rfc3339
+from toolcrib.apps.signature import authentication_headers
 from toolcrib.egress.http_connection import ConnectionClosed, NoConnection, NotHttp
 from toolcrib.egress.json_post import JsonPoster, PostResponse, PostResponseTooLarge, UrlForbidden
 from toolcrib.errors import Broken, Lost, Refused, ToolcribError, Unavailable, problem
@@ -32,7 +32,7 @@ def body_of(call: Call, now: float) -> bytes:
     """Serialize a call. The fields of the older protocol are sent beside those of the newer one."""
     caller, local = call.caller, call.tool.local
     arguments = orjson.Fragment(_encoded(call.arguments))
-    user, moment = caller.user or "", stamp(now)
+    user, moment = caller.user or "", rfc3339(now)
     return orjson.dumps(
         {
             "name": local,
@@ -58,7 +58,7 @@ def body_of(call: Call, now: float) -> bytes:
 def headers_of(call: Call, body: bytes, app: AppRecord, now: float) -> dict[str, str]:
     """Return the headers that authenticate the gateway, sign the body, and propagate the trace."""
     user, tool = call.caller.user or "", call.tool.local
-    headers = proof(app.digest, app.signing, user=user, tool=tool, body=body, now=now)
+    headers = authentication_headers(app.digest, app.signing, user=user, tool=tool, body=body, now=now)
     trace = traceparent(call)
     if trace is not None:
         headers[_TRACE] = trace
@@ -139,7 +139,7 @@ def _object(reply: PostResponse, tool: Tool) -> JsonObject:
 
 def _succeeded(said: JsonObject) -> Result:
     """`data` is for programs, `content` for models; most apps send only one of them."""
-    content, data, message = said.get("content"), said.get("data"), words(said.get("message"))
+    content, data, message = said.get("content"), said.get("data"), one_line(said.get("message"))
     blank = _BLANK.replace(message=message, voice=_voice(said), hints=_hints(said))
     if content is None:
         content, data = (data, None) if data is not None else (message, None)
@@ -162,8 +162,8 @@ def _failed(said: JsonObject) -> Result:
 
 
 def _problem(said: JsonObject) -> Problem:
-    why, code = complaint(said)
-    retryable = part(said, "error").get("retryable") is True
+    why, code = app_error(said)
+    retryable = object_member(said, "error").get("retryable") is True
     if code == "HANDLER_ERROR":
         return problem("HANDLER_ERROR", why or _SILENT, retryable=retryable)
     return problem("TOOL_FAILED", why or _SILENT, tool_code=code, retryable=retryable)
@@ -173,9 +173,9 @@ def _problem(said: JsonObject) -> Problem:
 
 
 def _voice(said: JsonObject) -> Voice:
-    wishes = part(said, "mentraExtensions")
+    wishes = object_member(said, "mentraExtensions")
     asked = wishes.get("suggestedFollowUps")
-    texts = map(words, cast("list[Json]", asked)[:MOST_FOLLOW_UPS]) if isinstance(asked, list) else ()
+    texts = map(one_line, cast("list[Json]", asked)[:MOST_FOLLOW_UPS]) if isinstance(asked, list) else ()
     return Voice(suppress=wishes.get("suppressVoiceResponse") is True, follow_ups=tuple(filter(None, texts)))
 
 
@@ -201,7 +201,7 @@ def _status(reply: PostResponse, tool: Tool) -> ToolcribError:
         value = parse(reply.body)
     except InvalidJson:
         value = None
-    why, code = complaint(cast("JsonObject", value)) if type(value) is dict else ("", None)
+    why, code = app_error(cast("JsonObject", value)) if type(value) is dict else ("", None)
     message = f"{tool.source}: {why or 'the app did not answer properly'} (HTTP {status})"
     if status < 500:
         return Unavailable("HTTP_ERROR", message, retryable=False, tool_code=code)

@@ -4,8 +4,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from time import time
 
-from toolcrib.apps.definition import faults_of, twins
-from toolcrib.apps.errors import DefinitionFault, first
+from toolcrib.apps.definition import definition_faults, duplicate_names
+from toolcrib.apps.errors import DefinitionFault, first_faults
 from toolcrib.apps.file_migration import ToolMigration, UnmigratableFile
 from toolcrib.apps.migration import is_old, migrated
 from toolcrib.interfaces import AppRecord, AppTool, StoredApps
@@ -29,7 +29,7 @@ async def migrate_apps(
 ) -> Sequence[ToolMigration]:
     """Migrate or restore every app; raise UnmigratableFile on any faulty definition, and change nothing."""
     every = await apps.all()
-    if not undo and (faults := first(fault for app in every for fault in _faults(app))):
+    if not undo and (faults := first_faults(fault for app in every for fault in _faults(app))):
         raise UnmigratableFile(*faults)
     plans = [
         _Plan(app, tuple((_restored if undo else _migrated)(tool) for tool in app.tools)) for app in every
@@ -57,7 +57,7 @@ def _faults(app: AppRecord) -> Iterator[DefinitionFault]:
         fault
         for place, each in enumerate(given)
         if is_old(each)
-        for fault in faults_of(each, f"tools[{place}]")
+        for fault in definition_faults(each, f"tools[{place}]")
     ]
-    for fault in found or twins(given):
+    for fault in found or duplicate_names(given):
         yield DefinitionFault(f"{app.package}.{fault.path}", fault.message)

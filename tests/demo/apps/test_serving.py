@@ -5,7 +5,7 @@ import pytest
 from tests.demo.demo_gateway import open_demo_gateway
 from toolcrib.apps.definition import tool_faults
 from toolcrib.apps.properties import phrases
-from toolcrib.apps.signature import digest, signing
+from toolcrib.apps.signature import key_digest, signing_secret
 from toolcrib.demo.apps.serving import APPS
 from toolcrib.model import JsonObject
 
@@ -42,7 +42,7 @@ def test_app_record_omits_the_key() -> None:
         ("SPEAKER", "REQUIRED"),
         ("DISPLAY", "OPTIONAL"),
     ]
-    assert (record.digest, record.signing) == (digest("a key"), signing("a key"))
+    assert (record.digest, record.signing) == (key_digest("a key"), signing_secret("a key"))
     assert "a key" not in repr(record)
 
 

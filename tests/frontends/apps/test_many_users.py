@@ -8,7 +8,7 @@ import anyio
 import pytest
 
 from tests.http.sockets import sockets
-from toolcrib.apps.signature import digest, signing
+from toolcrib.apps.signature import key_digest, signing_secret
 from toolcrib.egress import AddressRules, Egress
 from toolcrib.egress.json_post import JsonPoster
 from toolcrib.frontends.apps import AppSockets
@@ -47,8 +47,8 @@ async def running(address: str) -> AsyncGenerator[tuple[UserSessions, AppSockets
         name="Echo",
         owner="test",
         public_url=address,
-        digest=digest(KEY),
-        signing=signing(KEY),
+        digest=key_digest(KEY),
+        signing=signing_secret(KEY),
     )
     post = JsonPoster(AddressRules.same(Egress(guarded=False)))
     sessions = UserSessions(AppTimeouts(activation=60.0), find={PACKAGE: record}.get, user=user, post=post)

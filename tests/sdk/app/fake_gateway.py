@@ -13,8 +13,8 @@ from websockets.exceptions import ConnectionClosed
 
 from tests.waiting import until
 from toolcrib.apps import messages
-from toolcrib.apps.signature import digest, signing
-from toolcrib.apps.signature import proof as headers_of
+from toolcrib.apps.signature import authentication_headers as headers_of
+from toolcrib.apps.signature import key_digest, signing_secret
 from toolcrib.model import JsonObject
 from toolcrib.sdk import AppContext, AppServer
 
@@ -113,7 +113,7 @@ def proof(
 ) -> dict[str, str]:
     """The headers of a gateway's request."""
     at = time() if now is None else now
-    return headers_of(digest(key), signing(key), user=user, tool=tool, body=body, now=at)
+    return headers_of(key_digest(key), signing_secret(key), user=user, tool=tool, body=body, now=at)
 
 
 def call_body(tool: str, arguments: Any = None, *, user: str = USER, **context: Any) -> dict[str, Any]:

@@ -18,7 +18,7 @@ from tests.sdk.app.fake_gateway import (
     one,
     proof,
 )
-from toolcrib.apps.signature import HEADER, KEY_HEADER, digest
+from toolcrib.apps.signature import KEY_HEADER, SIGNATURE_HEADER, key_digest
 from toolcrib.sdk import AppContext, AppServer, BusinessRuleError, ToolContext, ToolResult, create_tool
 from toolcrib.sdk.app import asgi
 from toolcrib.sdk.app.asgi import MAX_BODY_BYTES
@@ -130,8 +130,10 @@ async def test_only_signed_requests_are_accepted() -> None:
         assert (await gateway.post("/tool", body, good)).status == 200
         assert KEY_HEADER in await refused(gateway, body, {})
         assert KEY_HEADER in await refused(gateway, body, {**good, KEY_HEADER: KEY})
-        assert HEADER in await refused(gateway, body, {KEY_HEADER: digest(KEY)})
-        assert "another key" in await refused(gateway, body, {**good, HEADER: good[HEADER][:-2] + "xx"})
+        assert SIGNATURE_HEADER in await refused(gateway, body, {KEY_HEADER: key_digest(KEY)})
+        assert "another key" in await refused(
+            gateway, body, {**good, SIGNATURE_HEADER: good[SIGNATURE_HEADER][:-2] + "xx"}
+        )
         assert "another body" in await refused(gateway, body + b" ", good)
         assert "another user" in await refused(gateway, body, proof(body, user="eve", tool="ready"))
         assert "another tool" in await refused(gateway, body, proof(body, user=USER, tool="broken"))
@@ -157,7 +159,7 @@ async def test_without_signatures_the_key_still_counts() -> None:
     app.register_tool(create_tool(name="ready", handler=one))
     body = orjson.dumps(call_body("ready"))
     async with fake_gateway(app) as gateway:
-        assert (await gateway.post("/tool", body, {KEY_HEADER: digest(KEY)})).json["content"] == 1
+        assert (await gateway.post("/tool", body, {KEY_HEADER: key_digest(KEY)})).json["content"] == 1
         await refused(gateway, body, {})
         elsewhere = await gateway.begin()
         assert (elsewhere.status, elsewhere.json["status"]) == (400, "error")

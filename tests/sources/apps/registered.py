@@ -8,7 +8,7 @@ import anyio
 from aiohttp import web
 
 from toolcrib.apps.definition import tool_of
-from toolcrib.apps.signature import digest, signing
+from toolcrib.apps.signature import key_digest, signing_secret
 from toolcrib.egress import AddressRules, Egress
 from toolcrib.egress.json_post import JsonPoster
 from toolcrib.interfaces import Offer
@@ -35,8 +35,8 @@ def definition(name: str = "add", **more: Any) -> dict[str, Any]:
 def record(package: str = TODO, url: str | None = None, **fields: Any) -> AppRecord:
     """An app with one tool, unless more is said."""
     fields.setdefault("tools", (AppTool(definition=definition()),))
-    fields.setdefault("digest", digest(KEY))
-    fields.setdefault("signing", None if fields["digest"] is None else signing(KEY))
+    fields.setdefault("digest", key_digest(KEY))
+    fields.setdefault("signing", None if fields["digest"] is None else signing_secret(KEY))
     return AppRecord(package=package, name=package, owner="dev", public_url=url, **fields)
 
 

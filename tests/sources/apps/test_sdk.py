@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.sources.apps.registered import KEY, LOOPBACK, TODO, FakeAppStore, FakeSessions, call_to, record
-from toolcrib.apps.definition import stored
+from toolcrib.apps.definition import stored_tool
 from toolcrib.egress import AddressRules
 from toolcrib.egress.json_post import JsonPoster
 from toolcrib.errors import ToolcribError
@@ -40,7 +40,7 @@ async def served(**fields: Any) -> AsyncGenerator[tuple[AppSource, AppRecord]]:
         create_tool(name="add", description="Adds.", parameters=ITEM, required=["item"], handler=add)
     )
     async with app.serving(host="127.0.0.1", port=0) as url:
-        tools = tuple(stored(each) for each in app.get_tool_definitions())
+        tools = tuple(stored_tool(each) for each in app.get_tool_definitions())
         kept, post = record(url=url, tools=tools, **fields), JsonPoster(AddressRules.same(LOOPBACK))
         source = AppSource(FakeAppStore(kept).all, FakeSessions(), post, clock=time)
         await source.refresh()

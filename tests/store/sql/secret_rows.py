@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from toolcrib.apps.signature import digest, signing
+from toolcrib.apps.signature import key_digest, signing_secret
 from toolcrib.interfaces import AppRecord
 from toolcrib.model import JsonObject
 from toolcrib.store.key_wrapping import SecretKind, WrappingSecret, WrappingSecrets
@@ -27,7 +27,7 @@ OVERLAY: JsonObject = {
     },
     "pins": {"web:tool": "0" * 64},
 }
-CLEAR = (CANARY.encode(), digest(APP_KEY).encode(), signing(APP_KEY).encode())
+CLEAR = (CANARY.encode(), key_digest(APP_KEY).encode(), signing_secret(APP_KEY).encode())
 
 
 def wrapping(
@@ -52,7 +52,11 @@ async def fill(store: SqlStore) -> None:
     """Store every secret."""
     assert await store.overlay.save(OVERLAY, expected=0) == 1
     app = AppRecord(
-        package="com.example.app", name="App", owner="dev", digest=digest(APP_KEY), signing=signing(APP_KEY)
+        package="com.example.app",
+        name="App",
+        owner="dev",
+        digest=key_digest(APP_KEY),
+        signing=signing_secret(APP_KEY),
     )
     assert await store.apps.add(app)
 
@@ -62,7 +66,7 @@ async def check_all_is_read(store: SqlStore) -> None:
     assert await store.overlay.load() == (1, OVERLAY)
     for app in (*await store.apps.all(), await store.apps.get("com.example.app")):
         assert app is not None
-        assert (app.digest, app.signing) == (digest(APP_KEY), signing(APP_KEY))
+        assert (app.digest, app.signing) == (key_digest(APP_KEY), signing_secret(APP_KEY))
 
 
 def clear_text(folder: Path) -> list[str]:

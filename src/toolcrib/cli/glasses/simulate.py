@@ -14,7 +14,7 @@ import anyio
 import anyio.lowlevel
 from anyio.abc import TaskGroup
 
-from toolcrib.apps.hardware import device
+from toolcrib.apps.hardware import parse_device
 from toolcrib.cli.glasses.glasses import Glasses, device_screen, object_or_empty
 from toolcrib.cli.glasses.renderers import Renderer, SpeechQueue, find_speech_program
 from toolcrib.cli.remote_backend import RemoteBackend, gateway_client, read_events, refused_error
@@ -202,7 +202,7 @@ async def simulate(line: GatewayConnection, wish: SimulationOptions, show: Rende
 
 def _session_device(session: JsonObject, model: str) -> Device:
     """Return the device the gateway took it for."""
-    return device(object_or_empty(session.get("device")) or model)
+    return parse_device(object_or_empty(session.get("device")) or model)
 
 
 class _Simulation:

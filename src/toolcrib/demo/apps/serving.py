@@ -9,7 +9,7 @@ from time import time
 import anyio
 from anyio.abc import TaskStatus
 
-from toolcrib.apps.signature import digest, signing
+from toolcrib.apps.signature import key_digest, signing_secret
 from toolcrib.demo.apps.music import music_app
 from toolcrib.demo.apps.photo import photo_app
 from toolcrib.demo.apps.reminder import reminder_app
@@ -46,8 +46,8 @@ class DemoApp:
             url_giver="operator",
             app_type=self.app_type,
             hardware=self.hardware,
-            digest=digest(key),
-            signing=signing(key),
+            digest=key_digest(key),
+            signing=signing_secret(key),
             tools=tuple(AppTool(definition=each) for each in server.get_tool_definitions()),
             created=now,
             updated=now,

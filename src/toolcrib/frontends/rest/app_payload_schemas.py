@@ -5,16 +5,16 @@ from typing import get_args
 from toolcrib.admin.app_admin import LONGEST_KEY, LONGEST_VALUE
 from toolcrib.admin.user_admin import LANGUAGE
 from toolcrib.apps.definition import (
-    CATEGORIES,
-    LONGEST_NAME,
-    LONGEST_URL,
-    MOST_PERMISSIONS,
-    MOST_REQUIREMENTS,
-    MOST_TOOLS,
+    APP_TOOL_CATEGORIES,
+    MAX_APP_NAME_CHARS,
+    MAX_APP_PERMISSIONS,
+    MAX_APP_URL_CHARS,
+    MAX_HARDWARE_REQUIREMENTS,
+    MAX_TOOLS_PER_APP,
 )
 from toolcrib.apps.errors import VISIBLE_LINE
-from toolcrib.apps.hardware import FLAGS, LONGEST_MODEL
-from toolcrib.apps.properties import LONGEST_DESCRIPTION
+from toolcrib.apps.hardware import CAPABILITY_FLAGS, MAX_MODEL_CHARS
+from toolcrib.apps.properties import MAX_DESCRIPTION_BYTES
 from toolcrib.frontends.rest.fields import (
     COUNT,
     FIELD,
@@ -41,11 +41,11 @@ from toolcrib.interfaces import AppType
 
 # --- JSON Schema of a device's capabilities ---
 
-_MODEL = text_of(LONGEST_MODEL, VISIBLE_LINE)
+_MODEL = text_of(MAX_MODEL_CHARS, VISIBLE_LINE)
 _CAPABILITIES = object_of(
     modelName={"anyOf": [{"const": ""}, _MODEL]},
-    **dict.fromkeys(FLAGS.values(), FLAG),
-    **dict.fromkeys(map(str.lower, FLAGS), OBJECT_OR_NULL),
+    **dict.fromkeys(CAPABILITY_FLAGS.values(), FLAG),
+    **dict.fromkeys(map(str.lower, CAPABILITY_FLAGS), OBJECT_OR_NULL),
 )
 DEVICE: Schema = {
     "anyOf": [_MODEL, _CAPABILITIES, {"type": "null"}],
@@ -98,27 +98,27 @@ _APP = object_of(
 
 _NEW_APP = only_of(
     ("name",),
-    name=text_of(LONGEST_NAME, VISIBLE_LINE),
+    name=text_of(MAX_APP_NAME_CHARS, VISIBLE_LINE),
     publicUrl=or_null(
         text_of(
-            LONGEST_URL,
+            MAX_APP_URL_CHARS,
             "[Hh][Tt][Tt][Pp][Ss]?://[^?#@]+",
             format="uri",
             description="where it takes calls: its webhook and its tools",
         )
     ),
     appType=_APP_TYPE,
-    hardwareRequirements={**list_of(ref("Requirement")), "maxItems": MOST_REQUIREMENTS},
-    permissions={**list_of(_CAPITALS), "maxItems": MOST_PERMISSIONS},
+    hardwareRequirements={**list_of(ref("Requirement")), "maxItems": MAX_HARDWARE_REQUIREMENTS},
+    permissions={**list_of(_CAPITALS), "maxItems": MAX_APP_PERMISSIONS},
 )
 
 _NEW_TOOL = object_of(
     ("name", "description", "inputSchema"),
     name=text_of(256, "[^:]+"),
-    description=text_of(LONGEST_DESCRIPTION),
+    description=text_of(MAX_DESCRIPTION_BYTES),
     inputSchema=object_of(("type",), type={"const": "object"}, properties=OBJECT, required=TEXTS),
     mentraExtensions=only_of(
-        activationPhrases={"type": ["array", "object"]}, category={"enum": list(CATEGORIES)}
+        activationPhrases={"type": ["array", "object"]}, category={"enum": list(APP_TOOL_CATEGORIES)}
     ),
 )
 
@@ -202,7 +202,11 @@ APP_SHAPES: dict[str, Schema] = {
     "NewTool": _NEW_TOOL,
     "NewTools": only_of(
         ("tools",),
-        tools={**list_of(ref("NewTool")), "maxItems": MOST_TOOLS, "description": "all of the app's tools"},
+        tools={
+            **list_of(ref("NewTool")),
+            "maxItems": MAX_TOOLS_PER_APP,
+            "description": "all of the app's tools",
+        },
     ),
     "StoredTools": object_of(
         ("packageName", "version", "tools", "warnings"),

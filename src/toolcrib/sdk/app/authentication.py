@@ -5,12 +5,12 @@ from hmac import compare_digest
 from urllib.parse import urlsplit
 
 from toolcrib.apps.signature import (
-    HEADER,
     KEY_HEADER,
+    SIGNATURE_HEADER,
     InvalidSignature,
     SignedRequest,
-    digest,
-    signing,
+    key_digest,
+    signing_secret,
     verify,
 )
 from toolcrib.errors import Refused
@@ -18,7 +18,7 @@ from toolcrib.errors import Refused
 Headers = Mapping[bytes, bytes]
 """Headers by lower-case name."""
 
-_KEY, _SIGNATURE = KEY_HEADER.lower().encode(), HEADER.lower().encode()
+_KEY, _SIGNATURE = KEY_HEADER.lower().encode(), SIGNATURE_HEADER.lower().encode()
 _SCHEMES = {"http": "ws", "https": "wss", "ws": "ws", "wss": "wss"}
 _PORTS = {"ws": 80, "wss": 443}
 
@@ -29,7 +29,7 @@ class GatewayAuthentication:
     """Verifies a request's headers against the app's key, in constant time."""
 
     def __init__(self, key: str, *, gateway: str | None, signed: bool, clock: Callable[[], float]) -> None:
-        self._digest, self._secret = digest(key), signing(key)
+        self._digest, self._secret = key_digest(key), signing_secret(key)
         self._signed, self._clock = signed, clock
         self._gateway = None if gateway is None else _origin(gateway)
         if gateway is not None and self._gateway is None:
@@ -51,7 +51,7 @@ class GatewayAuthentication:
             return None
         header = headers.get(_SIGNATURE)
         if header is None:
-            raise _refusal(f"{HEADER} is missing; a gateway that does not sign needs signed=False")
+            raise _refusal(f"{SIGNATURE_HEADER} is missing; a gateway that does not sign needs signed=False")
         try:
             return verify(self._secret, header.decode("latin-1"), body=body, now=self._clock())
         except InvalidSignature as error:
@@ -60,7 +60,7 @@ class GatewayAuthentication:
     def match(self, signed: SignedRequest | None, *, user: str, tool: str = "") -> None:
         """Refuse a request signed for another user or tool than its body names."""
         if signed is not None and signed != SignedRequest(user, tool):
-            raise _refusal(f"{HEADER} was made for another user or another tool")
+            raise _refusal(f"{SIGNATURE_HEADER} was made for another user or another tool")
 
     def leads_home(self, url: str) -> bool:
         """Whether a WebSocket's address belongs to the gateway; any is accepted if `gateway` is not set."""

@@ -254,7 +254,7 @@ def _error_text(message: JsonObject) -> str:
 def _parse_frame(frame: str | bytes) -> JsonObject | None:
     """Parse a frame; None for an invalid or unknown message, which is ignored."""
     try:
-        return messages.read(frame)
+        return messages.parse_message(frame)
     except InvalidMessage:
         return None
 

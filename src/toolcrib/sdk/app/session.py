@@ -12,8 +12,8 @@ import anyio
 import orjson
 
 from toolcrib.apps import messages
-from toolcrib.apps.hardware import device as device_of
-from toolcrib.apps.messages import settings_of
+from toolcrib.apps.hardware import parse_device as device_of
+from toolcrib.apps.messages import parse_settings_list
 from toolcrib.model import Device, Json, JsonObject, Progress
 from toolcrib.sdk.app.audio import Audio, TranscriptionEvents
 from toolcrib.sdk.app.connection import (
@@ -227,7 +227,9 @@ class UserSettings:
 
     def take(self, given: Json) -> None:
         """Replace all settings, from an object or a list of `{key, value}`, and notify the handlers."""
-        values = dict(cast("dict[str, Any]", given)) if isinstance(given, dict) else settings_of(given)
+        values = (
+            dict(cast("dict[str, Any]", given)) if isinstance(given, dict) else parse_settings_list(given)
+        )
         before, self._values = self._values, values
         changed = {key: values.get(key) for key in {**before, **values} if before.get(key) != values.get(key)}
         if changed:
