@@ -31,7 +31,11 @@ def entries(draw: st.DrawFn) -> CallEntry:
         a_call(caller=a_caller(id=who), origin=Origin(trace_id=trace, correlation_id=trace, agent_id=agent)),
         problem=None if code is None else a_problem(code),
         cached=draw(st.booleans()),
-        gave=(draw(st.sampled_from([dict, list, str, int, NoneType])), draw(st.integers(0, 9)), draw(sizes)),
+        returned=(
+            draw(st.sampled_from([dict, list, str, int, NoneType])),
+            draw(st.integers(0, 9)),
+            draw(sizes),
+        ),
         seconds=draw(st.floats(0, 1000)),
         at=float(draw(st.integers(0, 4_000_000_000))),
     )
@@ -57,7 +61,9 @@ def test_fast_and_plain_start_lines_are_equal(some: list[CallEntry], asked: dict
         start = CallStart(entry.id, entry.tool, entry.caller, entry.origin, asked, entry.at)
         told = json.loads(quick.start(start))
         plain = json.loads(
-            json_line(start_event(start, redactor) | {"arguments": redactor.clean(asked, room=2_048)})
+            json_line(
+                start_event(start, redactor) | {"arguments": redactor.clean(asked, max_characters=2_048)}
+            )
         )
         assert told.pop("ts").rstrip("Z").partition(".")[0] == plain.pop("ts").rstrip("Z").partition(".")[0]
         assert told == plain

@@ -47,7 +47,7 @@ async def test_a_call_is_one_line_with_every_field(lines: Lines) -> None:
             agent_id="pilot", trace_id="t1", correlation_id="c1", face="rest", provider="openai_realtime"
         ),
     )
-    lines.log.take([an_entry(call, seconds=0.0123456, gave=(list, 3, 120))])
+    lines.log.take([an_entry(call, seconds=0.0123456, returned=(list, 3, 120))])
     await lines.log.flush()
     assert lines.read() == [
         {
@@ -162,7 +162,7 @@ def test_log_records_contain_no_secrets(style: Any, before: str, after: str) -> 
     try:
         ours.info("%s", text)
         ours.info(text)
-        log.tell(logging.makeLogRecord({"msg": "wrong %d", "args": (text,)}))
+        log.write_record(logging.makeLogRecord({"msg": "wrong %d", "args": (text,)}))
         ours.info("%s", {"a": [text]}, extra={"detail": {text: [text]}, "password": "x"}, stack_info=True)
         _log_an_error(text)
         assert log.sync(5)
@@ -286,7 +286,7 @@ def test_long_texts_are_cut() -> None:
 
 @pytest.mark.parametrize("value", ["\ud800", 2**70, object(), {1: 2}, float("nan"), {"a"}])
 def test_every_log_record_is_json(lines: Lines, value: object) -> None:
-    lines.log.tell(logging.makeLogRecord({"msg": "odd %s", "args": [value], "odd": value}))
+    lines.log.write_record(logging.makeLogRecord({"msg": "odd %s", "args": [value], "odd": value}))
     (line,) = lines.read()
     assert line["message"].startswith("odd")
     assert "odd" in line
@@ -393,7 +393,7 @@ async def test_a_full_log_counts_what_it_drops() -> None:
         await log.flush()
         assert 29_000 < log.dropped < 30_000  # some went into the pipe and the queue
         before = log.dropped
-        log.tell(logging.makeLogRecord({"msg": "nobody will read this"}))
+        log.write_record(logging.makeLogRecord({"msg": "nobody will read this"}))
         assert log.dropped == before + 1
         log.close(0.01)
         os.close(reading)

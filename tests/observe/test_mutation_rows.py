@@ -124,13 +124,13 @@ def test_recovered_log_reports_missing_lines(tmp_path: Path) -> None:
     with (tmp_path / "log").open("wb", buffering=0) as file:
         writer = LineWriterThread(file, notice=lambda missing: f"{missing} missing\n".encode())
     way = Broken()
-    writer._way = way  # pyright: ignore[reportPrivateUsage, reportAttributeAccessIssue]
+    writer._output = way  # pyright: ignore[reportPrivateUsage, reportAttributeAccessIssue]
     writer.put(b"lost\nlost\n", 2)
     assert writer.sync(5)
     way.full = False
     writer.put(b"kept\n")
     assert writer.sync(5)
-    writer.skip(3)
+    writer.count_dropped(3)
     writer.close()
     assert (tmp_path / "log").read_text() == "2 missing\nkept\n3 missing\n"
     assert writer.dropped == 5
@@ -149,7 +149,7 @@ def test_urgent_line_is_written_immediately(tmp_path: Path) -> None:
 def test_failed_urgent_line_is_counted() -> None:
     with Path("/dev/full").open("wb", buffering=0) as full:
         writer = LineWriterThread(full)
-    writer._way.is_file = True  # pyright: ignore[reportPrivateUsage]
+    writer._output.is_file = True  # pyright: ignore[reportPrivateUsage]
     writer.put_now(b"lost\n")
     assert writer.dropped == 1
     writer.close()

@@ -181,7 +181,7 @@ def test_learned_secrets_are_bounded() -> None:
 def test_remembered_names_are_bounded() -> None:
     redactor = Redactor()
     assert all(redactor.passes((f"user {number}",)) for number in range(25_000))
-    assert len(vars(redactor)["_passed"]) <= 10_000
+    assert len(vars(redactor)["_clean_words"]) <= 10_000
 
 
 def test_masking_time_is_bounded() -> None:

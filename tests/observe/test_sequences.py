@@ -144,5 +144,5 @@ def test_follower_cache_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     seen, kept = Sequences(), list[int]()
     for number in range(5):
         assert seen.followers(f"a:{number}") == ()
-        kept.append(len(seen._told))  # pyright: ignore[reportPrivateUsage]
+        kept.append(len(seen._followers))  # pyright: ignore[reportPrivateUsage]
     assert kept == [1, 2, 1, 2, 1]

@@ -66,18 +66,18 @@ def entries(count: int) -> list[CallEntry]:
     ],
 )
 def test_sampling_follows_caller_then_ratio(sampling: Sampling, origin: Origin, wanted: bool) -> None:
-    assert sampling.wants(origin) is wanted
+    assert sampling.samples(origin) is wanted
 
 
 def test_generated_ids_meet_the_ratio() -> None:
-    kept = sum(Sampling(0.25).wants(Origin(trace_id=new_id())) for _ in range(20_000))
+    kept = sum(Sampling(0.25).samples(Origin(trace_id=new_id())) for _ in range(20_000))
     assert 4_600 < kept < 5_400  # six standard deviations
 
 
 def test_sampling_is_reported_only_if_configured() -> None:
-    assert Spans(Post(), ALL).choice is None
-    assert Spans(Post(), Sampling(0.5)).choice is not None
-    assert Spans(Post(), Sampling(1.0, follow=False)).choice is not None
+    assert Spans(Post(), ALL).sampler is None
+    assert Spans(Post(), Sampling(0.5)).sampler is not None
+    assert Spans(Post(), Sampling(1.0, follow=False)).sampler is not None
 
 
 async def test_sampled_spans_arrive_in_ordered_batches() -> None:

@@ -59,7 +59,7 @@ async def logged(
 
 def told(arguments: Any, *secrets: str, **tool: Any) -> Any:
     """What the log says a call was asked."""
-    return json.loads(LoggedArguments(Redactor(secrets)).spell(begun(arguments, a_tool(**tool))))
+    return json.loads(LoggedArguments(Redactor(secrets)).to_json(begun(arguments, a_tool(**tool))))
 
 
 def begun(arguments: Any, tool: Tool | None = None) -> CallStart:
@@ -202,7 +202,7 @@ def test_schema_secrets_are_masked_at_any_depth() -> None:
 )
 def test_start_lines_contain_no_known_secrets(more: dict[str, str], before: str, after: str) -> None:
     secret = 'a "quoted" sécret'
-    spelled = LoggedArguments(Redactor([secret])).spell(
+    spelled = LoggedArguments(Redactor([secret])).to_json(
         begun({**more, "text": f"{before}{secret}{after}", "list": [{secret: secret}]})
     )
     assert secret not in str(json.loads(spelled))
@@ -222,7 +222,7 @@ def test_start_lines_contain_no_known_secrets(more: dict[str, str], before: str,
     ],
 )
 def test_large_arguments_are_truncated_with_a_mark(asked: Any) -> None:
-    spelled = LoggedArguments(Redactor()).spell(begun(asked))
+    spelled = LoggedArguments(Redactor()).to_json(begun(asked))
     assert len(spelled) < 4 * MAX_ARGUMENT_CHARACTERS
     assert CUT in json.dumps(json.loads(spelled))
 

@@ -44,57 +44,57 @@ class EventCount(Generic[K]):
 
 
 class EventLimits(Generic[K]):
-    """Admits the first `free` events of a key in each window and counts the others.
+    """Admits the first `per_window` events of a key in each window and counts the others.
 
-    With more than `max_keys` keys at once, events of further keys are counted under `rest`.
+    With more than `max_keys` keys at once, events of further keys are counted under `overflow_key`.
     """
 
     def __init__(
         self,
         *,
-        free: int,
-        rest: K,
+        per_window: int,
+        overflow_key: K,
         window: float = WINDOW_SECONDS,
         max_keys: int = MAX_KEYS,
         clock: Callable[[], float] = monotonic,
     ) -> None:
-        self._free, self._window, self._max_keys, self._clock = free, window, max_keys, clock
-        self._rest = rest
+        self._per_window, self._window, self._max_keys, self._clock = per_window, window, max_keys, clock
+        self._overflow_key = overflow_key
         self._open: dict[K, EventCount[K]] = {}
 
     def admit(self, key: K) -> bool:
         """Return whether this event gets a record of its own; if not, it is counted."""
-        flood = self._open.get(key)
-        if flood is None:
-            flood = self._begin(key)
-        flood.seen += 1
-        if flood.seen <= self._free and flood.key != self._rest:
+        events = self._open.get(key)
+        if events is None:
+            events = self._begin(key)
+        events.seen += 1
+        if events.seen <= self._per_window and events.key != self._overflow_key:
             return True
-        flood.count += 1
+        events.count += 1
         return False
 
-    def put_back(self, flood: EventCount[K]) -> None:
+    def put_back(self, events: EventCount[K]) -> None:
         """Restore a count that could not be written; it is due again at the end of the next window."""
-        now = self._open.get(flood.key) or self._begin(flood.key)
-        now.count += flood.count
-        now.since = min(now.since, flood.since)
+        now = self._open.get(events.key) or self._begin(events.key)
+        now.count += events.count
+        now.since = min(now.since, events.since)
 
     def due(self, *, everything: bool = False) -> list[EventCount[K]]:
         """Remove the windows that are over, and return those with a count above zero."""
         now = self._clock()
-        over = [flood for flood in self._open.values() if everything or flood.until <= now]
-        for flood in over:
-            del self._open[flood.key]
-            if flood.count and not everything:
-                # A flood may continue: the next window admits none, so that it causes one record per window.
-                self._begin(flood.key).seen = self._free
-        return [flood for flood in over if flood.count]
+        over = [events for events in self._open.values() if everything or events.until <= now]
+        for events in over:
+            del self._open[events.key]
+            if events.count and not everything:
+                # They may continue: the next window admits none, so that it causes one record per window.
+                self._begin(events.key).seen = self._per_window
+        return [events for events in over if events.count]
 
     def _begin(self, key: K) -> EventCount[K]:
-        if len(self._open) >= self._max_keys and key != self._rest:
-            return self._open.get(self._rest) or self._begin(self._rest)
-        flood = self._open[key] = EventCount(key, time(), self._clock() + self._window)
-        return flood
+        if len(self._open) >= self._max_keys and key != self._overflow_key:
+            return self._open.get(self._overflow_key) or self._begin(self._overflow_key)
+        events = self._open[key] = EventCount(key, time(), self._clock() + self._window)
+        return events
 
 
 # --- Verifies the hash chain of audit records, from the newest to the first ---
@@ -127,11 +127,11 @@ class ChainCheck:
         if self._number is None:
             self.head = digest
         elif number != self._number - 1:
-            self._found(number + 1, "is missing" if number < self._number - 1 else "has a number twice")
+            self._report(number + 1, "is missing" if number < self._number - 1 else "has a number twice")
         elif digest != self._previous:
-            self._found(self._number, "does not follow the record before it")
+            self._report(self._number, "does not follow the record before it")
         if digest_of(content) != digest:
-            self._found(number, "has been changed")
+            self._report(number, "has been changed")
         self.records += 1
         self.head_found = self.head_found or digest == head
         self._number, self._previous = number, str(record["previous"])
@@ -141,11 +141,11 @@ class ChainCheck:
         if self._number is None:
             return
         if self._number != 1:
-            self._found(1, "is missing")
+            self._report(1, "is missing")
         elif self._previous != FIRST_PREVIOUS:
-            self._found(1, "is not the first of its chain")
+            self._report(1, "is not the first of its chain")
 
-    def _found(self, number: int, reason: str) -> None:
+    def _report(self, number: int, reason: str) -> None:
         # The iteration goes from the newest to the oldest, so the last finding is the first broken record.
         self.broken, self.reason = number, reason
 
@@ -209,7 +209,8 @@ class Audit:
         self._trail, self._redactor = trail, redactor
         self._process = f"{socket.gethostname()}:{os.getpid()}"
         self._refusals = EventLimits(
-            free=MAX_REFUSED_PER_MINUTE, rest=RefusedAttempt("unknown", "", None, "", "SCOPE_DENIED")
+            per_window=MAX_REFUSED_PER_MINUTE,
+            overflow_key=RefusedAttempt("unknown", "", None, "", "SCOPE_DENIED"),
         )
 
     @asynccontextmanager
@@ -225,7 +226,7 @@ class Audit:
         except BaseException as error:
             code = _outcome_code(error)
             if action.is_applied:
-                await self._try(actor, name, action, SUCCESS)
+                await self._record_quietly(actor, name, action, SUCCESS)
             else:
                 await self.refused(actor, name, action.target, code)
             raise
@@ -245,7 +246,7 @@ class Audit:
     async def refused(self, actor: Actor, name: str, target: str, code: str) -> None:
         """Record a failed attempt; if that fails, it is logged and the attempt's own error stands."""
         if self._refusals.admit(RefusedAttempt(actor.kind, actor.name, actor.user, actor.address, code)):
-            await self._try(actor, name, Action(target), code)
+            await self._record_quietly(actor, name, Action(target), code)
 
     async def record(self, actor: Actor, name: str, action: Action, outcome: str = SUCCESS) -> AuditRecord:
         """Append a record; one that cannot be written is logged in full, and the error is raised."""
@@ -265,13 +266,13 @@ class Audit:
 
     async def flush(self, *, everything: bool = False) -> None:
         """Write the counts of refused attempts of closed windows, or of all windows."""
-        for flood in self._refusals.due(everything=everything):
-            kind, name, user, address, code = flood.key
+        for events in self._refusals.due(everything=everything):
+            kind, name, user, address, code = events.key
             caller = Caller(id=kind, user=user)
             actor = Actor(kind=kind, name=name, caller=caller, frontend="gateway", address=address)
-            await self._try(actor, REFUSALS, Action(after=flood.as_json()), code)
+            await self._record_quietly(actor, REFUSALS, Action(after=events.as_json()), code)
 
-    async def _try(self, actor: Actor, name: str, action: Action, outcome: str) -> None:
+    async def _record_quietly(self, actor: Actor, name: str, action: Action, outcome: str) -> None:
         # Shielded: a cancelled action is recorded too, also while the store is busy.
         with anyio.move_on_after(MAX_WRITE_SECONDS, shield=True) as limit:
             try:
@@ -285,24 +286,24 @@ class Audit:
         return AuditEntry(
             at=round(time(), 3),
             actor_kind=actor.kind,
-            actor=self._text(actor.name),
-            user=None if actor.user is None else self._text(actor.user),
+            actor=self._redacted_text(actor.name),
+            user=None if actor.user is None else self._redacted_text(actor.user),
             frontend=actor.frontend,
-            address=self._text(actor.address),
+            address=self._redacted_text(actor.address),
             process=self._process,
             action=name,
-            target=self._text(action.target),
-            before=self._value(action.before),
-            after=self._value(action.after),
+            target=self._redacted_text(action.target),
+            before=self._redacted_value(action.before),
+            after=self._redacted_value(action.after),
             outcome=outcome,
         )
 
-    def _text(self, text: str) -> str:
+    def _redacted_text(self, text: str) -> str:
         return self._redactor.text(text)[:MAX_TEXT_CHARACTERS]
 
-    def _value(self, value: Json) -> Json:
+    def _redacted_value(self, value: Json) -> Json:
         """Return a value redacted, truncated, and limited to JSON that every parser reads alike."""
-        cleaned = self._redactor.clean(value, room=MAX_VALUE_CHARACTERS)
+        cleaned = self._redactor.clean(value, max_characters=MAX_VALUE_CHARACTERS)
         try:
             return orjson.loads(orjson.dumps(cleaned))
         except TypeError:  # half a surrogate pair, or a number past 64 bits

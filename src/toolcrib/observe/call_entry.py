@@ -60,7 +60,7 @@ class CallEntry(NamedTuple):
     """When the call ended, in seconds since the epoch."""
     waited: float = 0.0
     """Seconds spent waiting for input from the caller (elicitation); not part of `seconds`."""
-    gave: tuple[type[Any], int, int] = (NoneType, 0, 0)
+    returned: tuple[type[Any], int, int] = (NoneType, 0, 0)
     """Summary of the result, without its content: type, number of items, size as JSON in bytes."""
     arguments: JsonObject | None = None
     """Arguments, for the log only; None if the start line has them or if no log is configured for them."""
@@ -105,7 +105,7 @@ class StartListener(Protocol):
     """A sink that also receives calls as they start."""
 
     @property
-    def hears_starts(self) -> bool:
+    def wants_starts(self) -> bool:
         """Whether starts are wanted; where they are not, they cost nothing."""
         ...
 
@@ -122,11 +122,11 @@ def summary_of(entry: CallEntry) -> tuple[str | None, int | None, int | None]:
     """Return type, number of items and size in bytes of a result; three times None for a failure."""
     if entry.problem is not None:
         return None, None, None
-    sort, items, size = entry.gave
+    kind, items, size = entry.returned
     return (
-        _RESULT_TYPES.get(sort, "other"),
-        items if sort in _TYPES_WITH_ITEMS else None,
-        None if sort in _TYPES_WITHOUT_DATA else size,
+        _RESULT_TYPES.get(kind, "other"),
+        items if kind in _TYPES_WITH_ITEMS else None,
+        None if kind in _TYPES_WITHOUT_DATA else size,
     )
 
 

@@ -59,7 +59,7 @@ def start_event(start: CallStart, redactor: Redactor) -> dict[str, Any]:
 def call_event(entry: CallEntry, redactor: Redactor) -> dict[str, Any]:
     """Return the log event of a finished call."""
     call_id, tool, caller, origin, problem, cached, seconds, at, _, _, _ = entry
-    sort, items, size = summary_of(entry)
+    kind, items, size = summary_of(entry)
     event = {
         "ts": datetime.fromtimestamp(at, UTC),
         "level": _LEVEL_NAMES[level_of(entry)],
@@ -70,7 +70,7 @@ def call_event(entry: CallEntry, redactor: Redactor) -> dict[str, Any]:
         "code": problem.code if problem else None,
         "cached": cached,
         "deprecated": tool.deprecated is not None,
-        "result": sort,
+        "result": kind,
         "items": items,
         "bytes": size,
     }
@@ -121,8 +121,8 @@ def record_event(record: logging.LogRecord, redactor: Redactor) -> dict[str, Any
     return event
 
 
-def json_line(event: Mapping[str, Any]) -> bytes:
-    """Return an event as one JSON object and a newline."""
+def json_line(event: object) -> bytes:
+    """Return an event, or a part of one, as JSON and a newline."""
     try:
         return orjson.dumps(event, option=orjson.OPT_APPEND_NEWLINE | orjson.OPT_UTC_Z)
     except TypeError:  # half a surrogate pair, or a number past 64 bits
@@ -187,9 +187,9 @@ def _exception_fields(error: BaseException, redactor: Redactor, secrets: object)
 def _mask_arguments(secrets: object, text: str) -> str:
     """Mask the secret arguments of a failed call in a text; a tool's error may contain any of them."""
     if isinstance(secrets, SecretArguments):
-        for each in sorted(secrets.values, key=len, reverse=True):
-            if len(each) >= MIN_SECRET_CHARACTERS:
-                text = text.replace(each, MASK)
+        for secret in sorted(secrets.values, key=len, reverse=True):
+            if len(secret) >= MIN_SECRET_CHARACTERS:
+                text = text.replace(secret, MASK)
     return text
 
 
@@ -209,6 +209,9 @@ def _json_default(value: object) -> str:
 MAX_ARGUMENT_CHARACTERS = 2_048
 """Approximate maximum of logged characters; longer arguments are truncated, with a marker."""
 
+UNSERIALIZABLE_ARGUMENTS = "[unreadable]"
+"""Placeholder for arguments that cannot be serialized."""
+
 _MAX_CACHED_ARGUMENTS = 10_000
 _MAX_SCHEMA_DEPTH = 32
 
@@ -216,25 +219,40 @@ _MAX_SCHEMA_DEPTH = 32
 class LoggedArguments:
     """Serializes call arguments. Small ones without a sign of a secret skip the redaction of each value."""
 
-    def __init__(self, redactor: Redactor) -> None:
-        self._redactor = redactor
+    def __init__(self, redactor: Redactor, *, enabled: bool = True) -> None:
+        self._redactor, self._enabled = redactor, enabled
         self._hidden: dict[tuple[str, str], frozenset[str]] = {}
 
-    def spell(self, start: CallStart | CallEntry) -> bytes:
-        """Return redacted arguments as JSON."""
-        arguments = start.arguments
+    def to_json(self, call: CallStart | CallEntry) -> bytes:
+        """Return redacted arguments as JSON; `null` if arguments are not logged."""
+        if not self._enabled:
+            return b"null"
+        try:
+            return self._to_json(call)
+        except Exception:  # noqa: BLE001 - boundary: arguments may be anything, and the line is worth more
+            return json_line(UNSERIALIZABLE_ARGUMENTS)[:-1]
+
+    def to_value(self, call: CallStart | CallEntry) -> Any:
+        """Return redacted arguments as a JSON value; None if arguments are not logged."""
+        if not self._enabled:
+            return None
+        try:
+            return self._clean(call)
+        except Exception:  # noqa: BLE001 - boundary: arguments may be anything, and the line is worth more
+            return UNSERIALIZABLE_ARGUMENTS
+
+    def _to_json(self, call: CallStart | CallEntry) -> bytes:
+        arguments = call.arguments
         assert arguments is not None  # noqa: S101 - for the type checker: callers look first
-        if not self._secret_names(start.tool) and _may_be_small(arguments):
+        if not self._secret_names(call.tool) and _may_be_small(arguments):
             encoded = json_line(arguments)[:-1]
             if len(encoded) <= MAX_ARGUMENT_CHARACTERS and self._redactor.is_plain(encoded.decode()):
                 return encoded
-        return json_line(self.clean(start))[:-1]
+        return json_line(self._clean(call))[:-1]
 
-    def clean(self, start: CallStart | CallEntry) -> Any:
-        """Return redacted arguments as a JSON value."""
-        return self._redactor.clean(
-            start.arguments, room=MAX_ARGUMENT_CHARACTERS, hidden=self._secret_names(start.tool)
-        )
+    def _clean(self, call: CallStart | CallEntry) -> Any:
+        names = self._secret_names(call.tool)
+        return self._redactor.clean(call.arguments, max_characters=MAX_ARGUMENT_CHARACTERS, hidden=names)
 
     def _secret_names(self, tool: Tool) -> frozenset[str]:
         key = (tool.name, tool.fingerprint)
@@ -248,27 +266,27 @@ class LoggedArguments:
 
 def _may_be_small(arguments: JsonObject) -> bool:
     """Whether the arguments may fit the limit as they are; stops counting as soon as they do not."""
-    room = MAX_ARGUMENT_CHARACTERS
+    left = MAX_ARGUMENT_CHARACTERS
     for value in arguments.values():
         if type(value) is not str:
             return _may_be_small_inside(arguments)
-        room -= len(value)
-    return room >= len(arguments)
+        left -= len(value)
+    return left >= len(arguments)
 
 
 def _may_be_small_inside(arguments: JsonObject) -> bool:
-    room, nested = MAX_ARGUMENT_CHARACTERS, list[JsonObject | list[Any]]((arguments,))
+    left, nested = MAX_ARGUMENT_CHARACTERS, list[JsonObject | list[Any]]((arguments,))
     for value in nested:  # grows as it is walked
         parts = value if isinstance(value, list) else value.values()
-        room -= len(parts)
-        if room < 0:
+        left -= len(parts)
+        if left < 0:
             return False
         for part in parts:
             if isinstance(part, str):
-                room -= len(part)
+                left -= len(part)
             elif isinstance(part, dict | list):
                 nested.append(cast("JsonObject | list[Any]", part))
-    return room >= 0
+    return left >= 0
 
 
 def _secret_fields(schema: object, depth: int) -> set[str]:
@@ -293,16 +311,14 @@ def _secret_fields(schema: object, depth: int) -> set[str]:
 def _is_secret_field(field: object) -> bool:
     if not isinstance(field, Mapping):
         return False
-    said = cast("Mapping[str, object]", field)
-    return said.get("writeOnly") is True or said.get("format") == "password"
+    schema = cast("Mapping[str, object]", field)
+    return schema.get("writeOnly") is True or schema.get("format") == "password"
 
 
 # --- Fast JSON log lines: the fields that calls share are redacted and serialized once, then cached ---
 
 _MAX_CACHED_LINES = 10_000
-UNSERIALIZABLE_ARGUMENTS = b'"[unreadable]"'
-"""Placeholder for arguments that cannot be serialized."""
-_PER_CALL_FIELDS = ("ts", "call_id", "trace_id", "correlation_id", "duration_ms", "items", "bytes")
+_PER_CALL_FIELDS = ("ts", *_ID_FIELDS, "duration_ms", "items", "bytes")
 
 
 class FastLines:
@@ -310,70 +326,52 @@ class FastLines:
 
     def __init__(self, redactor: Redactor, arguments: LoggedArguments | None = None) -> None:
         self._redactor = redactor
-        self._arguments = arguments
-        self._learned = redactor.learned
-        self._kept: dict[tuple[object, ...], str] = {}
-        self._second = (0, "")
+        self._arguments = arguments or LoggedArguments(redactor, enabled=False)
+        self._secrets_version = redactor.learned
+        self._cached: dict[tuple[object, ...], str] = {}
+        self._second = (-1, "")
 
     def line(self, entry: CallEntry) -> bytes:
         """Return the line of a finished call."""
         call_id, tool, caller, origin, problem, cached, seconds, at, _, _, arguments = entry
-        ids = self._ids(call_id, origin)
-        if ids is None:
-            event = call_event(entry, self._redactor)
-            asked = {} if arguments is None else {"arguments": orjson.Fragment(self._asked(entry))}
-            return json_line(event | asked)
+        ids = self._id_fields(call_id, origin)
         code = problem.code if problem is not None else None
-        sort, items, size = summary_of(entry)
-        key = (_caller_key(tool, caller, origin), code, cached, tool.deprecated is None, sort)
-        rest = self._kept.get(key)
-        if rest is None:
-            rest = self._keep(key, call_event(entry, self._redactor))
+        kind, items, size = summary_of(entry)
+        key = (_caller_key(tool, caller, origin), code, cached, tool.deprecated is None, kind)
+        rest = self._cached.get(key) or self._add(key, call_event(entry, self._redactor))
         counted = f'"items":{"null" if items is None else items},"bytes":{"null" if size is None else size}'
         took = f'"duration_ms":{seconds * 1000.0:.3f}'
-        head = f'{{"ts":"{self._spelled(at)}",{ids},{took},{counted},'
+        head = f'{{"ts":"{self._timestamp(at)}",{ids},{took},{counted},'
         if arguments is None:
             return f"{head}{rest}\n".encode()
-        return f'{head}"arguments":{self._asked(entry).decode()},{rest}\n'.encode()
+        return f'{head}"arguments":{self._arguments.to_json(entry).decode()},{rest}\n'.encode()
 
     def start(self, start: CallStart) -> bytes:
         """Return the line of a call that starts."""
-        ids = self._ids(start.id, start.origin)
-        asked = self._asked(start)
-        if ids is None:
-            event = start_event(start, self._redactor)
-            return json_line(event | {"arguments": orjson.Fragment(asked)})
+        ids = self._id_fields(start.id, start.origin)
         key = _caller_key(start.tool, start.caller, start.origin)
-        rest = self._kept.get(key)
-        if rest is None:
-            rest = self._keep(key, start_event(start, self._redactor))
-        head = f'{{"ts":"{self._spelled(start.at)}",{ids},"arguments":'.encode()
-        return b"%b%b,%b\n" % (head, asked, rest.encode())
+        rest = self._cached.get(key) or self._add(key, start_event(start, self._redactor))
+        head = f'{{"ts":"{self._timestamp(start.at)}",{ids},"arguments":'.encode()
+        return b"%b%b,%b\n" % (head, self._arguments.to_json(start), rest.encode())
 
-    def _asked(self, call: CallStart | CallEntry) -> bytes:
-        if self._arguments is None:
-            return b"null"
-        try:
-            return self._arguments.spell(call)
-        except Exception:  # noqa: BLE001 - boundary: arguments may be anything, and the line is worth more
-            return UNSERIALIZABLE_ARGUMENTS
-
-    def _ids(self, call_id: str, origin: Origin) -> str | None:
-        """Return the ids of a call as JSON fields; None if they are not plain hexadecimal ids."""
-        if self._learned != self._redactor.learned or len(self._kept) >= _MAX_CACHED_LINES:
-            self._learned, self._kept = self._redactor.learned, {}
+    def _id_fields(self, call_id: str, origin: Origin) -> str:
+        """Return the ids of a call as JSON fields; only ids that are not plain hexadecimal are redacted."""
+        if self._secrets_version != self._redactor.learned or len(self._cached) >= _MAX_CACHED_LINES:
+            self._secrets_version, self._cached = self._redactor.learned, {}
         trace, correlation = origin.trace_id, origin.correlation_id
         ids = f"{call_id}\n{trace}" if trace == correlation else f"{call_id}\n{trace}\n{correlation}"
-        if not self._redactor.is_id(ids):
-            return None
-        return f'"call_id":"{call_id}","trace_id":"{trace}","correlation_id":"{correlation}"'
+        if self._redactor.is_id(ids):
+            return f'"call_id":"{call_id}","trace_id":"{trace}","correlation_id":"{correlation}"'
+        values = map(self._redactor.text, (call_id, trace, correlation))
+        return json_line(dict(zip(_ID_FIELDS, values, strict=True))).decode()[1:-2]
 
-    def _keep(self, key: tuple[object, ...], event: dict[str, Any]) -> str:
+    def _add(self, key: tuple[object, ...], event: dict[str, Any]) -> str:
+        """Cache and return the fields of an event that do not vary per call, without the opening brace."""
         fields = {name: value for name, value in event.items() if name not in _PER_CALL_FIELDS}
-        rest = self._kept[key] = orjson.dumps(fields).decode()[1:]
+        rest = self._cached[key] = json_line(fields).decode()[1:-1]
         return rest
 
-    def _spelled(self, at: float) -> str:
+    def _timestamp(self, at: float) -> str:
         """Format a timestamp; the part down to the second is formatted once per second."""
         second = int(at)
         if second != self._second[0]:

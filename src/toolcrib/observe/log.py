@@ -1,6 +1,5 @@
 """Logging: set up handlers, and write lines in a thread."""
 
-import json
 import logging
 import os
 import select
@@ -19,7 +18,6 @@ from anyio.lowlevel import checkpoint
 
 from toolcrib.observe.call_entry import CallEntry, CallStart
 from toolcrib.observe.lines import (
-    UNSERIALIZABLE_ARGUMENTS,
     FastLines,
     Line,
     LoggedArguments,
@@ -48,12 +46,12 @@ class LineWriterThread:
         self._noticed = 0
         self._notice = notice
         """Formats the line that reports dropped lines; written before the next successful line."""
-        self._way = _output_to(stream)
+        self._output = _output_to(stream)
         self._limit = limit
         self._change = Condition()
         self._chunks: list[bytes] = []
         self._lines = 0
-        self._waiting = 0
+        self._queued_bytes = 0
         self._busy = False
         self._ending = False
         self._thread: Thread | None = None
@@ -61,7 +59,7 @@ class LineWriterThread:
     @property
     def full(self) -> bool:
         """Whether the queue is full."""
-        return self._waiting >= self._limit
+        return self._queued_bytes >= self._limit
 
     def put(self, data: bytes, lines: int = 1) -> None:
         """Enqueue lines; drop and count them if the queue is full."""
@@ -71,14 +69,14 @@ class LineWriterThread:
                 return
             self._chunks.append(data)
             self._lines += lines
-            self._waiting += len(data)
+            self._queued_bytes += len(data)
             self._start()
             self._change.notify_all()
 
     def put_now(self, data: bytes) -> None:
         """Write a line synchronously if that cannot block (a file, an empty queue); else enqueue it."""
         with self._change:
-            if self._way.is_file and not (self._chunks or self._busy or self._ending):
+            if self._output.is_file and not (self._chunks or self._busy or self._ending):
                 try:
                     self._write(data)
                 except (OSError, ValueError):  # the disk is full
@@ -86,7 +84,7 @@ class LineWriterThread:
                 return
         self.put(data)
 
-    def skip(self, lines: int) -> None:
+    def count_dropped(self, lines: int) -> None:
         """Count lines that were dropped before they were enqueued."""
         with self._change:
             self.dropped += lines
@@ -105,7 +103,7 @@ class LineWriterThread:
         if written:
             if self._thread:
                 self._thread.join(timeout)
-            self._way.close()
+            self._output.close()
 
     def _start(self) -> None:
         if self._thread is None:
@@ -119,9 +117,9 @@ class LineWriterThread:
             try:
                 self._write(data)
             except (OSError, ValueError):  # broken pipe, disk full, or closed stream
-                self.skip(lines)
+                self.count_dropped(lines)
             with self._change:
-                self._waiting -= len(data)
+                self._queued_bytes -= len(data)
                 self._busy = False
                 self._change.notify_all()
         with suppress(OSError, ValueError):
@@ -130,9 +128,9 @@ class LineWriterThread:
     def _write(self, data: bytes) -> None:
         missing = self.dropped
         if missing == self._noticed or self._notice is None:
-            self._way.write(data)
+            self._output.write(data)
             return
-        self._way.write(self._notice(missing - self._noticed) + data)
+        self._output.write(self._notice(missing - self._noticed) + data)
         self._noticed = missing
 
     def _next(self) -> tuple[list[bytes], int] | None:
@@ -220,10 +218,10 @@ class Log:
         self._writer = writer
         self._redactor = redactor
         self._line = line
-        self._arguments = LoggedArguments(redactor) if arguments else None
-        quick = FastLines(redactor, self._arguments)
-        self._call_line = quick.line if line is json_line else self._slowly
-        self._start_line = quick.start if line is json_line else self._start_slowly
+        self._arguments = LoggedArguments(redactor, enabled=arguments)
+        fast = FastLines(redactor, self._arguments)
+        self._call_line = fast.line if line is json_line else self._format_call
+        self._start_line = fast.start if line is json_line else self._format_start
         self._level = level
         self._waiting: deque[CallEntry | CallStart] = deque()
         self._handler = _Handler(self)
@@ -235,82 +233,75 @@ class Log:
         return self._writer.dropped
 
     @property
-    def hears_starts(self) -> bool:
+    def wants_starts(self) -> bool:
         """Whether starts of calls are logged too (level INFO or lower)."""
         return self._level <= logging.INFO
 
     def begin(self, batch: Sequence[CallStart]) -> None:
-        self._keep(batch)
+        self._enqueue(batch)
 
     def begin_now(self, start: CallStart) -> None:
         """Write the line before the call proceeds; to a pipe or terminal the writer thread writes it."""
         if self._writer.full:
-            self._writer.skip(1)
+            self._writer.count_dropped(1)
         else:
             self._writer.put_now(self._start_line(start))
 
     def take(self, batch: Sequence[CallEntry]) -> None:
         quiet = self._level > logging.INFO
-        self._keep([entry for entry in batch if level_of(entry) >= self._level] if quiet else batch)
+        self._enqueue([entry for entry in batch if level_of(entry) >= self._level] if quiet else batch)
 
-    def _keep(self, wanted: Sequence[CallEntry | CallStart]) -> None:
-        room = MAX_QUEUED_LINES - len(self._waiting)
-        self._waiting.extend(wanted[:room])
-        if len(wanted) > room:
-            self._writer.skip(len(wanted) - room)
+    def _enqueue(self, entries: Sequence[CallEntry | CallStart]) -> None:
+        free = MAX_QUEUED_LINES - len(self._waiting)
+        self._waiting.extend(entries[:free])
+        if len(entries) > free:
+            self._writer.count_dropped(len(entries) - free)
 
     async def flush(self) -> None:
         """Format the queued entries in slices; doing so in the writer thread would delay the event loop more.
 
         Lines are passed on in large batches: each wake-up of the writer thread delays the event loop.
         """
-        waiting, made = self._waiting, list[bytes]()
+        waiting, lines = self._waiting, list[bytes]()
         try:
             while waiting:
                 entries = [waiting.popleft() for _ in range(min(_LINES_PER_SLICE, len(waiting)))]
                 if self._writer.full:
-                    self._writer.skip(len(entries))
+                    self._writer.count_dropped(len(entries))
                 else:
-                    made += [self._spell(each) for each in entries]
-                if len(made) >= _LINES_PER_BATCH:
-                    self._hand_over(made)
+                    lines += [
+                        self._call_line(each) if isinstance(each, CallEntry) else self._start_line(each)
+                        for each in entries
+                    ]
+                if len(lines) >= _LINES_PER_BATCH:
+                    self._hand_over(lines)
                 await checkpoint()
         finally:
-            self._hand_over(made)
+            self._hand_over(lines)
 
-    def _hand_over(self, made: list[bytes]) -> None:
-        if made:
-            self._writer.put(b"".join(made), len(made))
-            made.clear()
+    def _hand_over(self, lines: list[bytes]) -> None:
+        if lines:
+            self._writer.put(b"".join(lines), len(lines))
+            lines.clear()
 
-    def _slowly(self, entry: CallEntry) -> bytes:
-        asked = {} if entry.arguments is None else {"arguments": self._asked(entry)}
-        return self._line(call_event(entry, self._redactor) | asked)
+    def _format_call(self, entry: CallEntry) -> bytes:
+        arguments = {} if entry.arguments is None else {"arguments": self._arguments.to_value(entry)}
+        return self._line(call_event(entry, self._redactor) | arguments)
 
-    def _spell(self, each: CallEntry | CallStart) -> bytes:
-        return self._call_line(each) if isinstance(each, CallEntry) else self._start_line(each)
+    def _format_start(self, start: CallStart) -> bytes:
+        event = start_event(start, self._redactor)
+        return self._line(event | {"arguments": self._arguments.to_value(start)})
 
-    def _start_slowly(self, start: CallStart) -> bytes:
-        return self._line(start_event(start, self._redactor) | {"arguments": self._asked(start)})
-
-    def _asked(self, call: CallEntry | CallStart) -> Any:
-        if self._arguments is None:
-            return None
-        try:
-            return self._arguments.clean(call)
-        except Exception:  # noqa: BLE001 - boundary: arguments may be anything, and the line is worth more
-            return json.loads(UNSERIALIZABLE_ARGUMENTS)
-
-    def tell(self, record: logging.LogRecord) -> None:
+    def write_record(self, record: logging.LogRecord) -> None:
         """Write a `logging` record."""
         if self._writer.full:
-            self._writer.skip(1)
+            self._writer.count_dropped(1)
         else:
             self._writer.put(self._line(record_event(record, self._redactor)))
 
-    def miss(self) -> None:
+    def count_unformatted(self) -> None:
         """Count a line that could not be formatted."""
-        self._writer.skip(1)
+        self._writer.count_dropped(1)
 
     def install(self) -> None:
         """Add the root handler: Toolcrib's loggers at the configured level, libraries one step quieter."""
@@ -344,9 +335,9 @@ class _Handler(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         try:
-            self._log.tell(record)
+            self._log.write_record(record)
         except Exception:  # noqa: BLE001 - boundary: a logged value that raises must not fail the code that logs it
-            self._log.miss()
+            self._log.count_unformatted()
 
 
 def _dropped_lines_notice(line: Line, missing: int) -> bytes:

@@ -43,10 +43,10 @@ class LoopLag:
 
     def show(self, watch: Callable[[str, str, str, Callable[[], float]], None]) -> None:
         """Register the metrics, and the number of tasks, which is counted on each scrape."""
-        what = "Largest lag of the event loop in the last minute, without the time it waited for a CPU."
-        watch("event_loop_lag_seconds", "gauge", what, lambda: self.seconds)
-        what = f"How often the event loop was later than {STALL_SECONDS} s."
-        watch("event_loop_stalls_total", "counter", what, lambda: self.stalls)
+        text = "Largest event loop lag of the last minute, without time spent waiting for a CPU."
+        watch("event_loop_lag_seconds", "gauge", text, lambda: self.seconds)
+        text = f"Event loop lags above {STALL_SECONDS} s."
+        watch("event_loop_stalls_total", "counter", text, lambda: self.stalls)
         watch("event_loop_tasks", "gauge", "Tasks of the event loop.", lambda: len(asyncio.all_tasks()))
 
     @asynccontextmanager

@@ -48,7 +48,7 @@ class CallWarnings:
 
     def __init__(self, limit: int = MAX_WARNED_TOOLS) -> None:
         self._limit = limit
-        self._told: OrderedDict[tuple[str, str], tuple[float, int]] = OrderedDict()
+        self._warned: OrderedDict[tuple[str, str], tuple[float, int]] = OrderedDict()
         """Per tool and reason: time of the last warning, and number of suppressed ones since."""
 
     def take(self, batch: Sequence[CallEntry]) -> None:
@@ -62,25 +62,25 @@ class CallWarnings:
             if is_late(tool, problem, cached, seconds):
                 self._warn(entry, "late", _lateness_text(tool, seconds))
 
-    def _warn(self, entry: CallEntry, reason: str, said: str) -> None:
+    def _warn(self, entry: CallEntry, reason: str, text: str) -> None:
         key = (entry.tool.name, reason)
-        last, unsaid = self._told.get(key, (float("-inf"), 0))
+        last, suppressed = self._warned.get(key, (float("-inf"), 0))
         if entry.at - last < WARNING_PAUSE_SECONDS:
-            self._told[key] = (last, unsaid + 1)
+            self._warned[key] = (last, suppressed + 1)
             return
-        self._told[key] = (entry.at, 0)
-        self._told.move_to_end(key)
-        if len(self._told) > self._limit:
-            self._told.popitem(last=False)
-        more = f" There were {unsaid} more such calls since this was last said." if unsaid else ""
-        _logger.warning("%s%s", said, more, extra=_log_fields(entry))
+        self._warned[key] = (entry.at, 0)
+        self._warned.move_to_end(key)
+        if len(self._warned) > self._limit:
+            self._warned.popitem(last=False)
+        more = f" {suppressed} more such calls since the last warning." if suppressed else ""
+        _logger.warning("%s%s", text, more, extra=_log_fields(entry))
 
 
 def _deprecation_text(tool: Tool) -> str:
-    leaving = cast("Deprecation", tool.deprecated)
-    until = f" and will be removed on {leaving.removal_date}" if leaving.removal_date else ""
-    instead = f"; call {leaving.replacement} instead" if leaving.replacement else ""
-    return f"A call used {tool.name}, which is deprecated since {leaving.since}{until}{instead}."
+    deprecation = cast("Deprecation", tool.deprecated)
+    until = f" and will be removed on {deprecation.removal_date}" if deprecation.removal_date else ""
+    instead = f"; call {deprecation.replacement} instead" if deprecation.replacement else ""
+    return f"A call used {tool.name}, which is deprecated since {deprecation.since}{until}{instead}."
 
 
 def _lateness_text(tool: Tool, seconds: float) -> str:
@@ -108,16 +108,16 @@ BUCKET_BOUNDS_SECONDS = tuple(bound / 1000.0 for bound in LATENCY_BOUNDS)
 _BUCKET_LABELS = (*map(str, BUCKET_BOUNDS_SECONDS), "+Inf")
 
 PER_TOOL = (
-    ("tool_calls_total", "counter", "Calls by how they ended."),
-    ("tool_errors_total", "counter", "Calls that failed, by the class of the error."),
-    ("tool_seconds", "histogram", "How long calls took."),
-    ("cache_total", "counter", "Whether cacheable tools were answered from the cache."),
-    ("tool_late_total", "counter", "Calls that took longer than the tool promises."),
-    ("tool_deprecated_total", "counter", "Calls to tools that are on their way out."),
+    ("tool_calls_total", "counter", "Calls by outcome."),
+    ("tool_errors_total", "counter", "Failed calls by error class."),
+    ("tool_seconds", "histogram", "Duration of calls."),
+    ("cache_total", "counter", "Cache hits and misses of cacheable tools."),
+    ("tool_late_total", "counter", "Calls that exceeded the declared response time."),
+    ("tool_deprecated_total", "counter", "Calls to deprecated tools."),
     ("mcp_tool_calls_total", "counter", "Calls to tools of MCP servers."),
-    ("mcp_tool_latency_seconds", "histogram", "How long calls to tools of MCP servers took."),
+    ("mcp_tool_latency_seconds", "histogram", "Duration of calls to tools of MCP servers."),
 )
-"""Metric families with series per tool: name without prefix, type, help; the order of `ToolMetrics.spell`."""
+"""Families with series per tool: name without prefix, type, help; in the order of `ToolMetrics.render`."""
 
 Labels = Mapping[str, str]
 
@@ -135,9 +135,9 @@ class ToolMetrics:
         "mcp",
         "misses",
         "name",
+        "rendered",
         "seconds",
         "source",
-        "spelled",
     )
 
     def __init__(self, name: str, source: str, local: str, *, mcp: bool) -> None:
@@ -153,13 +153,13 @@ class ToolMetrics:
         self.misses = 0
         self.late = 0
         self.deprecated = 0
-        self.spelled: tuple[str, ...] = ()
-        """Cached result of `spell`, cleared on every count: most tools are unused between two scrapes."""
+        self.rendered: tuple[str, ...] = ()
+        """Cached result of `render`, cleared on every count: most tools are unused between two scrapes."""
 
-    def spell(self, prefix: str) -> tuple[str, ...]:
+    def render(self, prefix: str) -> tuple[str, ...]:
         """Return the tool's lines in each family, in the order of `PER_TOOL`."""
-        if not self.spelled:
-            self.spelled = (
+        if not self.rendered:
+            self.rendered = (
                 _lines(f"{prefix}_tool_calls_total", self._calls()),
                 _lines(f"{prefix}_tool_errors_total", self._errors()),
                 self._histogram(f"{prefix}_tool_seconds", {"tool": self.name}),
@@ -169,7 +169,7 @@ class ToolMetrics:
                 _lines(f"{prefix}_mcp_tool_calls_total", self._mcp_calls()),
                 self._mcp_histogram(f"{prefix}_mcp_tool_latency_seconds"),
             )
-        return self.spelled
+        return self.rendered
 
     def _calls(self) -> Iterator[tuple[Labels, int]]:
         counts: Counter[tuple[str, str, str]] = Counter()
@@ -216,21 +216,24 @@ class ToolMetrics:
         return "".join(lines)
 
 
-def family(name: str, kind: str, what: str, lines: Iterable[str]) -> str:
+def family(name: str, kind: str, description: str, lines: Iterable[str]) -> str:
     """Return a metric family: HELP, TYPE, then its lines."""
-    return f"# HELP {name} {what}\n# TYPE {name} {kind}\n{''.join(lines)}"
+    return f"# HELP {name} {description}\n# TYPE {name} {kind}\n{''.join(lines)}"
 
 
-def labelled_family(name: str, kind: str, what: str, label: str, numbers: Mapping[str, float]) -> str:
+def labelled_family(name: str, kind: str, description: str, label: str, numbers: Mapping[str, float]) -> str:
     """Return a metric family with one label."""
     return family(
-        name, kind, what, (_lines(name, (({label: value}, number) for value, number in numbers.items())),)
+        name,
+        kind,
+        description,
+        (_lines(name, (({label: value}, number) for value, number in numbers.items())),),
     )
 
 
-def plain_family(name: str, kind: str, what: str, value: float) -> str:
+def plain_family(name: str, kind: str, description: str, value: float) -> str:
     """Return a metric family without labels."""
-    return family(name, kind, what, (f"{name} {value}\n",))
+    return family(name, kind, description, (f"{name} {value}\n",))
 
 
 def _lines(name: str, numbers: Iterable[tuple[Labels, float]]) -> str:
@@ -273,7 +276,7 @@ CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
 MAX_LABELLED_TOOLS = 20_000
 OVERFLOW_LABEL = "other"
-"""Label of all tools past `MOST_TOOLS`: a catalog that changes constantly must not exhaust memory."""
+"""Label of all tools past `MAX_LABELLED_TOOLS`: a catalog that changes constantly must not exhaust memory."""
 
 
 class Metrics:
@@ -298,15 +301,15 @@ class Metrics:
         self._refused: Counter[str] = Counter()
         self._watched: list[tuple[str, str, str, Callable[[], float]]] = []
 
-    def watch(self, suffix: str, kind: str, what: str, read: Callable[[], float]) -> None:
+    def watch(self, suffix: str, kind: str, description: str, read: Callable[[], float]) -> None:
         """Register a metric with a callback that reads its value on each scrape."""
-        self._watched.append((suffix, kind, what, read))
+        self._watched.append((suffix, kind, description, read))
 
     def take(self, batch: Sequence[CallEntry]) -> None:
         """Count a batch without blocking."""
         for _, tool, _, _, problem, cached, seconds, _, _, _, _ in batch:
             series = self._tools.get(tool.name) or self._begin(tool)
-            series.spelled = ()
+            series.rendered = ()
             series.ends[tool.category, problem.code if problem else ""] += 1
             series.seconds += seconds
             series.buckets[bisect_left(BUCKET_BOUNDS_SECONDS, seconds)] += 1
@@ -327,21 +330,29 @@ class Metrics:
         """Return all metrics, and the number of entries each sink dropped, in Prometheus' text format."""
         self._drop_removed()
         name = self._prefix
-        parts = [labelled_family(f"{name}_info", "gauge", "Which Toolcrib this is.", "version", {VERSION: 1})]
-        tools = [series.spell(name) for series in self._tools.values()]
-        for place, (suffix, kind, what) in enumerate(PER_TOOL):
-            parts.append(family(f"{name}_{suffix}", kind, what, [spelled[place] for spelled in tools]))
+        parts = [labelled_family(f"{name}_info", "gauge", "Version of Toolcrib.", "version", {VERSION: 1})]
+        tools = [series.render(name) for series in self._tools.values()]
+        for index, (suffix, kind, description) in enumerate(PER_TOOL):
+            parts.append(
+                family(f"{name}_{suffix}", kind, description, [rendered[index] for rendered in tools])
+            )
         parts += (
             labelled_family(
-                f"{name}_refused_total", "counter", "Requests that never had a tool.", "code", self._refused
+                f"{name}_refused_total",
+                "counter",
+                "Requests that resolved to no tool.",
+                "code",
+                self._refused,
             ),
             labelled_family(
-                f"{name}_dropped_total", "counter", "What a sink could not keep.", "sink", dropped
+                f"{name}_dropped_total", "counter", "Entries that a sink dropped.", "sink", dropped
             ),
-            plain_family(f"{name}_parked_calls", "gauge", "Calls that wait for an answer.", self._parked()),
+            plain_family(
+                f"{name}_parked_calls", "gauge", "Calls suspended until the caller answers.", self._parked()
+            ),
             *(
-                plain_family(f"{name}_{suffix}", kind, what, read())
-                for suffix, kind, what, read in self._watched
+                plain_family(f"{name}_{suffix}", kind, description, read())
+                for suffix, kind, description, read in self._watched
             ),
             *self._source_states(list(self._sources() if self._sources else ())),
         )
@@ -354,26 +365,26 @@ class Metrics:
         up = {state.id: int(state.state == "up") for state in states}
         restarts = {state.id: state.restarts for state in states}
         servers = {state.id for state in states if state.family == "mcp"}
-        yield labelled_family(f"{name}_tools", "gauge", "Tools a source offers.", "source", tools)
-        yield labelled_family(f"{name}_source_up", "gauge", "Whether a source is live.", "source", up)
+        yield labelled_family(f"{name}_tools", "gauge", "Tools of a source.", "source", tools)
+        yield labelled_family(f"{name}_source_up", "gauge", "Whether a source is up.", "source", up)
         yield labelled_family(
             f"{name}_source_restarts_total",
             "counter",
-            "How often a source was run again.",
+            "Restarts of a source.",
             "source",
             restarts,
         )
         yield labelled_family(
             f"{name}_mcp_server_up",
             "gauge",
-            "Whether an MCP server is live.",
+            "Whether an MCP server is up.",
             "server",
             {server: value for server, value in up.items() if server in servers},
         )
         yield labelled_family(
             f"{name}_mcp_server_restarts_total",
             "counter",
-            "How often an MCP server was started again.",
+            "Restarts of an MCP server.",
             "server",
             {server: value for server, value in restarts.items() if server in servers},
         )
@@ -381,7 +392,7 @@ class Metrics:
         yield labelled_family(
             f"{name}_mcp_server_dropped_messages_total",
             "counter",
-            "Messages of an MCP server that were dropped, as it sent too many.",
+            "Messages of an MCP server that were dropped because it sent too many.",
             "server",
             {state.id: state.details.get("dropped_messages", 0) for state in states if state.id in servers},
         )

@@ -44,16 +44,16 @@ class OtlpExporter:
 
     def __init__(self, target: OtlpTarget, redactor: Redactor) -> None:
         self._exporter = trace_exporter.OTLPSpanExporter(target.endpoint, headers=target.headers)
-        self._spelling = SpanBuilder(_resource(target.service_name), redactor)
+        self._builder = SpanBuilder(_resource(target.service_name), redactor)
         logging.getLogger(trace_exporter.__name__).addFilter(_MESSAGES)
 
     def send(self, batch: Sequence[CallEntry]) -> str | None:
         """Deliver a batch; on failure return the first message that the exporter would have logged."""
-        spans = [span for entry in batch if (span := self._spelling.span(entry)) is not None]
-        remarks = _MESSAGES.listen()
+        spans = [span for entry in batch if (span := self._builder.span(entry)) is not None]
+        messages = _MESSAGES.collect()
         if not spans or self._exporter.export(spans) is SpanExportResult.SUCCESS:
             return None
-        return next(iter(remarks), "the collector did not take them")
+        return next(iter(messages), "the collector rejected them")
 
     def close(self) -> None:
         """Abort the export in progress and close the connection."""
@@ -69,16 +69,16 @@ class SpanBuilder:
 
     def span(self, entry: CallEntry) -> ReadableSpan | None:
         """Return a call as a span; None if its trace id or span id is not hexadecimal."""
-        trace, own = _hex_number(entry.origin.trace_id), _hex_number(entry.id[-17:])
-        if not (trace and own):
+        trace, span_id = _hex_number(entry.origin.trace_id), _hex_number(entry.id[-17:])
+        if not (trace and span_id):
             return None
         origin, parent = entry.origin, _hex_number(entry.origin.parent)
-        above = SpanContext(trace, parent, is_remote=True, trace_flags=_SAMPLED) if parent else None
+        parent_context = SpanContext(trace, parent, is_remote=True, trace_flags=_SAMPLED) if parent else None
         # Built directly, as a tracer would generate other ids than those already propagated to servers.
         return ReadableSpan(
             _span_name(entry.tool),
-            SpanContext(trace, own, is_remote=False, trace_flags=_SAMPLED),
-            above,
+            SpanContext(trace, span_id, is_remote=False, trace_flags=_SAMPLED),
+            parent_context,
             self._resource,
             self._attributes(entry),
             kind=SpanKind.INTERNAL if origin.face == "library" else SpanKind.SERVER,
@@ -90,7 +90,7 @@ class SpanBuilder:
 
     def _attributes(self, entry: CallEntry) -> dict[str, str | bool]:
         tool, caller, origin, problem = entry.tool, entry.caller, entry.origin, entry.problem
-        said = {
+        attributes = {
             **({} if _is_pseudo_tool(tool) else {**_TOOL_ATTRIBUTES, "gen_ai.tool.name": tool.name}),
             "toolcrib.source": tool.source,
             "toolcrib.context": caller.context,
@@ -99,15 +99,15 @@ class SpanBuilder:
             "gen_ai.agent.id": origin.agent_id,
         }
         if caller.user is not None:
-            said["user.id"] = caller.user
+            attributes["user.id"] = caller.user
         if origin.face == "mcp":
-            said["mcp.method.name"] = _method_name(tool)
+            attributes["mcp.method.name"] = _method_name(tool)
         if problem is not None:
-            said["error.type"] = problem.code
-        if not self._redactor.passes(tuple(said.values())):
-            said = {name: self._redactor.text(value) for name, value in said.items()}
+            attributes["error.type"] = problem.code
+        if not self._redactor.passes(tuple(attributes.values())):
+            attributes = {name: self._redactor.text(value) for name, value in attributes.items()}
         return {
-            **said,
+            **attributes,
             "toolcrib.call_id": entry.id,
             "toolcrib.cached": entry.cached,
         }
@@ -120,16 +120,16 @@ class _MessageCapture(logging.Filter):
         super().__init__()
         self._here = local()
 
-    def listen(self) -> list[str]:
+    def collect(self) -> list[str]:
         """Return a new list that collects this thread's messages from now on."""
-        self._here.heard = heard = list[str]()
-        return heard
+        self._here.messages = messages = list[str]()
+        return messages
 
     def filter(self, record: logging.LogRecord) -> bool:
-        heard: list[str] | None = getattr(self._here, "heard", None)
-        if heard is None:
+        messages: list[str] | None = getattr(self._here, "messages", None)
+        if messages is None:
             return True
-        heard.append(record.getMessage())
+        messages.append(record.getMessage())
         return False
 
 

@@ -87,13 +87,13 @@ class CallRecorder:
         self._note = self.history.note
         self._metrics, self.watch = metrics, metrics.watch
         self._limit = limit
-        self._remarks = CallWarnings()
+        self._warnings = CallWarnings()
         self._running: dict[str, tuple[Call, float]] = {}
         self._entries: deque[CallEntry] = deque()
         self._lost = self._lost_logged = 0
-        self._lanes = tuple(_SinkTask(sink) for sink in sinks)
+        self._sink_tasks = tuple(_SinkTask(sink) for sink in sinks)
         self._listeners = tuple(
-            sink for sink in sinks if isinstance(sink, StartListener) and sink.hears_starts
+            sink for sink in sinks if isinstance(sink, StartListener) and sink.wants_starts
         )
 
     @property
@@ -119,10 +119,21 @@ class CallRecorder:
             cached, data = result.cached, result.data
             sort: type[Any] = type(data) if data is not None else type(result.ask)  # pyright: ignore[reportUnknownVariableType]
             items = len(data if sort is dict or sort is list else result.content)  # pyright: ignore[reportArgumentType]
-            gave = (sort, items, len(result.encoded))
-            parts = (call.id, tool, call.caller, call.origin, problem, cached, seconds, time(), waited, gave)
-            asked = None if began is None else call.arguments
-            entries.append(_entry(CallEntry, (*parts, asked)))
+            returned = (sort, items, len(result.encoded))
+            parts = (
+                call.id,
+                tool,
+                call.caller,
+                call.origin,
+                problem,
+                cached,
+                seconds,
+                time(),
+                waited,
+                returned,
+            )
+            arguments = None if began is None else call.arguments
+            entries.append(_entry(CallEntry, (*parts, arguments)))
         else:
             self._lost += 1
         if problem is None:
@@ -139,7 +150,7 @@ class CallRecorder:
         """Pass the entries recorded so far to the sinks, without blocking."""
         # The queue of ends is emptied first, so that no end reaches a sink before its start.
         batch = _drained(self._entries)
-        if self._running and (starts := self._slow()):
+        if self._running and (starts := self._long_running()):
             for listener in self._listeners:
                 listener.begin(starts)
         if self._lost != self._lost_logged:
@@ -148,29 +159,29 @@ class CallRecorder:
         if not batch:
             return
         self._metrics.take(batch)
-        for lane in self._lanes:
-            lane.sink.take(batch)
-        self._remarks.take(batch)
+        for sink_task in self._sink_tasks:
+            sink_task.sink.take(batch)
+        self._warnings.take(batch)
 
     async def flush(self) -> None:
         """Drain, then flush every sink; the log's writer thread may still be writing afterwards."""
         self.drain()
         async with anyio.create_task_group() as tasks:
-            for lane in self._lanes:
-                tasks.start_soon(lane.flush)
+            for sink_task in self._sink_tasks:
+                tasks.start_soon(sink_task.flush)
 
     async def run(self, *, task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
         """Flush periodically until cancelled, then flush once more."""
         async with anyio.create_task_group() as tasks:
-            for lane in self._lanes:
-                tasks.start_soon(lane.run)
+            for sink_task in self._sink_tasks:
+                tasks.start_soon(sink_task.run)
             task_status.started()
             try:
                 await self._tick()
             finally:
                 self.drain()
-                for lane in self._lanes:
-                    lane.finish()
+                for sink_task in self._sink_tasks:
+                    sink_task.finish()
 
     def metrics(self) -> bytes:
         """Return the metrics up to this moment, in Prometheus' text format."""
@@ -179,7 +190,9 @@ class CallRecorder:
 
     def dropped(self) -> dict[str, int]:
         """Return the number of entries dropped so far, by sink."""
-        return {"journal": self._lost} | {lane.sink.name: lane.sink.dropped for lane in self._lanes}
+        return {"journal": self._lost} | {
+            sink_task.sink.name: sink_task.sink.dropped for sink_task in self._sink_tasks
+        }
 
     def status(self) -> dict[str, Any]:
         """Return the recorder's status for operators."""
@@ -190,7 +203,7 @@ class CallRecorder:
         for listener in self._listeners:
             listener.begin_now(start)
 
-    def _slow(self) -> list[CallStart]:
+    def _long_running(self) -> list[CallStart]:
         """Remove and return the calls that run longer than `SLOW_SECONDS`; the registry is in start order."""
         latest, ahead = perf_counter() - SLOW_SECONDS, time() - perf_counter()
         found: list[CallStart] = []
@@ -207,8 +220,8 @@ class CallRecorder:
         while True:
             await anyio.sleep(FLUSH_INTERVAL_SECONDS)
             self.drain()
-            for lane in self._lanes:
-                lane.wake()
+            for sink_task in self._sink_tasks:
+                sink_task.wake()
 
 
 def _drained(waiting: "deque[T]") -> list[T]:

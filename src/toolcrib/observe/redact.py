@@ -75,7 +75,7 @@ class Redactor:
         self._longest_first: tuple[str, ...] = ()
         self._like_ids: tuple[str, ...] = ()
         self._values = re.compile("")
-        self._passed: set[tuple[str | None, ...]] = set()
+        self._clean_words: set[tuple[str | None, ...]] = set()
         self.learned = 0
         """Version number that grows when secrets are added: it invalidates cached redacted text."""
         for secret in secrets:
@@ -111,21 +111,23 @@ class Redactor:
 
     def passes(self, words: tuple[str | None, ...]) -> bool:
         """Whether none of these words contains a secret. Cached, for names that recur."""
-        if words in self._passed:
+        if words in self._clean_words:
             return True
         if any(word and self.text(word) != word for word in words):
             return False
-        if len(self._passed) >= _MAX_CACHED_WORDS:
-            self._passed.clear()
-        self._passed.add(words)
+        if len(self._clean_words) >= _MAX_CACHED_WORDS:
+            self._clean_words.clear()
+        self._clean_words.add(words)
         return True
 
-    def clean(self, value: Any, *, room: int = _MAX_CHARACTERS, hidden: frozenset[str] = frozenset()) -> Any:
-        """Return a copy of the value with secrets masked recursively, truncated at `room` characters.
+    def clean(
+        self, value: Any, *, max_characters: int = _MAX_CHARACTERS, hidden: frozenset[str] = frozenset()
+    ) -> Any:
+        """Return a copy of the value with secrets masked recursively, truncated at `max_characters`.
 
         Fields named in `hidden` are masked too, at any depth.
         """
-        return self._clean(value, _MAX_DEPTH, _Budget(room, hidden))
+        return self._clean(value, _MAX_DEPTH, _Budget(max_characters, hidden))
 
     def is_plain(self, text: str) -> bool:
         """Whether a text contains no known secret, nor any word that could precede one."""
@@ -146,51 +148,53 @@ class Redactor:
         self._longest_first = tuple(sorted(self._known, key=len, reverse=True))
         self._like_ids = tuple(filter(_ID_CHARACTERS.fullmatch, self._longest_first))
         self._values = re.compile("|".join(map(re.escape, self._longest_first)))
-        self._passed.clear()
+        self._clean_words.clear()
         self.learned += 1
 
-    def _clean(self, value: Any, depth: int, left: "_Budget") -> Any:
-        left.parts -= 1
+    def _clean(self, value: Any, depth: int, budget: "_Budget") -> Any:
+        budget.parts -= 1
         if value is None or isinstance(value, bool | int | float):
-            left.characters -= _SCALAR_CHARACTERS
+            budget.characters -= _SCALAR_CHARACTERS
             return value
         if isinstance(value, str):
-            return self._short(value, left)
-        if depth == 0 or left.is_used:
+            return self._clean_text(value, budget)
+        if depth == 0 or budget.is_used:
             return _TRUNCATED
         if isinstance(value, Mapping):
-            return self._clean_fields(cast("Mapping[Any, Any]", value), depth - 1, left)
+            return self._clean_fields(cast("Mapping[Any, Any]", value), depth - 1, budget)
         if isinstance(value, Sequence | set | frozenset) and not isinstance(
             value, bytes | bytearray | memoryview
         ):
-            return self._clean_items(cast("Iterable[Any]", value), depth - 1, left)
-        return self._short(str(cast("object", value)), left)
+            return self._clean_items(cast("Iterable[Any]", value), depth - 1, budget)
+        return self._clean_text(str(cast("object", value)), budget)
 
-    def _clean_fields(self, fields: Mapping[Any, Any], depth: int, left: "_Budget") -> dict[str, Any]:
+    def _clean_fields(self, fields: Mapping[Any, Any], depth: int, budget: "_Budget") -> dict[str, Any]:
         cleaned: dict[str, Any] = {}
         for name, value in fields.items():
-            if left.is_used:
+            if budget.is_used:
                 cleaned[_TRUNCATED] = True
                 break
-            told = str(name)
-            is_secret = told in left.hidden or _is_secret_field(told, value)
-            cleaned[self._short(told, left)] = MASK if is_secret else self._clean(value, depth, left)
+            shown_name = str(name)
+            is_secret = shown_name in budget.hidden or _is_secret_field(shown_name, value)
+            cleaned[self._clean_text(shown_name, budget)] = (
+                MASK if is_secret else self._clean(value, depth, budget)
+            )
         return cleaned
 
-    def _clean_items(self, items: Iterable[Any], depth: int, left: "_Budget") -> list[Any]:
+    def _clean_items(self, items: Iterable[Any], depth: int, budget: "_Budget") -> list[Any]:
         cleaned: list[Any] = []
         for item in items:
-            if left.is_used:
+            if budget.is_used:
                 cleaned.append(_TRUNCATED)
                 break
-            cleaned.append(self._clean(item, depth, left))
+            cleaned.append(self._clean(item, depth, budget))
         return cleaned
 
-    def _short(self, text: str, left: "_Budget") -> str:
+    def _clean_text(self, text: str, budget: "_Budget") -> str:
         """Return a text redacted and truncated to the budget; the search extends past the truncation."""
-        most = max(min(_MAX_PART_CHARACTERS, left.characters), 0)
+        most = max(min(_MAX_PART_CHARACTERS, budget.characters), 0)
         cleaned = self.text(text[: most + _MARGIN_CHARACTERS])
-        left.characters -= min(len(cleaned), most)
+        budget.characters -= min(len(cleaned), most)
         return cleaned if len(cleaned) <= most else f"{cleaned[:most]}{_TRUNCATED}"
 
 

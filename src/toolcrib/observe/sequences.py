@@ -31,29 +31,29 @@ class Sequences:
     def __init__(self) -> None:
         self._last: OrderedDict[tuple[str, str | None], tuple[str, float]] = OrderedDict()
         self._votes: OrderedDict[str, _Votes] = OrderedDict()
-        self._told: dict[str, Followers] = {}
+        self._followers: dict[str, Followers] = {}
 
     def take(self, batch: Sequence[CallEntry]) -> None:
         """Count successful calls, in order."""
         for _, tool, caller, origin, problem, _, _, at, _, _, _ in batch:
             if problem is None:
-                self._note((caller.id, origin.session_id), caller.id, tool.name, at)
+                self._count_call((caller.id, origin.session_id), caller.id, tool.name, at)
 
     async def flush(self) -> None:
         """Do nothing: sequences are not persisted."""
 
     def followers(self, tool: str) -> Followers:
         """Return the tools that most often follow this one."""
-        told = self._told.get(tool)
-        if told is None:
-            if len(self._told) >= MAX_SEQUENCE_TOOLS:
-                self._told.clear()
-            told = self._told[tool] = _most_voted(self._votes.get(tool))
-        return told
+        found = self._followers.get(tool)
+        if found is None:
+            if len(self._followers) >= MAX_SEQUENCE_TOOLS:
+                self._followers.clear()
+            found = self._followers[tool] = _most_voted(self._votes.get(tool))
+        return found
 
-    def _note(self, who: tuple[str, str | None], caller: str, tool: str, at: float) -> None:
-        before = self._last.get(who)
-        self._last[who] = (tool, at)
+    def _count_call(self, session: tuple[str, str | None], caller: str, tool: str, at: float) -> None:
+        before = self._last.get(session)
+        self._last[session] = (tool, at)
         if before is None:
             if len(self._last) > MAX_SEQUENCE_CALLERS:
                 self._last.popitem(last=False)
@@ -61,29 +61,29 @@ class Sequences:
             self._vote(before[0], caller, tool)
 
     def _vote(self, tool: str, caller: str, following: str) -> None:
-        voices = self._votes.get(tool)
-        if voices is None:
-            voices = self._votes[tool] = OrderedDict()
+        voters = self._votes.get(tool)
+        if voters is None:
+            voters = self._votes[tool] = OrderedDict()
             if len(self._votes) > MAX_SEQUENCE_TOOLS:
-                gone, _ = self._votes.popitem(last=False)
-                self._told.pop(gone, None)
+                oldest, _ = self._votes.popitem(last=False)
+                self._followers.pop(oldest, None)
         # A tuple: a deque takes 600 bytes, for every caller of every tool, also of those long removed.
-        voices[caller] = (*voices.get(caller, ()), following)[-_VOTES_PER_CALLER:]
-        voices.move_to_end(caller)
-        if len(voices) > _VOTERS_PER_TOOL:
-            voices.popitem(last=False)
-        self._told.pop(tool, None)
+        voters[caller] = (*voters.get(caller, ()), following)[-_VOTES_PER_CALLER:]
+        voters.move_to_end(caller)
+        if len(voters) > _VOTERS_PER_TOOL:
+            voters.popitem(last=False)
+        self._followers.pop(tool, None)
 
 
-def _most_voted(voices: _Votes | None) -> Followers:
-    if not voices:
+def _most_voted(voters: _Votes | None) -> Followers:
+    if not voters:
         return ()
     votes: Counter[str] = Counter()
-    for steps in voices.values():
+    for steps in voters.values():
         for name in steps:
             votes[name] += 1 / len(steps)  # pyright: ignore[reportArgumentType]
     # Rounded to tenths, so that hints cached from it are not invalidated by every call.
-    shares = ((name, round(votes[name] / len(voices), 1)) for name in votes)
-    return tuple(sorted((each for each in shares if each[1] > 0), key=lambda each: (-each[1], each[0])))[
-        :_MAX_FOLLOWERS
-    ]
+    shares = ((name, round(votes[name] / len(voters), 1)) for name in votes)
+    return tuple(
+        sorted((share for share in shares if share[1] > 0), key=lambda share: (-share[1], share[0]))
+    )[:_MAX_FOLLOWERS]

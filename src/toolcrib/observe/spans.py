@@ -41,7 +41,7 @@ class Sampling:
     follow: bool = True
     """Whether the caller's sampled flag takes precedence over `ratio`."""
 
-    def wants(self, origin: Origin) -> bool:
+    def samples(self, origin: Origin) -> bool:
         """Whether to export a call; consistent among services that sample by the trace id's random bits."""
         if self.follow and origin.parent:
             return origin.sampled
@@ -78,22 +78,22 @@ class Spans:
         self._thread: Thread | None = None
 
     def take(self, batch: Sequence[CallEntry]) -> None:
-        wants = self.sampling.wants
-        chosen = [entry for entry in batch if wants(entry.origin)]
+        samples = self.sampling.samples
+        chosen = [entry for entry in batch if samples(entry.origin)]
         if not chosen:
             return
         with self._change:
-            room = 0 if self._ending else self._limit - len(self._waiting)
-            self._waiting.extend(chosen[:room])
-            self.dropped += max(len(chosen) - room, 0)
+            free = 0 if self._ending else self._limit - len(self._waiting)
+            self._waiting.extend(chosen[:free])
+            self.dropped += max(len(chosen) - free, 0)
             self._start()
             self._change.notify_all()
 
     @property
-    def choice(self) -> Callable[[Origin], bool] | None:
+    def sampler(self) -> Callable[[Origin], bool] | None:
         """The sampling decision per call; None if the incoming flags of every trace stay valid."""
         settled = self.sampling.follow and self.sampling.ratio >= 1.0
-        return None if settled else self.sampling.wants
+        return None if settled else self.sampling.samples
 
     async def flush(self) -> None:
         """Do nothing: the thread exports the queue."""
@@ -120,14 +120,14 @@ class Spans:
             self._thread.start()
 
     def _run(self) -> None:
-        while batch := self._next():
+        while batch := self._next_batch():
             failure = self._send(batch)
             with self._change:
                 self._busy = False
                 if failure is not None:
                     self.dropped += len(batch)
                 self._change.notify_all()
-            self._tell(failure)
+            self._log_change(failure)
 
     def _send(self, batch: Sequence[CallEntry]) -> str | None:
         try:
@@ -135,14 +135,14 @@ class Spans:
         except Exception as error:  # noqa: BLE001 - boundary: whatever the exporter raises, the next batch is tried
             return f"{type(error).__name__}: {error}"
 
-    def _next(self) -> list[CallEntry]:
+    def _next_batch(self) -> list[CallEntry]:
         with self._change:
             self._change.wait_for(lambda: self._waiting or self._ending)
             batch = [self._waiting.popleft() for _ in range(min(SPANS_PER_EXPORT, len(self._waiting)))]
             self._busy = bool(batch)
             return batch
 
-    def _tell(self, failure: str | None) -> None:
+    def _log_change(self, failure: str | None) -> None:
         """Log once when spans start to be lost, and once when exports succeed again."""
         if failure is not None and not self._failing:
             _logger.warning("Spans cannot be exported now; they are counted as dropped. Reason: %s", failure)

@@ -120,7 +120,7 @@ async def build(
             before=own_sources(document, tools),
             after=our_sources(document, home(env), demo=demo),
             redactor=redactor,
-            wants=None if spans is None else spans.choice,
+            wants=None if spans is None else spans.sampler,
             gateway_id=await own_id(store, env),
         )
         house = await parts.assemble([sink for sink in (journal_to, spans) if sink is not None])
