@@ -1,6 +1,6 @@
-# Toolcrib from a clone: `make run` starts it, `make test` proves it; both need nothing but Python 3.11 or newer.
+# Toolcrib from a clone: `make run` starts it, `make test` tests it; both need only Python 3.11 or newer.
 #
-#   PYTHON=python3.13 make run     which Python makes the environment (looked for by itself otherwise)
+#   PYTHON=python3.13 make run     the Python that creates the environment (found automatically if unset)
 #   make run ARGS="--port 6741"    arguments for the command behind a target
 
 VENV ?= .venv
@@ -8,9 +8,9 @@ BIN := $(VENV)/bin
 ARGS ?=
 JOBS ?= 2
 PIP := $(BIN)/python -m pip --disable-pip-version-check -qq
-# The locks are complete and hashed: nothing to resolve; bytecode is made when it is first used.
+# The locks are complete and hashed, so nothing is resolved; bytecode is compiled on first use.
 LOCKED := $(PIP) install --require-hashes --no-deps --no-compile
-# A second start must not compile everything again.
+# A second start must reuse the compiled bytecode.
 unexport PYTHONDONTWRITEBYTECODE
 MAKEFLAGS += --no-builtin-rules --no-print-directory
 .SUFFIXES:
@@ -19,21 +19,21 @@ MAKEFLAGS += --no-builtin-rules --no-print-directory
 
 help:
 	@echo "make run     start the gateway with the demo (ARGS=... is passed on)"
-	@echo "make test    everything: gates, tests, real parts, coverage"
-	@echo "make quick   the tests that take no time"
-	@echo "make check   lint, format, types, layers, shape"
-	@echo "make fmt     let ruff mend what it can"
+	@echo "make test    all gates and tests with coverage, also against other programs"
+	@echo "make quick   fast tests only"
+	@echo "make check   lint, format, types, import layers, file sizes"
+	@echo "make fmt     format the code and apply the automatic fixes of ruff"
 	@echo "make bench   side-by-side benchmark"
-	@echo "make soak    all acceptance checks at their full figures, as a table: about two hours (ARGS='--only 21,38')"
-	@echo "make mutants faults put into the steps and hints, to see which no test notices (ARGS=steps.limit for a module)"
-	@echo "make docs    check the documentation and say where it is"
+	@echo "make soak    acceptance checks at full length, as a table, about two hours (ARGS='--only 21,38')"
+	@echo "make mutants mutation tests of the steps and hints (ARGS=steps.limit for one module)"
+	@echo "make docs    check the documentation"
 	@echo "make lock    resolve the lock files again (ARGS=--upgrade for newer versions)"
-	@echo "make clean   remove what tools left behind; distclean removes $(VENV) and .parts too"
+	@echo "make clean   remove caches and reports; distclean also removes $(VENV) and .parts"
 
 run: $(VENV)/.run
 	@exec $(BIN)/toolcrib serve --demo $(ARGS)
 
-# With coverage on, servers and command lines run as processes of their own are measured too.
+# Coverage also measures the servers and commands that tests start as processes.
 test: $(VENV)/.dev
 	@$(BIN)/python -m tests.parts
 	@$(BIN)/python -m pytest -n $(JOBS) --dist loadgroup --no-loadscope-reorder --cov --cov-report=term $(ARGS)
@@ -62,9 +62,9 @@ docs: $(VENV)/.dev
 	@$(BIN)/python -m pytest -q tests/docs $(ARGS)
 	@echo "The documentation is plain Markdown: read docs/."
 
-# --- environment: one directory, two stamps; nothing happens while the locks stay the same ---
+# --- environment: one directory, two stamp files; it is rebuilt only when a lock file changes ---
 
-# The pip and setuptools that came with Python are replaced first: they are as old as it, and only this one step uses them.
+# The pip and setuptools that come with Python may be outdated, so they are replaced first.
 SEEDED := $(LOCKED) -r requirements-build.lock
 EDITABLE := $(PIP) install --no-deps --no-build-isolation --editable .
 
