@@ -63,7 +63,7 @@ class ResourceHost:
             contexts=lambda: rule.contexts,
             servers=lambda: servers,
         )
-        self.library = self.gateway.library
+        self.library = self.gateway.resource_access
         self.catalog.listen(self.gateway.adopt)
         for source, offered in offers.items():
             self.offer(source, offered)

@@ -83,15 +83,19 @@ async def test_long_work_yields_to_the_event_loop() -> None:
 async def test_policy_runs_once_per_list() -> None:
     rule = Moody()
     gateway = new_gateway(rule)
-    assert await gateway.seen(a_caller()) is gateway.tools(a_caller()) is gateway.search(a_caller(), " ")
-    assert gateway.prepared(a_caller(), "count", len) == len(TOOLS)
+    assert (
+        await gateway.tools_cooperatively(a_caller())
+        is gateway.tools(a_caller())
+        is gateway.search(a_caller(), " ")
+    )
+    assert gateway.view(a_caller(), "count", len) == len(TOOLS)
 
     async def names(tools: object) -> str:
         assert tools is gateway.tools(a_caller())
         return "made"
 
-    assert await gateway.preparing(a_caller(), "names", names) == "made"
-    assert await gateway.preparing(a_caller(), "names", names) == "made"
+    assert await gateway.view_cooperatively(a_caller(), "names", names) == "made"
+    assert await gateway.view_cooperatively(a_caller(), "names", names) == "made"
     assert gateway.search(a_caller(), "tool-3")[0].local == "tool-3"
     assert rule.asked == len(TOOLS)
 
@@ -108,9 +112,9 @@ async def test_audience_change_gives_no_mixed_list() -> None:
 
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(turn)
-        assert await gateway.seen(a_caller()) == ()
+        assert await gateway.tools_cooperatively(a_caller()) == ()
     rule.strict = False
-    assert len(await gateway.seen(a_caller())) == len(gateway.tools(a_caller())) == len(TOOLS)
+    assert len(await gateway.tools_cooperatively(a_caller())) == len(gateway.tools(a_caller())) == len(TOOLS)
 
 
 def test_rendered_lists_are_cached_up_to_a_bound(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -123,7 +127,7 @@ def test_rendered_lists_are_cached_up_to_a_bound(monkeypatch: pytest.MonkeyPatch
             made.append(spelling)
             return b"x" * 100
 
-        assert len(gateway.prepared(a_caller(), spelling, render)) == 100
+        assert len(gateway.view(a_caller(), spelling, render)) == 100
 
     for spelling in "aabbabcbca":
         ask(spelling)

@@ -201,10 +201,10 @@ async def test_a_list_is_rendered_once_per_version_and_audience() -> None:
         return b",".join(tool.name.encode() for tool in tools)
 
     for caller in (a_caller(id="1"), a_caller(id="2"), a_caller(id="3", permissions=frozenset({"*"}))):
-        host.gateway.prepared(caller, "names", render)
+        host.gateway.view(caller, "names", render)
     assert rendered == [1, 2]
     host.offer("x", a_tool("x:z"))
-    assert host.gateway.prepared(a_caller(), "names", render) == b"x:z"
+    assert host.gateway.view(a_caller(), "names", render) == b"x:z"
 
 
 async def test_listeners_are_notified_of_catalog_changes() -> None:

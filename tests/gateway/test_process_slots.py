@@ -95,7 +95,7 @@ async def test_call_that_waits_for_an_answer_holds_no_slot() -> None:
 ASKED: dict[str, Callable[[Gateway], Awaitable[Result]]] = {
     "call": lambda gateway: gateway.call("x:a", {}, a_caller()),
     "asked": lambda gateway: gateway.call("x:a", {}, a_caller(), channel=cast("Channel", object())),
-    "resource": lambda gateway: gateway.library.read("x://1", a_caller(), {}),
+    "resource": lambda gateway: gateway.resource_access.read("x://1", a_caller(), {}),
 }
 
 

@@ -216,8 +216,10 @@ async def test_missing_permission_is_named_and_recorded() -> None:
 async def test_denied_resource_is_not_suggested() -> None:
     """With one source that may not be read, nothing is said of what it might have."""
     host = ResourceHost(docs=DOCS, overrides={"docs:*": ToolOverride(permissions=frozenset({"docs:read"}))})
-    with pytest.raises(Refused, match="there is no resource"):
+    with pytest.raises(Refused) as refused:
         await read(host, "y://unheard-of")
+    assert refused.value.problem.code == "NOT_FOUND"
+    assert "docs" not in refused.value.problem.message
 
 
 async def test_limits_apply_to_resources() -> None:
@@ -241,9 +243,9 @@ async def test_unknown_resource_is_refused() -> None:
         with pytest.raises(Refused) as caught:
             await read(host, uri)
         assert (caught.value.problem.code, caught.value.problem.path) == ("NOT_FOUND", "uri")
-    with pytest.raises(Refused, match="did you mean notes:note"):
+    with pytest.raises(Refused, match=r"notes:note\b"):
         await host.library.get("notes:noot", None, ANYONE, {})
-    with pytest.raises(Refused, match="no resource y://"):
+    with pytest.raises(Refused, match="y://"):
         await host.library.complete({"ref": {"uri": "y://{z}"}}, ANYONE, {})
 
 
@@ -276,18 +278,18 @@ def test_only_existing_capabilities_are_announced() -> None:
         docs=DOCS, notes=NOTES, bare=SourceResources(), contexts={"notes": Context(tools=("notes:*",))}
     )
     everything = AnnouncedLists(resources=True, tells=True, prompts=True, completes=True)
-    assert host.library.announced(ANYONE) == everything
+    assert host.library.capabilities(ANYONE) == everything
     few = AnnouncedLists(resources=True, tells=False, prompts=True, completes=False)
-    assert host.library.announced(a_caller(context="notes")) == few
-    assert ResourceHost(bare=SourceResources()).library.announced(ANYONE) == NOTHING
+    assert host.library.capabilities(a_caller(context="notes")) == few
+    assert ResourceHost(bare=SourceResources()).library.capabilities(ANYONE) == NOTHING
 
 
 def test_server_never_started_announces_all_capabilities() -> None:
     host = ResourceHost(servers=["late"])
     hoped = AnnouncedLists(resources=True, tells=True, prompts=True, completes=True)
-    assert host.library.announced(ANYONE) == hoped
+    assert host.library.capabilities(ANYONE) == hoped
     host.offer("late", SourceResources())
-    assert host.library.announced(ANYONE) == NOTHING
+    assert host.library.capabilities(ANYONE) == NOTHING
 
 
 async def test_lists_are_rendered_once_per_audience() -> None:

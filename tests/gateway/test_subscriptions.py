@@ -20,43 +20,43 @@ CONTEXTS = {"notes": Context(tools=("notes:*",))}
 
 async def test_subscribers_get_only_their_updates() -> None:
     host = ResourceHost(docs=DOCS, notes=NOTES, contexts=CONTEXTS)
-    following = host.library.following
+    subscriptions = host.library.subscriptions
     heard: list[tuple[str, str]] = []
-    first = following.follower(a_caller(), lambda uri: heard.append(("first", uri)))
-    second = following.follower(a_caller(), lambda uri: heard.append(("second", uri)))
-    third = following.follower(a_caller(context="notes"), lambda uri: heard.append(("third", uri)))
+    first = subscriptions.subscriber(a_caller(), lambda uri: heard.append(("first", uri)))
+    second = subscriptions.subscriber(a_caller(), lambda uri: heard.append(("second", uri)))
+    third = subscriptions.subscriber(a_caller(context="notes"), lambda uri: heard.append(("third", uri)))
     await first.add("x://1")
     await second.add("x://1")
     await second.add("toolcrib://notes/x://1")
     await third.add("x://1")
-    assert following.wanted("docs") == following.wanted("notes") == {"x://1"}
-    following.updated("docs", "x://1")
+    assert subscriptions.wanted("docs") == subscriptions.wanted("notes") == {"x://1"}
+    subscriptions.updated("docs", "x://1")
     assert sorted(heard) == [("first", "x://1"), ("second", "x://1")]
     heard.clear()
-    following.updated("notes", "x://1")
+    subscriptions.updated("notes", "x://1")
     assert sorted(heard) == [("second", "toolcrib://notes/x://1"), ("third", "x://1")]
     heard.clear()
-    following.updated("docs", "x://2")
-    following.updated("nobody", "x://1")
+    subscriptions.updated("docs", "x://2")
+    subscriptions.updated("nobody", "x://1")
     assert heard == []
 
 
 async def test_last_unsubscribe_reaches_the_source() -> None:
     host, spared = ResourceHost(docs=DOCS, notes=NOTES), list[str]()
-    following = host.library.following
-    following.spare = spared.append
-    one, other = (following.follower(a_caller(), print) for _ in range(2))
+    subscriptions = host.library.subscriptions
+    subscriptions.on_unused = spared.append
+    one, other = (subscriptions.subscriber(a_caller(), print) for _ in range(2))
     await one.add("x://1")
     await one.add("toolcrib://docs/x://1")
     await other.add("x://1")
     one.drop("x://1")
     other.close()
     other.close()
-    assert (spared, following.wanted("docs")) == ([], {"x://1"})
+    assert (spared, subscriptions.wanted("docs")) == ([], {"x://1"})
     one.close()
-    assert (spared, following.wanted("docs")) == (["docs"], frozenset())
+    assert (spared, subscriptions.wanted("docs")) == (["docs"], frozenset())
     one.drop("x://1")
-    following.updated("docs", "x://1")
+    subscriptions.updated("docs", "x://1")
 
 
 @pytest.mark.parametrize(
@@ -76,10 +76,10 @@ async def test_last_unsubscribe_reaches_the_source() -> None:
 )
 async def test_update_of_a_part_updates_the_parent(uri: str, *, told: bool) -> None:
     host, heard = ResourceHost(docs=DOCS, notes=NOTES), list[str]()
-    follower = host.library.following.follower(a_caller(), heard.append)
+    follower = host.library.subscriptions.subscriber(a_caller(), heard.append)
     await follower.add("x://dir")
     await follower.add("toolcrib://docs/x://dir")
-    host.library.following.updated("docs", uri)
+    host.library.subscriptions.updated("docs", uri)
     assert heard == (["x://dir", "toolcrib://docs/x://dir"] if told else [])
 
 
@@ -91,7 +91,7 @@ async def test_source_is_subscribed_once() -> None:
         return Result(data={})
 
     host = ResourceHost(docs=DOCS, answer=agree)
-    one, other = (host.library.following.follower(a_caller(), print) for _ in range(2))
+    one, other = (host.library.subscriptions.subscriber(a_caller(), print) for _ in range(2))
     await one.add("x://1")
     await other.add("toolcrib://docs/x://1")
     assert asked == ["x://1"]
@@ -108,13 +108,13 @@ async def test_refused_subscription_is_dropped() -> None:
         return Result(data={})
 
     host = ResourceHost(docs=DOCS, answer=refuse)
-    follower = host.library.following.follower(a_caller(), print)
+    follower = host.library.subscriptions.subscriber(a_caller(), print)
     with pytest.raises(Refused) as caught:
         await follower.add("x://1")
     assert (caught.value.problem.code, caught.value.problem.retry_after) == ("SOURCE_DOWN", 2.0)
-    assert host.library.following.wanted("docs") == frozenset()
+    assert host.library.subscriptions.wanted("docs") == frozenset()
     await follower.add("x://dir")
-    assert host.library.following.wanted("docs") == {"x://dir"}
+    assert host.library.subscriptions.wanted("docs") == {"x://dir"}
 
 
 async def test_disconnect_during_subscribe_leaves_nothing() -> None:
@@ -126,20 +126,20 @@ async def test_disconnect_during_subscribe_leaves_nothing() -> None:
         raise AssertionError
 
     host = ResourceHost(docs=DOCS, answer=think)
-    follower = host.library.following.follower(a_caller(), print)
+    follower = host.library.subscriptions.subscriber(a_caller(), print)
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(follower.add, "x://1")
         await asked.wait()
-        assert host.library.following.wanted("docs") == {"x://1"}
+        assert host.library.subscriptions.wanted("docs") == {"x://1"}
         tasks.cancel_scope.cancel()
-    assert host.library.following.wanted("docs") == frozenset()
+    assert host.library.subscriptions.wanted("docs") == frozenset()
 
 
 @pytest.mark.requirement("I5")
 async def test_subscriptions_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     host = ResourceHost(docs=materials(["x://1"], ["x://t/{n}"], tells=True), quiet=materials(["y://1"]))
-    following = host.library.following
-    follower = following.follower(a_caller(), print)
+    subscriptions = host.library.subscriptions
+    follower = subscriptions.subscriber(a_caller(), print)
     for uri, said in (
         ("y://1", "does not tell"),
         ("z://1", "no resource"),
@@ -147,15 +147,15 @@ async def test_subscriptions_are_bounded(monkeypatch: pytest.MonkeyPatch) -> Non
     ):
         with pytest.raises(Refused, match=said):
             await follower.add(uri)
-    with pytest.raises(Refused, match="cannot be followed"):
+    with pytest.raises(Refused, match="cannot be subscribed to"):
         await follower.add(f"toolcrib://docs/{'a' * 3_000}")
     for number in range(module.MAX_CLIENT_SUBSCRIPTIONS):
         await follower.add(f"x://t/{number}")
     await follower.add("x://t/0")
     with pytest.raises(Refused, match="200 resources"):
         await follower.add("x://1")
-    monkeypatch.setattr(following.slots, "total", module.MAX_CLIENT_SUBSCRIPTIONS)
-    other = following.follower(a_caller(id="key:other"), print)
+    monkeypatch.setattr(subscriptions.slots, "total", module.MAX_CLIENT_SUBSCRIPTIONS)
+    other = subscriptions.subscriber(a_caller(id="key:other"), print)
     with pytest.raises(Refused) as full:
         await other.add("x://1")
     assert full.value.problem.code == "OVERLOADED"
@@ -166,19 +166,19 @@ async def test_subscriptions_are_bounded(monkeypatch: pytest.MonkeyPatch) -> Non
 @pytest.mark.requirement("I10")
 async def test_subscriptions_per_key_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "MAX_SUBSCRIPTIONS", 4)
-    following = ResourceHost(docs=materials(["x://1"], ["x://t/{n}"], tells=True)).library.following
-    mine = following.follower(a_caller(key="a"), print)
+    subscriptions = ResourceHost(docs=materials(["x://1"], ["x://t/{n}"], tells=True)).library.subscriptions
+    mine = subscriptions.subscriber(a_caller(key="a"), print)
     for number in range(3):
         await mine.add(f"x://t/{number}")
     with pytest.raises(Refused):
         await mine.add("x://1")
-    await following.follower(a_caller(key="b"), print).add("x://1")
+    await subscriptions.subscriber(a_caller(key="b"), print).add("x://1")
 
 
 async def test_updates_stop_without_read_permission() -> None:
     host, heard = ResourceHost(docs=DOCS), list[str]()
-    follower = host.library.following.follower(a_caller(), heard.append)
+    follower = host.library.subscriptions.subscriber(a_caller(), heard.append)
     await follower.add("x://1")
     host.catalog.override(Overrides({"docs:*": ToolOverride(hidden=True)}))
-    host.library.following.updated("docs", "x://1")
+    host.library.subscriptions.updated("docs", "x://1")
     assert heard == []

@@ -76,8 +76,8 @@ async def test_a_warm_filtered_list_is_bytes_that_are_there_already() -> None:
         rendered.append(len(tools))
         return b",".join(tool.name.encode() for tool in tools)
 
-    first = gateway.prepared(a_caller(id="a", context="even"), "names", render)
+    first = gateway.view(a_caller(id="a", context="even"), "names", render)
     counting.asked = 0
-    again = gateway.prepared(a_caller(id="b", context="even"), "names", render)
+    again = gateway.view(a_caller(id="b", context="even"), "names", render)
     assert again is first
     assert (counting.asked, rendered) == (0, [5_000])

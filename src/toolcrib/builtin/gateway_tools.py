@@ -202,7 +202,7 @@ def search_tools(gateway: Gateway) -> AnyTool:
     async def search(arguments: JsonObject) -> ToolResult[dict[str, Any]]:
         query, limit = str(arguments["query"]), int(arguments.get("limit", USUAL))
         who = caller()
-        await gateway.seen(who)
+        await gateway.tools_cooperatively(who)
         await gateway.read()
         # One more than wanted tells whether there are more; another, because this tool does not find itself.
         scores = gateway.rank(who, query, limit + 2)

@@ -44,14 +44,14 @@ class ProcessSlots(Slots):
 
 def overloaded() -> Problem:
     """Return the problem of a call that got no process slot."""
-    message = "too many calls are under way; nothing was done, try again shortly"
+    message = "too many calls are running; nothing was done, try again shortly"
     return problem("OVERLOADED", message, retry_after=_OVERLOAD_RETRY_SECONDS)
 
 
 # --- Options of one call, with the checks of idempotency keys and argument sizes ---
 
 MAX_ARGUMENT_BYTES = 1 << 20
-"""Largest arguments of one call, in bytes of JSON."""
+"""Maximum size of the arguments of one call, in bytes of JSON."""
 _IDEMPOTENCY_KEY = re.compile(r"[!-~]{1,255}")
 
 
@@ -72,14 +72,14 @@ Run = Callable[[CallOptions], Awaitable[Result]]
 """One attempt of a request; it is repeated where the answer to a question must be sent along."""
 
 
-def idempotency_key(given: Json, path: str) -> str:
+def idempotency_key(key: Json, path: str) -> str:
     """Return the idempotency key of a request, empty where it has none; raises `Refused` naming `path`."""
-    if given is None:
+    if key is None:
         return ""
-    if isinstance(given, str) and _IDEMPOTENCY_KEY.fullmatch(given):
-        return given
-    said = f"{path} must be text of 1 to 255 visible ASCII characters, such as a UUID"
-    raise Refused("INVALID_REQUEST", said, path=path)
+    if isinstance(key, str) and _IDEMPOTENCY_KEY.fullmatch(key):
+        return key
+    message = f"{path} must be a string of 1 to 255 visible ASCII characters, such as a UUID"
+    raise Refused("INVALID_REQUEST", message, path=path)
 
 
 def oversized(arguments: JsonObject) -> str | None:
@@ -87,7 +87,7 @@ def oversized(arguments: JsonObject) -> str | None:
     size = len(orjson.dumps(arguments))
     if size <= MAX_ARGUMENT_BYTES:
         return None
-    return f"the arguments have {size} bytes, the limit is {MAX_ARGUMENT_BYTES}; send less"
+    return f"the arguments have {size} bytes, which exceeds the limit of {MAX_ARGUMENT_BYTES}; send less"
 
 
 class AccessDenied(Refused):

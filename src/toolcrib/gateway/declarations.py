@@ -58,13 +58,13 @@ class ToolSelection:
         """Return the lookups for these tools; cached for the caller's whole list."""
         if tools is not self._gateway.tools(caller):
             return ToolChoice(tools, self._gateway.context(caller))
-        return self._gateway.prepared(
+        return self._gateway.view(
             caller, "choice", lambda whole: ToolChoice(whole, self._gateway.context(caller))
         )
 
     async def ready(self, caller: Caller, format: str) -> None:
         """Prepare the lookups, if the list will be cut; thousands of tools take a while the first time."""
-        tools, most = await self._gateway.seen(caller), self.most(caller, format)
+        tools, most = await self._gateway.tools_cooperatively(caller), self.most(caller, format)
         if most is not None and len(tools) > most:
             await self.choosing(caller)
 
@@ -77,8 +77,8 @@ class ToolSelection:
                 await map_cooperatively(tools, context.pins)
             return ToolChoice(tools, context)
 
-        await self._gateway.seen(caller)
-        return await self._gateway.preparing(caller, "choice", choice)
+        await self._gateway.tools_cooperatively(caller)
+        return await self._gateway.view_cooperatively(caller, "choice", choice)
 
     def cut(
         self,
@@ -224,7 +224,7 @@ class Declarations:
                 await map_cooperatively(tools, lambda tool: self._misfit(tool, allowed))
                 return self._fitting(tools, caller, format, allowed)
 
-            await self._gateway.preparing(caller, f"fitting-{format}", fitting)
+            await self._gateway.view_cooperatively(caller, f"fitting-{format}", fitting)
 
     def choose(
         self, tools: Sequence[Tool], caller: Caller, format: str, *, text: str = "", ranked: bool = False
@@ -268,7 +268,7 @@ class Declarations:
         find = partial(self._fitting, caller=caller, format=format, allowed=allowed)
         if tools is not self._gateway.tools(caller):
             return find(tools)
-        return self._gateway.prepared(caller, f"fitting-{format}", find)
+        return self._gateway.view(caller, f"fitting-{format}", find)
 
     def _fitting(self, tools: Sequence[Tool], caller: Caller, format: str, allowed: str) -> _DeclarableTools:
         found = [(tool, self._misfit(tool, allowed)) for tool in tools]

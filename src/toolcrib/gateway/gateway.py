@@ -23,9 +23,9 @@ from toolcrib.slots import Hold
 
 T = TypeVar("T")
 _MAX_CACHED_VIEWS = 512
-"""Most views in the cache of one snapshot."""
+"""Maximum number of views in the cache of one snapshot."""
 _MAX_CACHED_VIEW_BYTES = 256 << 20
-"""Most bytes of rendered lists in the cache; one list of ten thousand tools has ten million bytes."""
+"""Maximum bytes of rendered lists in the cache; one list of ten thousand tools has ten million bytes."""
 _UNCHECKED_VIEW_BYTES = _MAX_CACHED_VIEW_BYTES // _MAX_CACHED_VIEWS
 """Size in bytes up to which a view is cached without a check of the total."""
 _AUDIENCE_TTL_SECONDS = 60.0
@@ -53,33 +53,33 @@ class _CatalogState:
     chains: dict[str, tuple[str, Handler]] = field(default_factory=dict[str, tuple[str, Handler]])
     """The composed chain of each tool that was called, with the definition it was composed for."""
     views: dict[tuple[object, str], Any] = field(default_factory=dict[tuple[object, str], Any])
-    audiences: dict[object, RelatedTools] = field(default_factory=dict[object, RelatedTools])
-    near: dict[int, _CachedRelatedTools] = field(default_factory=dict[int, _CachedRelatedTools])
+    related_by_audience: dict[object, RelatedTools] = field(default_factory=dict[object, RelatedTools])
+    related: dict[int, _CachedRelatedTools] = field(default_factory=dict[int, _CachedRelatedTools])
     """What each caller sees, by `id()` of the caller: evaluating the policy would cost every call."""
 
     @cached_property
-    def tagged(self) -> TagIndex:
+    def tag_index(self) -> TagIndex:
         """The index of tools by tag, built on first use."""
         return TagIndex(self.snapshot.tools)
 
-    def keep(self, key: tuple[object, str], view: T) -> T:
+    def cache(self, key: tuple[object, str], view: T) -> T:
         """Put a view into the cache, and return it."""
-        views, size = self.views, _size(view)
+        views, size = self.views, _view_bytes(view)
         # Only a view above `_SHARE` triggers the sum: the number of views bounds the smaller ones.
-        left = (
-            _MAX_CACHED_VIEW_BYTES - size - sum(map(_size, views.values()))
+        free_bytes = (
+            _MAX_CACHED_VIEW_BYTES - size - sum(map(_view_bytes, views.values()))
             if size > _UNCHECKED_VIEW_BYTES
             else 0
         )
-        while views and (len(views) >= _MAX_CACHED_VIEWS or left < 0):
+        while views and (len(views) >= _MAX_CACHED_VIEWS or free_bytes < 0):
             # Evicts the oldest; with thousands of users, each may have a list of their own.
-            left += _size(views.pop(next(iter(views))))
+            free_bytes += _view_bytes(views.pop(next(iter(views))))
         views[key] = view
         return view
 
 
 class Gateway:
-    """`tools` and `call`, with `library` for resources and prompts: the only interface that frontends use."""
+    """The only interface that frontends use: `tools`, `call`, and `resource_access` for everything else."""
 
     def __init__(
         self,
@@ -100,53 +100,53 @@ class Gateway:
         """Identifies this gateway, with all its replicas, among others; empty where none is configured."""
         self._policy, self._compose, self._completion, self._recorder = policy, compose, completion, recorder
         self._new_id, self._contexts = new_id, contexts
-        self._book, self._corpus = _CatalogState(), Corpus()
+        self._state, self._corpus = _CatalogState(), Corpus()
         self._slots = slots or ProcessSlots()
         self.share = self._slots.share
         """The largest share of any common limit that one principal may hold."""
-        self.library = ResourceAccess(policy, self._fetch, servers, share=self.share)
+        self.resource_access = ResourceAccess(policy, self._fetch, servers, share=self.share)
         """Resources and prompts. `servers` are the sources that may have some, connected or not."""
         self.session_ended: Callable[[str], None] = lambda _: None
         """Callback for every client session that has ended; gets the owner that its channels have named."""
         self._listeners: list[Callable[[], None]] = []
-        self._acquaintances: list[Callable[[str], None]] = []
-        self._callers: list[Callable[[str], None]] = []
+        self._user_listeners: list[Callable[[str], None]] = []
+        self._caller_listeners: list[Callable[[str], None]] = []
         self._present, self._on_denied = present, denied
 
     def adopt(self, snapshot: Snapshot) -> None:
         """Replace the catalog: chains of unchanged tools stay cached, others are composed on first call."""
         chains: dict[str, tuple[str, Handler]] = {}
-        for name, kept in self._book.chains.items():
+        for name, composed in self._state.chains.items():
             now = snapshot.tools.get(name) or snapshot.doors.get(name)
-            if now is not None and kept[0] == _definition(now):
-                chains[name] = kept
-        self._book, self._corpus = _CatalogState(snapshot, chains), self._corpus.renewed(snapshot.tools)
-        self.library.adopt(snapshot)
+            if now is not None and composed[0] == _definition(now):
+                chains[name] = composed
+        self._state, self._corpus = _CatalogState(snapshot, chains), self._corpus.renewed(snapshot.tools)
+        self.resource_access.adopt(snapshot)
         self._completion.forget()
-        for hear in self._listeners:
-            hear()
+        for callback in self._listeners:
+            callback()
 
-    def listen(self, hear: Callable[[], None]) -> None:
+    def listen(self, callback: Callable[[], None]) -> None:
         """Register a callback for every change of the catalog."""
-        self._listeners.append(hear)
+        self._listeners.append(callback)
 
-    def listen_for_users(self, hear: Callable[[str], None]) -> None:
+    def listen_for_users(self, callback: Callable[[str], None]) -> None:
         """Register a callback for changed users; an empty id means that any user may have changed."""
-        self._acquaintances.append(hear)
+        self._user_listeners.append(callback)
 
     def user_changed(self, user: str) -> None:
         """Notify the listeners that something about a user has changed."""
-        for hear in self._acquaintances:
-            hear(user)
+        for callback in self._user_listeners:
+            callback(user)
 
-    def listen_for_callers(self, hear: Callable[[str], None]) -> None:
+    def listen_for_callers(self, callback: Callable[[str], None]) -> None:
         """Register a callback for the id of every caller with a changed tool list."""
-        self._callers.append(hear)
+        self._caller_listeners.append(callback)
 
     def caller_changed(self, caller: str) -> None:
         """Notify the listeners that the tool list of a caller has changed."""
-        for hear in self._callers:
-            hear(caller)
+        for callback in self._caller_listeners:
+            callback(caller)
 
     async def present(self, caller: Caller) -> Caller:
         """Return a long-lived caller, refreshed with the current data of its user."""
@@ -155,7 +155,7 @@ class Gateway:
     @property
     def version(self) -> int:
         """The version number of the current catalog snapshot."""
-        return self._book.snapshot.version
+        return self._state.snapshot.version
 
     def enter(self, caller: Caller, context: str | None) -> Caller:
         """Return the caller in the requested context; NOT_FOUND where it is unknown or out of scope."""
@@ -180,7 +180,7 @@ class Gateway:
 
     def tools(self, caller: Caller) -> tuple[Tool, ...]:
         """Return the tools this caller may use, in catalog order."""
-        return self._listed(self._book, self._policy.audience(caller), caller)
+        return self._listed(self._state, self._policy.audience(caller), caller)
 
     def search(self, caller: Caller, query: str) -> tuple[Tool, ...]:
         """Return the caller's tools that match words of the query, best first; all for an empty query."""
@@ -196,10 +196,10 @@ class Gateway:
 
     async def read(self) -> None:
         """Index the words of all tools before the first search; thousands of tools take a while."""
-        await self._corpus.read(self._book.snapshot.tools)
+        await self._corpus.read(self._state.snapshot.tools)
 
     def _index(self, caller: Caller) -> Index:
-        return self.prepared(caller, "search", partial(Index, corpus=self._corpus))
+        return self.view(caller, "search", partial(Index, corpus=self._corpus))
 
     def named(self, tool: Tool, style: str, caller: Caller) -> str:
         """Return a tool's name in a style; a flat name that does not resolve back becomes the safe one."""
@@ -212,53 +212,53 @@ class Gateway:
         except Refused:
             return tool.exposed
 
-    async def seen(self, caller: Caller) -> tuple[Tool, ...]:
+    async def tools_cooperatively(self, caller: Caller) -> tuple[Tool, ...]:
         """Return the same as `tools`; on a cache miss, yields to the event loop in between."""
-        book, audience = self._book, self._policy.audience(caller)
-        found = book.views.get((audience, ""))
+        state, audience = self._state, self._policy.audience(caller)
+        found = state.views.get((audience, ""))
         if found is None:
-            offered = tuple(book.snapshot.offered(caller.apps))
+            offered = tuple(state.snapshot.offered(caller.apps))
             verdicts = await map_cooperatively(offered, lambda tool: self._policy.visible(tool, caller))
             found = tuple(compress(offered, verdicts))
             # Race: if the audience changed in between, the verdicts belong to two audiences.
             if self._policy.audience(caller) != audience:
                 return self.tools(caller)
-            book.keep((audience, ""), found)
+            state.cache((audience, ""), found)
         return found
 
-    def kept(self, caller: Caller, spelling: str) -> Any:
+    def cached_view(self, caller: Caller, view_key: str) -> Any:
         """Return a view of the caller's list from the cache; None on a miss."""
-        return self._book.views.get((self._policy.audience(caller), spelling))
+        return self._state.views.get((self._policy.audience(caller), view_key))
 
-    def prepared(self, caller: Caller, spelling: str, render: Callable[[Sequence[Tool]], T]) -> T:
+    def view(self, caller: Caller, view_key: str, render: Callable[[Sequence[Tool]], T]) -> T:
         """Return `render` of the caller's list; runs once per catalog version and audience."""
-        book, audience = self._book, self._policy.audience(caller)
-        found = book.views.get((audience, spelling))
+        state, audience = self._state, self._policy.audience(caller)
+        found = state.views.get((audience, view_key))
         if found is None:
-            found = book.keep((audience, spelling), render(self._listed(book, audience, caller)))
+            found = state.cache((audience, view_key), render(self._listed(state, audience, caller)))
         return cast("T", found)
 
-    async def preparing(
-        self, caller: Caller, spelling: str, render: Callable[[Sequence[Tool]], Awaitable[T]]
+    async def view_cooperatively(
+        self, caller: Caller, view_key: str, render: Callable[[Sequence[Tool]], Awaitable[T]]
     ) -> T:
         """Return the same as `prepared`, with a `render` that yields to the event loop."""
-        book, audience = self._book, self._policy.audience(caller)
-        found = book.views.get((audience, spelling))
+        state, audience = self._state, self._policy.audience(caller)
+        found = state.views.get((audience, view_key))
         if found is None:
-            found = book.keep((audience, spelling), await render(self._listed(book, audience, caller)))
+            found = state.cache((audience, view_key), await render(self._listed(state, audience, caller)))
         return cast("T", found)
 
-    def _listed(self, book: _CatalogState, audience: object, caller: Caller) -> tuple[Tool, ...]:
-        found: tuple[Tool, ...] | None = book.views.get((audience, ""))
+    def _listed(self, state: _CatalogState, audience: object, caller: Caller) -> tuple[Tool, ...]:
+        found: tuple[Tool, ...] | None = state.views.get((audience, ""))
         if found is None:
-            offered = book.snapshot.offered(caller.apps)
+            offered = state.snapshot.offered(caller.apps)
             found = tuple([tool for tool in offered if self._policy.visible(tool, caller)])
-            book.keep((audience, ""), found)
+            state.cache((audience, ""), found)
         return found
 
     def tool(self, name: str, caller: Caller) -> Tool:
         """Resolve a name to a tool of this caller; raises `Refused` with similar names."""
-        snapshot = self._book.snapshot
+        snapshot = self._state.snapshot
         found = snapshot.claimants(name)
         if len(found) == 1 and self._policy.why_not(found[0], caller) is None:
             return found[0]
@@ -266,19 +266,19 @@ class Gateway:
             split(name)
         owner = self._policy.owner(found, caller)
         if owner is not None and owner.name in snapshot.tools:
-            why = self._policy.why_not(owner, caller)
-            if why is None:
+            reason = self._policy.why_not(owner, caller)
+            if reason is None:
                 return owner
-            if why.effect == "deny":
-                raise AccessDenied(why.code, f"{owner.name} {why.message}", owner)
+            if reason.effect == "deny":
+                raise AccessDenied(reason.code, f"{owner.name} {reason.message}", owner)
         raise self._unknown(name, caller)
 
     async def call(
-        self, name: str, arguments: JsonObject | None, caller: Caller, **way: Unpack[CallOptions]
+        self, name: str, arguments: JsonObject | None, caller: Caller, **options: Unpack[CallOptions]
     ) -> Result:
         """Run one call. Never raises except on cancellation; every outcome is a completed result."""
         started = perf_counter()
-        origin = way.get("origin", UNKNOWN_ORIGIN)
+        origin = options.get("origin", UNKNOWN_ORIGIN)
         if not (origin.trace_id and origin.correlation_id):
             origin = self.identified(origin)
         try:
@@ -289,7 +289,7 @@ class Gateway:
             return self.refusal(error.problem, origin)
         fields: dict[str, Any] = {
             **_CALL_DEFAULTS,
-            **way,
+            **options,
             "id": self._new_id(),
             "tool": tool,
             "arguments": arguments if arguments is not None else {},
@@ -312,15 +312,22 @@ class Gateway:
         return self._complete(result, call, started)
 
     async def _fetch(
-        self, door: Tool, params: JsonObject, caller: Caller, way: CallOptions, denied: Problem | None = None
+        self,
+        pseudo_tool: Tool,
+        params: JsonObject,
+        caller: Caller,
+        options: CallOptions,
+        denied: Problem | None = None,
     ) -> Result:
         """Run a request for a resource or prompt through the steps of its pseudo-tool."""
         started = perf_counter()
-        origin = self.identified(way.get("origin", UNKNOWN_ORIGIN))
-        carried: CallOptions = {**way, "origin": origin}
-        call = Call(id=self._new_id(), tool=door, arguments=params, caller=caller, **carried)
+        origin = self.identified(options.get("origin", UNKNOWN_ORIGIN))
+        identified_options: CallOptions = {**options, "origin": origin}
+        call = Call(
+            id=self._new_id(), tool=pseudo_tool, arguments=params, caller=caller, **identified_options
+        )
         result = await self._denied(call, denied) if denied is not None else await self._run(call)
-        return self._completion.complete(result, door, origin, perf_counter() - started)
+        return self._completion.complete(result, pseudo_tool, origin, perf_counter() - started)
 
     async def _run(self, call: Call) -> Result:
         """Run a call through the steps of its tool, counted against the process slots."""
@@ -345,25 +352,25 @@ class Gateway:
 
     def _complete(self, result: Result, call: Call, started: float) -> Result:
         ended = perf_counter()
-        near = self._near(call.caller, ended)
-        return self._completion.complete(result, call.tool, call.origin, ended - started, near)
+        related = self._related_tools(call.caller, ended)
+        return self._completion.complete(result, call.tool, call.origin, ended - started, related)
 
-    def _near(self, caller: Caller, now: float) -> RelatedTools:
-        book = self._book
-        seen = book.near.get(id(caller))
-        if seen is not None and seen[0] is caller and now < seen[1]:
-            return seen[2]
-        if len(book.near) >= _MAX_CACHED_VIEWS:
-            book.near.clear()
+    def _related_tools(self, caller: Caller, now: float) -> RelatedTools:
+        state = self._state
+        entry = state.related.get(id(caller))
+        if entry is not None and entry[0] is caller and now < entry[1]:
+            return entry[2]
+        if len(state.related) >= _MAX_CACHED_VIEWS:
+            state.related.clear()
         audience = self._policy.audience(caller)
-        near = book.audiences.get(audience)
-        if near is None:
-            if len(book.audiences) >= _MAX_CACHED_VIEWS:
-                book.audiences.clear()
-            near = RelatedTools(book.tagged, lambda tool: self._policy.visible(tool, caller))
-            book.audiences[audience] = near
-        book.near[id(caller)] = (caller, now + _AUDIENCE_TTL_SECONDS, near)
-        return near
+        related = state.related_by_audience.get(audience)
+        if related is None:
+            if len(state.related_by_audience) >= _MAX_CACHED_VIEWS:
+                state.related_by_audience.clear()
+            related = RelatedTools(state.tag_index, lambda tool: self._policy.visible(tool, caller))
+            state.related_by_audience[audience] = related
+        state.related[id(caller)] = (caller, now + _AUDIENCE_TTL_SECONDS, related)
+        return related
 
     def identified(self, origin: Origin) -> Origin:
         """Return the origin with a trace id and a correlation id, generated where it has none."""
@@ -379,19 +386,21 @@ class Gateway:
         return result
 
     def _chain(self, tool: Tool) -> Handler:
-        composed = self._book.chains.get(tool.name)
+        composed = self._state.chains.get(tool.name)
         if composed is not None:
             return composed[1]
         chain = self._compose(tool)
-        self._book.chains[tool.name] = (_definition(tool), chain)
+        self._state.chains[tool.name] = (_definition(tool), chain)
         return chain
 
     def _unknown(self, name: str, caller: Caller) -> Refused:
         names = [tool.name for tool in self.tools(caller)]
         close = similar_names(name, names)
-        meant = f"; did you mean {', '.join(close)}?" if close else ""
+        suggestion = f"; did you mean {', '.join(close)}?" if close else ""
         return Refused(
-            "TOOL_NOT_FOUND", f"there is no tool named {name[:200]}{meant}", details={"near": list(close)}
+            "TOOL_NOT_FOUND",
+            f"there is no tool named {name[:200]}{suggestion}",
+            details={"near": list(close)},
         )
 
 
@@ -400,6 +409,6 @@ def _definition(tool: Tool) -> str:
     return f"{tool.fingerprint} {tool.exposed}"
 
 
-def _size(view: object) -> int:
+def _view_bytes(view: object) -> int:
     """Return the bytes of a rendered list; other views count as 0, as they only reference tools."""
     return len(view) if isinstance(view, bytes) else 0

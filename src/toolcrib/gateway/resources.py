@@ -26,24 +26,31 @@ from toolcrib.slots import DEFAULT_SHARE, Slots
 # --- Resource subscriptions, counted over all clients, so that each source gets one `subscribe` per URI ---
 
 MAX_SUBSCRIPTIONS = 10_000
-"""Most subscriptions of all clients."""
+"""Limit for all clients together."""
 MAX_CLIENT_SUBSCRIPTIONS = 200
-"""Most subscriptions of one client."""
 MAX_SUBSCRIBED_URI_CHARACTERS = 2_048
-"""Longest URI that can be subscribed to, in characters."""
 
 _SUBSCRIPTION_RETRY_SECONDS = 60.0
 
 _URI_DELIMITER = re.compile("[/?#]")
 _MAX_PARENT_URIS = 64
-"""Most parents of a URI that are looked up, so that a URI of nothing but slashes stays cheap."""
+"""Limit of the parents of a URI that are looked up, so that a URI of only slashes stays cheap."""
 
 OnResourceUpdate = Callable[[str], None]
 """Callback for a changed resource; gets the URI the client subscribed with. Must not block."""
 
 
-class _Fetch(Protocol):
-    async def __call__(self, door: Tool, params: JsonObject, caller: Caller, way: CallOptions) -> Result: ...
+class ResourceFetch(Protocol):
+    """Sends a request to a source through the steps of its pseudo-tool."""
+
+    async def __call__(
+        self,
+        pseudo_tool: Tool,
+        params: JsonObject,
+        caller: Caller,
+        options: CallOptions,
+        denied: Problem | None = None,
+    ) -> Result: ...
 
 
 class ResourceSubscriptions:
@@ -52,123 +59,129 @@ class ResourceSubscriptions:
     def __init__(
         self,
         find: Callable[[str, Caller], FoundResource],
-        fetch: _Fetch,
+        fetch: ResourceFetch,
         is_open: Callable[[str, Caller], bool],
         *,
         share: float = DEFAULT_SHARE,
     ) -> None:
         self.find, self._fetch, self._is_open = find, fetch, is_open
-        self.spare: Callable[[str], None] = _nobody
-        """Callback for a source that has subscriptions no client needs any more."""
-        self._followers: dict[str, dict[str, set[Subscriber]]] = {}
+        self.on_unused: Callable[[str], None] = _ignore_source
+        """Callback for a source with a subscription that no client needs any more."""
+        self._subscribers: dict[str, dict[str, set[Subscriber]]] = {}
         """Subscribers by source, then by the source's own URI."""
-        self._agreed: set[tuple[str, str]] = set()
+        self._confirmed: set[tuple[str, str]] = set()
         """Confirmed subscriptions (source, URI); after a restart the supervisor subscribes again."""
         self.slots = Slots(MAX_SUBSCRIPTIONS, share)
 
-    def follower(self, caller: Caller, hear: OnResourceUpdate) -> "Subscriber":
+    def subscriber(self, caller: Caller, on_update: OnResourceUpdate) -> "Subscriber":
         """Return a new subscriber without subscriptions."""
-        return Subscriber(self, caller, hear)
+        return Subscriber(self, caller, on_update)
 
     def wanted(self, source: str) -> frozenset[str]:
         """Return the URIs of a source that some client subscribes to."""
-        return frozenset(self._followers.get(source, ()))
+        return frozenset(self._subscribers.get(source, ()))
 
     def updated(self, source: str, uri: str) -> None:
         """Notify the subscribers of a changed resource, and those of every resource that it is a part of."""
-        followed = self._followers.get(source)
-        if not followed or len(uri) > 2 * MAX_SUBSCRIBED_URI_CHARACTERS:
+        subscribed_uris = self._subscribers.get(source)
+        if not subscribed_uris or len(uri) > 2 * MAX_SUBSCRIBED_URI_CHARACTERS:
             return
-        for own in dict.fromkeys(_parent_uris(uri)):
-            for follower in tuple(followed.get(own, ())):
-                if self._is_open(source, follower.caller):
-                    follower.tell(source, own)
+        for source_uri in dict.fromkeys(_parent_uris(uri)):
+            for subscriber in tuple(subscribed_uris.get(source_uri, ())):
+                if self._is_open(source, subscriber.caller):
+                    subscriber.tell(source, source_uri)
 
-    async def ask(self, caller: Caller, found: FoundResource) -> None:
+    async def ensure_confirmed(self, caller: Caller, found: FoundResource) -> None:
         """Subscribe at the source unless it has confirmed already; raises `Refused` with its problem."""
-        where = (found.holding.source, found.name)
-        if where in self._agreed:
+        subscription = (found.holding.source, found.name)
+        if subscription in self._confirmed:
             return
         result = await self._fetch(found.holding.doors[RESOURCES_SUBSCRIBE], {"uri": found.name}, caller, {})
         if result.problem is not None:
-            said = result.problem
-            raise Refused(said.code, said.message, retry_after=said.retry_after)
-        if found.name in self._followers.get(found.holding.source, ()):
-            self._agreed.add(where)
+            problem = result.problem
+            raise Refused(problem.code, problem.message, retry_after=problem.retry_after)
+        if found.name in self._subscribers.get(found.holding.source, ()):
+            self._confirmed.add(subscription)
 
-    def enter(self, follower: "Subscriber", found: FoundResource) -> None:
+    def add_subscriber(self, subscriber: "Subscriber", found: FoundResource) -> None:
         """Add a subscriber; raises OVERLOADED where no slot is free."""
-        followers = self._followers.get(found.holding.source, {}).get(found.name, ())
-        if follower in followers:
+        subscribers = self._subscribers.get(found.holding.source, {}).get(found.name, ())
+        if subscriber in subscribers:
             return
-        if not self.slots.take(follower.caller.principal):
-            message = f"too many of {MAX_SUBSCRIPTIONS:,} resources are followed already; leave some first, or try later"
+        if not self.slots.take(subscriber.caller.principal):
+            message = (
+                f"too many of {MAX_SUBSCRIPTIONS:,} subscriptions are in use; unsubscribe first, or try later"
+            )
             raise Refused("OVERLOADED", message, retry_after=_SUBSCRIPTION_RETRY_SECONDS)
-        self._followers.setdefault(found.holding.source, {}).setdefault(found.name, set()).add(follower)
+        self._subscribers.setdefault(found.holding.source, {}).setdefault(found.name, set()).add(subscriber)
 
-    def leave(self, follower: "Subscriber", source: str, uri: str) -> None:
+    def remove_subscriber(self, subscriber: "Subscriber", source: str, uri: str) -> None:
         """Remove a subscriber; the last one of a URI also ends the subscription at the source."""
-        followers = self._followers.get(source, {}).get(uri, set())
-        if follower not in followers:
+        subscribers = self._subscribers.get(source, {}).get(uri, set())
+        if subscriber not in subscribers:
             return
-        self.slots.release(follower.caller.principal)
-        followers.discard(follower)
-        if not followers:
-            del self._followers[source][uri]
-            self._agreed.discard((source, uri))
-            self.spare(source)
+        self.slots.release(subscriber.caller.principal)
+        subscribers.discard(subscriber)
+        if not subscribers:
+            del self._subscribers[source][uri]
+            self._confirmed.discard((source, uri))
+            self.on_unused(source)
 
 
 class Subscriber:
     """The subscriptions of one client, by the URIs it used."""
 
-    def __init__(self, following: ResourceSubscriptions, caller: Caller, hear: OnResourceUpdate) -> None:
+    def __init__(
+        self, subscriptions: ResourceSubscriptions, caller: Caller, on_update: OnResourceUpdate
+    ) -> None:
         self.caller = caller
-        self._following, self._hear = following, hear
-        self._followed: dict[str, tuple[str, str]] = {}
+        self._subscriptions, self._on_update = subscriptions, on_update
+        self._subscribed: dict[str, tuple[str, str]] = {}
 
     async def add(self, uri: str) -> None:
         """Subscribe to a resource; returns once the source has confirmed, raises `Refused` otherwise."""
-        found = self._following.find(uri, self.caller)
+        found = self._subscriptions.find(uri, self.caller)
         self._check(uri, found)
-        self._following.enter(self, found)
-        self._followed[uri] = (found.holding.source, found.name)
-        agreed = False
+        self._subscriptions.add_subscriber(self, found)
+        self._subscribed[uri] = (found.holding.source, found.name)
+        confirmed = False
         try:
-            await self._following.ask(self.caller, found)
-            agreed = True
+            await self._subscriptions.ensure_confirmed(self.caller, found)
+            confirmed = True
         finally:
-            if not agreed:
+            if not confirmed:
                 self.drop(uri)
 
     def drop(self, uri: str) -> None:
         """Unsubscribe from a resource."""
-        where = self._followed.pop(uri, None)
-        if where is not None and where not in self._followed.values():
-            self._following.leave(self, *where)
+        subscription = self._subscribed.pop(uri, None)
+        if subscription is not None and subscription not in self._subscribed.values():
+            self._subscriptions.remove_subscriber(self, *subscription)
 
     def close(self) -> None:
         """Unsubscribe from everything."""
-        for uri in tuple(self._followed):
+        for uri in tuple(self._subscribed):
             self.drop(uri)
 
-    def tell(self, source: str, own: str) -> None:
+    def tell(self, source: str, source_uri: str) -> None:
         """Notify the client of a changed resource, under every URI it subscribed with."""
-        for spelled, where in tuple(self._followed.items()):
-            if where == (source, own):
-                self._hear(spelled)
+        for subscribed_uri, subscription in tuple(self._subscribed.items()):
+            if subscription == (source, source_uri):
+                self._on_update(subscribed_uri)
 
     def _check(self, uri: str, found: FoundResource) -> None:
         if not found.holding.materials.tells:
-            message = f"{found.holding.source} does not tell when its resources change"
+            message = f"{found.holding.source} does not notify clients of changed resources"
             raise Refused("INVALID_REQUEST", message, path="uri")
         if len(uri) > MAX_SUBSCRIBED_URI_CHARACTERS:
             raise Refused(
                 "INVALID_REQUEST",
-                f"a URI of more than {MAX_SUBSCRIBED_URI_CHARACTERS:,} characters cannot be followed",
+                f"a URI of more than {MAX_SUBSCRIBED_URI_CHARACTERS:,} characters cannot be subscribed to",
             )
-        if uri not in self._followed and len(self._followed) >= MAX_CLIENT_SUBSCRIPTIONS:
-            message = f"{MAX_CLIENT_SUBSCRIPTIONS} resources are followed already, which is the most; leave one first"
+        if uri not in self._subscribed and len(self._subscribed) >= MAX_CLIENT_SUBSCRIPTIONS:
+            message = (
+                f"this client has the maximum of {MAX_CLIENT_SUBSCRIPTIONS} subscriptions; unsubscribe first"
+            )
             raise Refused("INVALID_REQUEST", message, path="uri")
 
 
@@ -180,7 +193,7 @@ def _parent_uris(uri: str) -> Iterator[str]:
         yield uri[: end.end()]
 
 
-def _nobody(_source: str) -> None:
+def _ignore_source(_source: str) -> None:
     """Do nothing: the default callback until the runtime sets its own."""
 
 
@@ -192,21 +205,13 @@ RESOURCE_LINK = "resource_link"
 """The type of a content block that links to a resource."""
 
 _MAX_CACHED_AUDIENCES = 512
-"""Most audiences in the cache; it is cleared when it is full."""
+"""The cache is cleared when it has this many audiences."""
 _MAX_CACHED_INDEXES = 64
-"""Most indexes in the cache; it is cleared when it is full."""
+"""The cache is cleared when it has this many indexes."""
 _MAX_QUOTED_CHARACTERS = 200
-"""Longest part of a URI or name in an error message, in characters."""
+"""Maximum length of a URI or name in an error message."""
 _MAX_URI_CHARACTERS = 8_192
-"""Longest accepted URI, in characters; a longer one is not found."""
-
-
-class ResourceFetch(Protocol):
-    """Sends a request to a source through the steps of its pseudo-tool."""
-
-    async def __call__(
-        self, door: Tool, params: JsonObject, caller: Caller, way: CallOptions, denied: Problem | None = None
-    ) -> Result: ...
+"""A longer URI is not found."""
 
 
 class AnnouncedLists(NamedTuple):
@@ -224,8 +229,8 @@ class _View:
 
     resources: ResourceIndex
     prompts: PromptIndex
-    closed_resources: ResourceIndex
-    closed_prompts: PromptIndex
+    denied_resources: ResourceIndex
+    denied_prompts: PromptIndex
 
 
 class ResourceAccess:
@@ -242,15 +247,15 @@ class ResourceAccess:
         self._policy, self._fetch, self._servers = policy, fetch, servers
         self._holdings: Mapping[str, SourceExtras] = {}
         self._views: dict[object, _View] = {}
-        self._made: dict[tuple[object, ...], Any] = {}
-        self.following = ResourceSubscriptions(self.resource, fetch, self._is_open, share=share)
+        self._indexes: dict[tuple[object, ...], Any] = {}
+        self.subscriptions = ResourceSubscriptions(self.resource, fetch, self._is_open, share=share)
         """The resource subscriptions of all clients."""
 
     def adopt(self, snapshot: Snapshot) -> None:
         """Replace the catalog; indexes stay cached where the resources and prompts are unchanged."""
         if list(self._holdings.values()) != list(snapshot.holdings.values()):
             self._holdings = snapshot.holdings
-            self._made = {}
+            self._indexes = {}
         self._views = {}
 
     # --- lists ---
@@ -263,16 +268,16 @@ class ResourceAccess:
         """Return the index of the prompts this caller may get, in source order."""
         return self._view(caller).prompts
 
-    def announced(self, caller: Caller) -> AnnouncedLists:
+    def capabilities(self, caller: Caller) -> AnnouncedLists:
         """Return the capabilities to declare; all of them while some server has never been connected."""
         view = self._view(caller)
         reading, prompting = view.resources.holdings.values(), view.prompts.holdings.values()
-        yet = any(server not in self._holdings for server in self._servers())
+        unconnected = any(server not in self._holdings for server in self._servers())
         return AnnouncedLists(
-            resources=yet or bool(reading),
-            tells=yet or any(each.materials.tells for each in reading),
-            prompts=yet or bool(prompting),
-            completes=yet or any(each.materials.completes for each in (*reading, *prompting)),
+            resources=unconnected or bool(reading),
+            tells=unconnected or any(each.materials.tells for each in reading),
+            prompts=unconnected or bool(prompting),
+            completes=unconnected or any(each.materials.completes for each in (*reading, *prompting)),
         )
 
     def resource(self, uri: str, caller: Caller) -> FoundResource:
@@ -282,7 +287,7 @@ class ResourceAccess:
         view = self._view(caller)
         found = view.resources.find(uri, alone=False)
         if found is None:
-            self._refuse(view.closed_resources.find(uri, alone=False), RESOURCES_READ, caller)
+            self._refuse(view.denied_resources.find(uri, alone=False), RESOURCES_READ, caller)
             found = view.resources.find(uri)
         if found is None:
             raise _no_resource(uri)
@@ -293,7 +298,7 @@ class ResourceAccess:
         view = self._view(caller)
         found = view.resources.find_template(text)
         if found is None:
-            self._refuse(view.closed_resources.find_template(text), RESOURCES_READ, caller)
+            self._refuse(view.denied_resources.find_template(text), RESOURCES_READ, caller)
             raise _no_resource(text)
         return found
 
@@ -302,38 +307,42 @@ class ResourceAccess:
         view = self._view(caller)
         found = view.prompts.find(name)
         if found is None:
-            self._refuse(view.closed_prompts.find(name), PROMPTS_GET, caller)
+            self._refuse(view.denied_prompts.find(name), PROMPTS_GET, caller)
             close = view.prompts.near(name)
-            meant = f"; did you mean {', '.join(close)}?" if close else ""
+            suggestion = f"; did you mean {', '.join(close)}?" if close else ""
             raise Refused(
-                "NOT_FOUND", f"there is no prompt named {name[:_MAX_QUOTED_CHARACTERS]}{meant}", path="name"
+                "NOT_FOUND",
+                f"there is no prompt named {name[:_MAX_QUOTED_CHARACTERS]}{suggestion}",
+                path="name",
             )
         return found
 
     # --- requests ---
 
-    async def read(self, uri: str, caller: Caller, way: CallOptions) -> Result:
+    async def read(self, uri: str, caller: Caller, options: CallOptions) -> Result:
         """Read a resource; URIs in the result are rewritten to those this caller knows."""
         try:
             found = self.resource(uri, caller)
         except AccessDenied as error:
-            return await self._fetch(error.tool, {"uri": uri}, caller, way, error.problem)
-        result = await self._fetch(found.holding.doors[RESOURCES_READ], {"uri": found.name}, caller, way)
+            return await self._fetch(error.tool, {"uri": uri}, caller, options, error.problem)
+        result = await self._fetch(found.holding.doors[RESOURCES_READ], {"uri": found.name}, caller, options)
         return self._as_shown(result, uri, found, caller)
 
-    async def get(self, name: str, arguments: JsonObject | None, caller: Caller, way: CallOptions) -> Result:
+    async def get(
+        self, name: str, arguments: JsonObject | None, caller: Caller, options: CallOptions
+    ) -> Result:
         """Get a prompt."""
         given: JsonObject = {} if arguments is None else {"arguments": arguments}
         try:
             found = self.prompt(name, caller)
         except AccessDenied as error:
-            return await self._fetch(error.tool, {"name": name, **given}, caller, way, error.problem)
+            return await self._fetch(error.tool, {"name": name, **given}, caller, options, error.problem)
         result = await self._fetch(
-            found.holding.doors[PROMPTS_GET], {"name": found.name, **given}, caller, way
+            found.holding.doors[PROMPTS_GET], {"name": found.name, **given}, caller, options
         )
         return self._linked(result, found, caller)
 
-    async def complete(self, params: JsonObject, caller: Caller, way: CallOptions) -> Result:
+    async def complete(self, params: JsonObject, caller: Caller, options: CallOptions) -> Result:
         """Return completions for an argument of a prompt or a variable of a URI template, from the source.
 
         `params["ref"]` is the MCP reference: it has a `name` (prompt) or a `uri` (template).
@@ -343,52 +352,52 @@ class ResourceAccess:
         try:
             found = self.prompt(ref["name"], caller) if of_prompt else self.template(ref["uri"], caller)
         except AccessDenied as error:
-            return await self._fetch(error.tool, params, caller, way, error.problem)
+            return await self._fetch(error.tool, params, caller, options, error.problem)
         if not found.holding.materials.completes:
             return Result(data={"completion": {"values": []}})
-        door = found.holding.doors[PROMPTS_COMPLETE if of_prompt else RESOURCES_COMPLETE]
+        pseudo_tool = found.holding.doors[PROMPTS_COMPLETE if of_prompt else RESOURCES_COMPLETE]
         named = {**ref, "name" if of_prompt else "uri": found.name}
-        return await self._fetch(door, {**params, "ref": named}, caller, way)
+        return await self._fetch(pseudo_tool, {**params, "ref": named}, caller, options)
 
     def links(self, source: str, caller: Caller) -> Callable[[JsonObject], JsonObject]:
         """Return a function that rewrites the links in a result, so that this caller can follow them."""
-        there = self.resources(caller)
-        holding = there.holdings.get(source)
-        spell = None if holding is None else there.spelling(holding, links=True)
+        index = self.resources(caller)
+        holding = index.holdings.get(source)
+        rewrite = None if holding is None else index.spelling(holding, links=True)
 
         def link(block: JsonObject) -> JsonObject:
             uri = block.get("uri")
-            said = spell(uri) if spell is not None and type(uri) is str else uri
-            return block if said == uri else {**block, "uri": said}
+            rewritten = rewrite(uri) if rewrite is not None and type(uri) is str else uri
+            return block if rewritten == uri else {**block, "uri": rewritten}
 
         return link
 
     def _linked(self, result: Result, found: FoundResource, caller: Caller) -> Result:
         """Rewrite the links in a prompt."""
         data = _object(result.data)
-        held = data.get("messages")
-        messages = list(cast("list[Any]", held)) if type(held) is list else []
+        original = data.get("messages")
+        messages = list(cast("list[Any]", original)) if type(original) is list else []
         link = self.links(found.holding.source, caller)
-        for place, each in enumerate(messages):
+        for position, each in enumerate(messages):
             block = _object(_object(each).get("content"))
             if block.get("type") == RESOURCE_LINK:
-                messages[place] = {**each, "content": link(block)}
-        same = not messages or messages == held
-        return result if same else result.replace(data={**data, "messages": messages}, encoded=b"")
+                messages[position] = {**each, "content": link(block)}
+        unchanged = not messages or messages == original
+        return result if unchanged else result.replace(data={**data, "messages": messages}, encoded=b"")
 
     def _as_shown(self, result: Result, uri: str, found: FoundResource, caller: Caller) -> Result:
         """Rewrite the URIs in the contents of a resource to those this caller knows."""
         data = _object(result.data)
-        held = data.get("contents")
-        contents = list(cast("list[Any]", held)) if type(held) is list else []
-        spell = self.resources(caller).spelling(found.holding)
+        original = data.get("contents")
+        contents = list(cast("list[Any]", original)) if type(original) is list else []
+        rewrite = self.resources(caller).spelling(found.holding)
         changed = False
-        for place, each in enumerate(contents):
-            own = _object(each).get("uri")
-            if type(own) is str:
-                said = uri if own == found.name else spell(own)
-                if said != own:
-                    contents[place], changed = {**_object(each), "uri": said}, True
+        for position, each in enumerate(contents):
+            source_uri = _object(each).get("uri")
+            if type(source_uri) is str:
+                rewritten = uri if source_uri == found.name else rewrite(source_uri)
+                if rewritten != source_uri:
+                    contents[position], changed = {**_object(each), "uri": rewritten}, True
         return result.replace(data={**data, "contents": contents}, encoded=b"") if changed else result
 
     # --- access ---
@@ -396,14 +405,14 @@ class ResourceAccess:
     def _is_open(self, source: str, caller: Caller) -> bool:
         return source in self._view(caller).resources.holdings
 
-    def _refuse(self, found: FoundResource | None, door: str, caller: Caller) -> None:
+    def _refuse(self, found: FoundResource | None, pseudo_tool: str, caller: Caller) -> None:
         """Raise `AccessDenied` where the caller may know of the match but is denied access to it."""
         if found is None:
             return
-        tool = found.holding.doors[door]
-        why = self._policy.why_not(tool, caller)
-        if why is not None and why.effect == "deny":
-            raise AccessDenied(why.code, f"{tool.name} {why.message}", tool)
+        tool = found.holding.doors[pseudo_tool]
+        reason = self._policy.why_not(tool, caller)
+        if reason is not None and reason.effect == "deny":
+            raise AccessDenied(reason.code, f"{tool.name} {reason.message}", tool)
 
     def _view(self, caller: Caller) -> _View:
         audience = self._policy.audience(caller)
@@ -411,31 +420,31 @@ class ResourceAccess:
         if view is None:
             if len(self._views) >= _MAX_CACHED_AUDIENCES:
                 self._views.clear()
-            view = self._views[audience] = self._looked(caller)
+            view = self._views[audience] = self._computed_view(caller)
         return view
 
-    def _looked(self, caller: Caller) -> _View:
+    def _computed_view(self, caller: Caller) -> _View:
         seen: dict[tuple[str, bool], list[SourceExtras]] = {}
         for holding in self._holdings.values():
-            for door in (holding.doors[name] for name in PSEUDO_TOOLS if name in holding.doors):
-                why = self._policy.why_not(door, caller)
-                if why is None or why.effect == "deny":
-                    seen.setdefault((door.local, why is None), []).append(holding)
+            for pseudo_tool in (holding.doors[name] for name in PSEUDO_TOOLS if name in holding.doors):
+                reason = self._policy.why_not(pseudo_tool, caller)
+                if reason is None or reason.effect == "deny":
+                    seen.setdefault((pseudo_tool.local, reason is None), []).append(holding)
         return _View(
-            self._once(ResourceIndex, seen.get((RESOURCES_READ, True), ())),
-            self._once(PromptIndex, seen.get((PROMPTS_GET, True), ())),
-            self._once(ResourceIndex, seen.get((RESOURCES_READ, False), ())),
-            self._once(PromptIndex, seen.get((PROMPTS_GET, False), ())),
+            self._shared_index(ResourceIndex, seen.get((RESOURCES_READ, True), ())),
+            self._shared_index(PromptIndex, seen.get((PROMPTS_GET, True), ())),
+            self._shared_index(ResourceIndex, seen.get((RESOURCES_READ, False), ())),
+            self._shared_index(PromptIndex, seen.get((PROMPTS_GET, False), ())),
         )
 
-    def _once(self, kind: type[T], holdings: Sequence[SourceExtras]) -> T:
+    def _shared_index(self, kind: type[T], holdings: Sequence[SourceExtras]) -> T:
         """Return an index, shared by all callers with the same sources."""
         key = (kind, *(each.source for each in holdings))
-        made: T | None = self._made.get(key)
+        made: T | None = self._indexes.get(key)
         if made is None:
-            if len(self._made) >= _MAX_CACHED_INDEXES:
-                self._made.clear()
-            made = self._made[key] = kind(holdings)
+            if len(self._indexes) >= _MAX_CACHED_INDEXES:
+                self._indexes.clear()
+            made = self._indexes[key] = kind(holdings)
         return made
 
 

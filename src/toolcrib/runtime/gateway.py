@@ -139,8 +139,8 @@ def make_gateway(
         denied=admin.denied,
         id=id,
     )
-    following = gateway.library.following
-    supervisor.news.attend(following.wanted, following.updated)
-    following.spare = supervisor.refollow
+    subscriptions = gateway.resource_access.subscriptions
+    supervisor.news.attend(subscriptions.wanted, subscriptions.updated)
+    subscriptions.on_unused = supervisor.refollow
     gateway.session_ended = supervisor.release
     return gateway

@@ -117,7 +117,7 @@ class ChangeNotifications:
             return self._materials.mark(caller, kind)
         if self._finds.on(caller):
             return _mark(self._finds.shown(caller, session))
-        return self._gateway.prepared(caller, "mcp-mark", _mark)
+        return self._gateway.view(caller, "mcp-mark", _mark)
 
     async def found(self, asked: McpRequest) -> None:
         """Notify clients of new search results; a session without a listener, on this request's stream."""

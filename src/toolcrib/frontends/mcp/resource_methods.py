@@ -62,7 +62,7 @@ class ResourceMethods:
     """Modern clients name the resources in `subscriptions/listen` instead."""
 
     def __init__(self, gateway: Gateway, carry: Carry) -> None:
-        self._gateway, self._library = gateway, gateway.library
+        self._gateway, self._library = gateway, gateway.resource_access
         self._carry = carry
         self._followers: dict[SessionLink, Subscriber] = {}
         self._listeners: list[Hear] = []
@@ -82,7 +82,7 @@ class ResourceMethods:
 
     def capabilities(self, caller: Caller) -> dict[str, Any]:
         """Return the capabilities to declare to this caller, for what exists now or may exist soon."""
-        there = self._library.announced(caller)
+        there = self._library.capabilities(caller)
         found: dict[str, Any] = {}
         if there.resources:
             found["resources"] = {"listChanged": True, **({"subscribe": True} if there.tells else {})}
@@ -102,7 +102,7 @@ class ResourceMethods:
 
     def follower(self, caller: Caller, hear: Callable[[str], None]) -> Subscriber:
         """Return a new subscriber for one client; the callback gets the URIs that the client used."""
-        return self._library.following.follower(caller, hear)
+        return self._library.subscriptions.subscriber(caller, hear)
 
     def listen(self, hear: Hear) -> None:
         """Register a callback for changed resources that a session has subscribed to."""

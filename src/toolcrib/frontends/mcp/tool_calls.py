@@ -180,7 +180,7 @@ class ToolCalls:
             source = self._gateway.tool(name, caller).source
         except Refused:  # removed while the call ran, along with the resources of its server
             return outcome
-        link = self._gateway.library.links(source, caller)
+        link = self._gateway.resource_access.links(source, caller)
         content = (link(block) if block.get("type") == RESOURCE_LINK else block for block in outcome.content)
         return outcome.replace(content=tuple(content))
 

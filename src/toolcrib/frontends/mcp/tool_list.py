@@ -58,8 +58,8 @@ class SearchResults:
     def shown(self, caller: Caller, session: SessionLink | None) -> Sequence[Tool]:
         """Return the list: pinned tools in catalog order, the search tool, then the tools found."""
         most = self._cutting.most(caller, "mcp")
-        first = self._gateway.prepared(caller, "mcp-first", partial(self._first, caller, most))
-        known = self._gateway.prepared(caller, "mcp-exposed", _by_exposed)
+        first = self._gateway.view(caller, "mcp-first", partial(self._first, caller, most))
+        known = self._gateway.view(caller, "mcp-exposed", _by_exposed)
         told = {tool.name for tool in first}
         found = [known[name] for name in self._found(caller, session) if name in known]
         more = [tool for tool in found if tool.name not in told]
@@ -142,7 +142,7 @@ class McpToolList:
             wanted = f"set `style` of the context {caller.context} to safe or flat"
             raise Refused("INVALID_REQUEST", f"MCP takes no names like source:tool; {wanted}")
         name, kind = self._name(style, caller), f"mcp-{revision}-{style}"
-        kept: Pages | None = self._gateway.kept(caller, kind)
+        kept: Pages | None = self._gateway.cached_view(caller, kind)
         if kept is not None:
             return kept
         if self._finds.on(caller):
@@ -153,7 +153,7 @@ class McpToolList:
             return self._rendered(self._cutting.cut(tools, caller, "mcp"), name, revision)
 
         await self._cutting.ready(caller, "mcp")
-        return await self._gateway.preparing(caller, kind, whole)
+        return await self._gateway.view_cooperatively(caller, kind, whole)
 
     def _name(self, style: str, caller: Caller) -> Callable[[Tool], str]:
         """Return a function that names tools in a style, or by the safe name where MCP refuses that one."""

@@ -21,8 +21,8 @@ from toolcrib.gateway import (
     map_cooperatively,
     oversized,
 )
-from toolcrib.http import HttpResponse, Request, Write, event, patience, read, result_response
-from toolcrib.http.response import EVENTS
+from toolcrib.http import HttpResponse, Request, Write, call_timeout, parse_json, result_response, sse_event
+from toolcrib.http.response import EVENT_STREAM_HEADERS
 from toolcrib.model import REPLAYED, Caller, Json, JsonObject, Progress, Report, Result, Tool
 
 # --- Server-sent events of a running call: progress, keep-alive comments, and finally the result ---
@@ -45,7 +45,7 @@ async def stream(request: Request, run: Run, keep_alive: float, write: Write) ->
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(_stay_in_touch, write, keep_alive)
         tasks.start_soon(_notice_leaving, request, tasks.cancel_scope)
-        await write(event("result", await run(report)))
+        await write(sse_event("result", await run(report)))
         tasks.cancel_scope.cancel()
 
 
@@ -64,7 +64,7 @@ async def _notice_leaving(request: Request, scope: anyio.CancelScope) -> None:
 def _progress(progress: Progress) -> bytes:
     told = {"done": progress.done, "total": progress.total, "message": progress.message}
     known = {key: value for key, value in told.items() if value is not None}
-    return event(progress.kind, orjson.dumps(known))
+    return sse_event(progress.kind, orjson.dumps(known))
 
 
 # --- Runs all calls of a provider message and returns the reply messages in the provider's format ---
@@ -106,7 +106,9 @@ class AnswerRoute:
         if wants_events(request):
             calls_of(asked.message, asked.format)
             run = partial(self._made, request, asked)
-            return HttpResponse(200, b"", EVENTS, partial(stream, request, run, self._keep_alive))
+            return HttpResponse(
+                200, b"", EVENT_STREAM_HEADERS, partial(stream, request, run, self._keep_alive)
+            )
         return HttpResponse(200, await self._made(request, asked))
 
     def _asked(self, request: Request, fields: dict[str, Any]) -> _TurnRequest:
@@ -115,7 +117,7 @@ class AnswerRoute:
         spoken = text(fields, "format") or (None if context is None else context.provider)
         if spoken is None:
             raise refused("format", f"must be given: the context {caller.context} has no provider")
-        wait = patience(request)
+        wait = call_timeout(request)
         deadline = None if wait is None else anyio.current_time() + wait
         key = key_of(fields.get("idempotencyKey"), request.headers.get(KEY))
         return _TurnRequest(_message(fields.get("message")), spoken, caller, deadline, key)
@@ -188,7 +190,9 @@ class ExecuteRoute:
         asked = self._asked(request, await request.json(self._body_bytes, free=DUPLICATES_ALLOWED))
         if wants_events(request):
             run = partial(self._encoded, request, asked)
-            return HttpResponse(200, b"", EVENTS, partial(stream, request, run, self._keep_alive))
+            return HttpResponse(
+                200, b"", EVENT_STREAM_HEADERS, partial(stream, request, run, self._keep_alive)
+            )
         result = await self._call(request, asked)
         answer = result_response(result)
         if REPLAYED in result.meta:
@@ -205,7 +209,7 @@ class ExecuteRoute:
         given: Json = fields.get("arguments")
         arguments = cast("JsonObject", given) if isinstance(given, dict) else _arguments(given)
         _bound(request, arguments)
-        wait = patience(request)
+        wait = call_timeout(request)
         deadline = None if wait is None else anyio.current_time() + wait
         header = request.headers.get(KEY)
         if header is None and _USUAL.issuperset(fields):
@@ -238,7 +242,7 @@ def _arguments(given: Json) -> JsonObject:
     if given is None:
         return {}
     if isinstance(given, str):
-        given = read(given, "INVALID_ARGUMENTS", "the text in arguments", "arguments")
+        given = parse_json(given, "INVALID_ARGUMENTS", "the text in arguments", "arguments")
     if not isinstance(given, dict):
         message = "arguments must be an object, or a JSON text of one"
         raise Refused("INVALID_ARGUMENTS", message, path="arguments")
@@ -320,7 +324,7 @@ class RestToolList:
         limit = count(query, "limit", default=MOST, most=MOST)
         if "q" in query or limit != MOST:
             return HttpResponse(200, await self._chosen(wanted, query, limit))
-        kept: bytes | None = self._gateway.kept(caller, wanted.kept)
+        kept: bytes | None = self._gateway.cached_view(caller, wanted.kept)
         return HttpResponse(200, kept or await self._whole(wanted, query))
 
     async def _whole(self, wanted: _Wanted, query: Mapping[str, str]) -> bytes:
@@ -330,7 +334,7 @@ class RestToolList:
         most = self._declaring.cutting.most(caller, spelling)
         if most is not None and len(self._gateway.tools(caller)) > most:
             return await self._chosen(wanted, query, MOST)
-        return await self._gateway.preparing(caller, wanted.kept, partial(self._spelled, wanted))
+        return await self._gateway.view_cooperatively(caller, wanted.kept, partial(self._spelled, wanted))
 
     async def _chosen(self, wanted: _Wanted, query: Mapping[str, str], limit: int) -> bytes:
         """Return a part of the list. Not cached: the ranking by usage changes all the time."""
