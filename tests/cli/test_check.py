@@ -14,7 +14,7 @@ from toolcrib.sdk.checklist import ITEMS
 
 def test_the_default_is_fine(shell: Shell) -> None:
     done = shell("check")
-    assert (done.code, done.out) == (0, "Nothing falls short.\n")
+    assert (done.code, done.out) == (0, "All checks pass.\n")
 
 
 @pytest.mark.requirement("E15")
@@ -26,7 +26,7 @@ def test_good_module_leaves_human_review_items(shell: Shell, tmp_path: Path) -> 
         ["person", "check_good_tools:get-card description"],
         ["person", "check_good_tools:get-card tests"],
         ["check_good_tools:get-card: 27 of 29 checks pass, 2 need a human"],
-        ["Nothing falls short."],
+        ["All checks pass."],
     ]
     assert shell("check", "check_good_tools.py").out == done.out
 

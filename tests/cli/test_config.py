@@ -65,4 +65,4 @@ def test_warnings_do_not_fail_it(shell: Shell, tmp_path: Path) -> None:
 
 
 def test_a_good_config(shell: Shell) -> None:
-    assert shell("config", "check").out == "Nothing falls short.\n"
+    assert shell("config", "check").out == "All checks pass.\n"

@@ -117,7 +117,7 @@ def test_gateway_follows_store_changes(
 
 def test_check_asks_the_gateway(remote: Shell) -> None:
     done = remote("check")
-    assert (done.code, done.out) == (0, "Nothing falls short.\n")
+    assert (done.code, done.out) == (0, "All checks pass.\n")
 
 
 def test_option_overrides_environment(

@@ -1,4 +1,4 @@
-"""The command line: one file a command, loaded when the command is asked for."""
+"""The command line: one module per command, imported when that command runs."""
 
 import sys
 from collections.abc import Sequence
@@ -8,18 +8,18 @@ from toolcrib.cli import startup_gc
 
 
 def main() -> NoReturn:
-    """Carry out what the command line says and leave with its exit code."""
+    """Run the command in `sys.argv` and exit with its status."""
     startup_gc.pause_collector()
     sys.exit(run(sys.argv[1:]))
 
 
 def run(arguments: Sequence[str]) -> int:
-    """Carry out one command line. 0: done; 1: the tool or the check failed; 2: wrong use."""
+    """Run one command line; return 0 on success, 1 if the tool or the check failed, 2 on a usage error."""
     from toolcrib.cli.commands import toolcrib
 
     try:
         outcome = toolcrib.main(list(arguments), prog_name="toolcrib", standalone_mode=False)
-    except Exception as error:  # noqa: BLE001 - the outermost boundary: a user is never shown a traceback unasked
+    except Exception as error:  # noqa: BLE001 - outermost boundary: a traceback is printed only on request
         from toolcrib.cli.error_output import report_error
 
         return report_error(error, as_json="--json" in arguments)

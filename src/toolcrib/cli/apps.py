@@ -1,12 +1,11 @@
-"""`toolcrib apps`: which apps there are, and the tools of one sent in by its developer."""
+"""`toolcrib apps`: lists the apps, and uploads the tools of one."""
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from toolcrib.cli.backend import Backend, Target, json_option, with_backend, with_target
+from toolcrib.cli.backend import Target, json_option, with_backend, with_target
 from toolcrib.cli.output import print_error, print_line, print_note, show_json, show_table
 from toolcrib.errors import Refused, problem_json
 from toolcrib.model import JsonObject, Problem
@@ -19,8 +18,8 @@ if TYPE_CHECKING:
 def command() -> None:
     """List apps, and publish the tools of one.
 
-    An app is added with PUT /api/apps/{package}, which gives its API key. Its developer then publishes its
-    tools: those the AppServer of a module has registered.
+    PUT /api/apps/{package} registers an app and returns its API key. Its developer then publishes the tools
+    that are registered with the AppServer of a module.
     """
 
 
@@ -29,17 +28,13 @@ def command() -> None:
 @json_option
 def list_(target: Target, *, as_json: bool) -> int:
     """List the apps."""
-
-    async def work(backend: Backend) -> Sequence[JsonObject]:
-        return await backend.apps()
-
-    apps = with_backend(target, work)
+    apps = with_backend(target, lambda backend: backend.apps())
     if as_json:
         show_json({"apps": apps})
         return 0
     show_table(("Package", "Name", "Type", "Needs", "Version", "Tools"), [_row(app) for app in apps])
     if not apps:
-        print_note("there are no apps yet; PUT /api/apps/{package} adds one")
+        print_note("No apps are registered. PUT /api/apps/{package} registers one.")
     return 0
 
 
@@ -48,18 +43,18 @@ def list_(target: Target, *, as_json: bool) -> int:
 @with_target
 @json_option
 def publish(target: Target, *, module: str, as_json: bool) -> int:
-    """Send in the tools of the AppServer in MODULE, called NAME where there are several.
+    """Upload the tools of the AppServer in MODULE; NAME selects one of several.
 
-    They take the place of the app's tools whole. Where one has a fault, every fault is named by its path and
-    nothing is changed.
+    They replace all tools of the app. If a definition is invalid, nothing is changed, every error is printed
+    with its path, and the exit status is 1.
     """
     app = _find_app_server(module)
-
-    async def work(backend: Backend) -> JsonObject:
-        return await backend.define_tools(app.package, app.get_tool_definitions())
-
     try:
-        published = with_backend(target, work, lasting=True)
+        published = with_backend(
+            target,
+            lambda backend: backend.define_tools(app.package, app.get_tool_definitions()),
+            lasting=True,
+        )
     except Refused as refused:
         if not refused.problem.details.get("faults"):
             raise
@@ -69,17 +64,17 @@ def publish(target: Target, *, module: str, as_json: bool) -> int:
         show_json(published)
         return 0
     names = ", ".join(published["tools"]) or "none"
-    print_line(f"{published['packageName']} has these tools now (version {published['version']}): {names}")
+    print_line(f"{published['packageName']}: published version {published['version']} with the tools {names}")
     for warning in published["warnings"]:
         print_note(f"Warning: {warning}")
     return 0
 
 
-def _find_app_server(target: str) -> "AppServer":
+def _find_app_server(named: str) -> "AppServer":
     from toolcrib.sdk import AppServer
     from toolcrib.sources.functions import ModuleProblem, imported
 
-    path, _, name = target.partition(":")
+    path, _, name = named.partition(":")
     try:
         module = imported(path, folder=Path.cwd())
     except ModuleProblem as problem:
@@ -93,8 +88,8 @@ def _find_app_server(target: str) -> "AppServer":
     if len(set(map(id, apps.values()))) == 1:
         return next(iter(apps.values()))
     if not apps:
-        raise click.UsageError(f"the module {path} has no AppServer: app = AppServer(package=…, api_key=…)")
-    raise click.UsageError(f"{path} has several apps: say which, such as {path}:{next(iter(apps))}")
+        raise click.UsageError(f"{path} has no AppServer; create one: app = AppServer(package=…, api_key=…)")
+    raise click.UsageError(f"{path} has several apps; name one, such as {path}:{next(iter(apps))}")
 
 
 def _show_faults(problem: Problem, *, as_json: bool) -> None:

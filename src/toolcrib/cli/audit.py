@@ -1,4 +1,4 @@
-"""`toolcrib audit`: who changed what, and whether the record of it is complete."""
+"""`toolcrib audit`: lists audit records, and verifies their hash chain."""
 
 from collections.abc import AsyncGenerator
 from datetime import UTC, datetime
@@ -15,11 +15,11 @@ if TYPE_CHECKING:
     from toolcrib.observe.audit import ChainCheck
 
 MAX_PAGE_RECORDS = 1000
-"""Records on one page, as `GET /api/audit` gives them."""
+"""Maximum records of one page of `GET /api/audit`."""
 
 
 def _parse_moment(_context: click.Context, _option: click.Parameter, given: str | None) -> float | None:
-    """Read a day, a moment or seconds since 1970."""
+    """Parse a date, a date and time, or seconds since 1970."""
     if given is None:
         return None
     try:
@@ -29,8 +29,8 @@ def _parse_moment(_context: click.Context, _option: click.Parameter, given: str 
     try:
         moment = datetime.fromisoformat(given)
     except ValueError:
-        said = "must be a day or a moment in UTC, such as 2026-01-31 or 2026-01-31T10:00"
-        raise click.BadParameter(said) from None
+        message = "must be a date or a date and time in UTC, such as 2026-01-31 or 2026-01-31T10:00"
+        raise click.BadParameter(message) from None
     return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
 
 
@@ -42,45 +42,49 @@ def _parse_moment(_context: click.Context, _option: click.Parameter, given: str 
     default=50,
     show_default=True,
     metavar="N",
-    help="The most records to list.",
+    help="Maximum number of records.",
 )
-@click.option("--actor", metavar="NAME", help="Only of this key, or of this user of the command line.")
-@click.option("--action", metavar="NAME", help="Only this action, such as keys.create, or its group: keys.")
+@click.option("--actor", metavar="NAME", help="Only actions of this key, or of this operating system user.")
 @click.option(
-    "--since", callback=_parse_moment, metavar="WHEN", help="Not older than this day or moment (UTC)."
+    "--action",
+    metavar="NAME",
+    help="Only this action, such as keys.create, or a group such as keys.",
+)
+@click.option(
+    "--since", callback=_parse_moment, metavar="WHEN", help="Only records from this date or time on, in UTC."
 )
 @json_option
 def command(
     target: Target, *, limit: int, actor: str | None, action: str | None, since: float | None, as_json: bool
 ) -> int:
-    """List administrative actions and failed authentications, the newest first."""
+    """List administrative actions and failed authentications, newest first."""
     if click.get_current_context().invoked_subcommand is not None:
         return 0
 
-    async def work(backend: Backend) -> list[JsonObject]:
-        return await backend.audit(AuditFilters(limit=limit, actor=actor, action=action, since=since))
-
-    records = with_backend(target, work)
+    records = with_backend(
+        target,
+        lambda backend: backend.audit(AuditFilters(limit=limit, actor=actor, action=action, since=since)),
+    )
     if as_json:
         show_json({"records": records})
         return 0
     show_table(("Number", "When", "Who", "From", "Action", "Target", "Outcome"), map(_row, records))
     if not records:
-        print_note("There are no such records.")
+        print_note("No records found.")
     return 0
 
 
 @command.command("verify")
 @with_target
-@click.option("--head", metavar="HASH", help="A head printed earlier: nothing up to it may be missing.")
-@click.option("--allow-empty", is_flag=True, help="Accept a store that holds no records, as a new one does.")
+@click.option("--head", metavar="HASH", help="A hash printed earlier; fail if its record is gone.")
+@click.option("--allow-empty", is_flag=True, help="Accept a store without records, such as a new one.")
 @json_option
 def verify(target: Target, *, head: str | None, allow_empty: bool, as_json: bool) -> int:
     """Check that no record was changed, removed or inserted, and print the newest record's hash.
 
-    Keep that hash elsewhere: with --head it proves later that no records were cut off the end. Exits with
-    status 1 where the chain is broken, and names its first broken record; also where there is no store, or
-    no record in it.
+    Keep that hash elsewhere: passed with --head, it proves later that no records were removed from the end.
+    Exits with status 1 and names the first broken record if the chain is broken; also if there is no store,
+    or no record in it.
     """
 
     async def work(backend: Backend) -> "ChainCheck":
@@ -97,35 +101,37 @@ def verify(target: Target, *, head: str | None, allow_empty: bool, as_json: bool
         show_json({**shown, "broken": broken, "headFound": None if head is None else found.head_found})
     elif not faults:
         print_line(found.head or "none")
-        print_note(f"{found.records} records, unbroken; the hash above is the head.")
+        print_note(f"All {found.records} records are intact. The line above is the hash of the newest one.")
     for fault in faults:
         print_error(fault)
     return 1 if faults else 0
 
 
 def _check_store(target: Target) -> None:
-    """Refuse to verify a store that is not there: an empty one in its place would be unbroken."""
+    """Refuse to verify a store that does not exist: an empty one created instead would be intact."""
     from toolcrib.cli.local_backend import missing_store
 
     absent = None if target.url is not None else missing_store(target)
     if absent is not None:
-        raise Refused("NOT_FOUND", f"there is no store at {absent}; name another with --config or --url")
+        raise Refused("NOT_FOUND", f"there is no store at {absent}; select another with --config or --url")
 
 
 def _faults(found: "ChainCheck", head: str | None, *, allow_empty: bool) -> list[str]:
-    """Say what is wrong with the chain, in the order of its weight."""
+    """Return what is wrong with the chain, most serious first."""
     faults: list[str] = []
     if not found.intact:
         faults.append(f"record {found.broken} {found.reason}")
     if head is not None and not found.head_found:
-        faults.append("the given head is not in the chain: records were cut off its end, or all replaced")
+        faults.append(
+            "no record has the hash given with --head: records were removed from the end, or replaced"
+        )
     if not found.records and not allow_empty:
-        faults.append("the store holds no records; --allow-empty accepts that of a new one")
+        faults.append("the store has no records; --allow-empty accepts a new store")
     return faults
 
 
 async def _all_records(backend: Backend) -> AsyncGenerator[JsonObject]:
-    """Go through all records, the newest first, a page at a time."""
+    """Yield all records page by page, newest first."""
     before: int | None = None
     while True:
         page = await backend.audit(AuditFilters(limit=MAX_PAGE_RECORDS, before=before))

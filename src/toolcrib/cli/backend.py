@@ -1,4 +1,4 @@
-"""How a command reaches a gateway: target options, and the interface of the local and remote backend."""
+"""Target options of commands, and the interface of the local and the remote backend."""
 
 import getpass
 import os
@@ -14,42 +14,42 @@ from click.core import ParameterSource
 from toolcrib.cli import startup_gc
 from toolcrib.model import Actor, Caller, JsonObject, Progress
 
-# --- The person at the command line, as the audit names them ---
+# --- The actor in audit records of commands ---
 
 _LOCAL_CALLER = Caller(id="local", key="local", permissions=frozenset({"*"}))
 
 
 def command_line(caller: Caller = _LOCAL_CALLER) -> Actor:
-    """Return the actor of a command that works in its own process: the operating system's user."""
+    """Return the actor of a command that runs its own gateway: the operating system's user."""
     try:
         name = getpass.getuser()
-    except (KeyError, OSError, ImportError):  # a user without a name, as in some containers
+    except (KeyError, OSError, ImportError):  # some containers run as a user id without a name
         name = ""
     return Actor(kind="command_line", name=name, caller=caller, frontend="cli")
 
 
-# --- Which gateway a command acts on: a running one by its address, or one of its own by its config ---
+# --- Options that select a gateway: a running one by its URL, or one in this process by its config ---
 
 Command = Callable[..., int]
 
 URL_VARIABLE, KEY_VARIABLE = "TOOLCRIB_URL", "TOOLCRIB_KEY"
 
 config_option = click.option(
-    "-c", "--config", metavar="FILE", help="The config file; else $TOOLCRIB_CONFIG, else ./toolcrib.yaml."
+    "-c", "--config", metavar="FILE", help="Config file. Default: $TOOLCRIB_CONFIG, else ./toolcrib.yaml."
 )
-demo_option = click.option("--demo", is_flag=True, help="Add the tools of the demonstration.")
+demo_option = click.option("--demo", is_flag=True, help="Add the demo tools and apps.")
 url_option = click.option(
     "--url",
     envvar=URL_VARIABLE,
     show_envvar=True,
-    help=f"Act on the running gateway there, with the key in ${KEY_VARIABLE}.",
+    help=f"Use the running gateway at this URL, with the API key in ${KEY_VARIABLE}.",
 )
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Target:
-    """Where the gateway is."""
+    """The gateway that a command uses."""
 
     config: str | None = None
     demo: bool = False
@@ -59,63 +59,63 @@ class Target:
 
 @dataclass(frozen=True, kw_only=True)
 class CallerView:
-    """As whom, and in which context, the gateway is looked at."""
+    """The user and the context that tools are listed and called for."""
 
     context: str | None = None
     user: str | None = None
 
 
 def with_target(command: Command) -> Command:
-    """Give a command the options that say where its gateway is."""
+    """Add the options that select a gateway."""
 
     @config_option
     @demo_option
     @url_option
     @wraps(command)
-    def placed(config: str | None, url: str | None, *, demo: bool, **options: Any) -> int:
+    def with_target_option(config: str | None, url: str | None, *, demo: bool, **options: Any) -> int:
         return command(_make_target(config, url, demo=demo), **options)
 
-    return placed
+    return with_target_option
 
 
 def with_running_gateway(command: Command) -> Command:
-    """Give a command the options that say which running gateway it is for; without --url this machine's."""
+    """Add the options that select a running gateway; without --url it is the one of this config."""
 
     @config_option
     @url_option
     @wraps(command)
-    def placed(config: str | None, url: str | None, **options: Any) -> int:
+    def with_target_option(config: str | None, url: str | None, **options: Any) -> int:
         return command(_make_target(config, url, demo=False), **options)
 
-    return placed
+    return with_target_option
 
 
 def with_view(command: Command) -> Command:
-    """Give a command the options that say who is looking."""
+    """Add the options for the user and the context."""
 
-    @click.option("--context", metavar="NAME", help="Look from this context.")
+    @click.option("--context", metavar="NAME", help="Use this context.")
     @click.option("--user", metavar="ID", help="Act for this user.")
     @wraps(command)
-    def viewed(target: Target, context: str | None, user: str | None, **options: Any) -> int:
+    def with_view_option(target: Target, context: str | None, user: str | None, **options: Any) -> int:
         if user is not None and not (user and user.isprintable()):
             raise click.UsageError("--user must be printable text")
         return command(target, CallerView(context=context, user=user), **options)
 
-    return viewed
+    return with_view_option
 
 
 def _make_target(config: str | None, url: str | None, *, demo: bool) -> Target:
-    here = config is not None or demo
-    if url and here:
+    own_process = config is not None or demo
+    if url and own_process:
         if click.get_current_context().get_parameter_source("url") is ParameterSource.COMMANDLINE:
-            raise click.UsageError("--url is a running gateway, -c and --demo make one: choose")
+            raise click.UsageError("give either --url, for a running gateway, or -c or --demo, to start one")
         url = None
     if not url:
         return Target(config=config, demo=demo)
-    return Target(url=_checked(url), key=given_key())
+    return Target(url=_checked_url(url), key=given_key())
 
 
-def _checked(url: str) -> str:
+def _checked_url(url: str) -> str:
     from urllib.parse import urlsplit
 
     try:
@@ -124,29 +124,29 @@ def _checked(url: str) -> str:
     except ValueError:
         parts, usable = None, False
     if parts is None or not usable or parts.username or parts.query or parts.fragment:
-        raise click.UsageError("--url must be the address of a gateway, such as http://127.0.0.1:6740")
+        raise click.UsageError("--url must be the URL of a gateway, such as http://127.0.0.1:6740")
     return url.rstrip("/")
 
 
 def given_key() -> str:
-    """Return the key in the environment; refuse to go on without one."""
+    """Return the API key in the environment; raises UsageError if there is none."""
     key = os.environ.get(KEY_VARIABLE, "").strip()
     if key and key.isascii() and key.isprintable():
         return key
     example = f"export {KEY_VARIABLE}=$(cat .toolcrib/admin.key)"
     raise click.UsageError(
-        f"a running gateway wants an API key: put one in ${KEY_VARIABLE}, such as {example}"
+        f"a running gateway requires an API key in ${KEY_VARIABLE}, for example: {example}"
     )
 
 
-# --- What commands ask of a gateway, whether it runs in this process or elsewhere ---
+# --- The operations of a gateway, in this process or remote ---
 
 T = TypeVar("T")
 OnProgress = Callable[[Progress], None]
 
 
 class AuditFilters(TypedDict, total=False):
-    """Which audit records are listed."""
+    """Filters of the list of audit records."""
 
     limit: int
     before: int | None
@@ -156,7 +156,7 @@ class AuditFilters(TypedDict, total=False):
 
 
 class Backend(Protocol):
-    """Where requests are handed in. Answers are spelled as REST spells them; a refusal is a ToolcribError."""
+    """Operations of a gateway. Results have the REST format; errors are raised as ToolcribError."""
 
     async def listing(
         self,
@@ -166,11 +166,11 @@ class Backend(Protocol):
         style: str | None = None,
         search: str | None = None,
     ) -> JsonObject:
-        """List the tools, and say how many were cut and which are withheld, where some are."""
+        """List the tools, with the number of tools cut from the list, and those withheld from it."""
         ...
 
     async def tools(self, view: CallerView) -> list[JsonObject]:
-        """Return the tools that are listed."""
+        """Return the listed tools."""
         ...
 
     async def tool(self, name: str, view: CallerView) -> JsonObject | None:
@@ -187,19 +187,19 @@ class Backend(Protocol):
         idempotency_key: str | None = None,
         on_progress: OnProgress | None = None,
     ) -> JsonObject:
-        """Call a tool; how it ends is in the answer."""
+        """Call a tool; a failed call is returned, not raised."""
         ...
 
     async def explain(self, name: str, view: CallerView) -> JsonObject:
-        """Say why a tool may be used or not."""
+        """Explain why a tool may be used or not."""
         ...
 
     async def status(self) -> JsonObject:
-        """Say what runs and what is wrong."""
+        """Return the status of sources, and the warnings."""
         ...
 
     async def usage(self) -> JsonObject:
-        """Say how much each tool was used, and how long it took."""
+        """Return the calls and durations of each tool."""
         ...
 
     async def keys(self) -> Sequence[JsonObject]:
@@ -217,27 +217,27 @@ class Backend(Protocol):
         user: str | None,
         expires: float | None,
     ) -> JsonObject:
-        """Make a key."""
+        """Create a key."""
         ...
 
     async def rotate_key(self, name: str, overlap: float) -> JsonObject:
-        """Put another key in place of one."""
+        """Replace the secret of a key."""
         ...
 
     async def revoke_key(self, name: str) -> None:
-        """End a key."""
+        """Revoke a key."""
         ...
 
     async def audit(self, filters: AuditFilters) -> list[JsonObject]:
-        """List audit records, the newest first."""
+        """List audit records, newest first."""
         ...
 
     async def pins(self) -> Sequence[JsonObject]:
-        """List the tools whose definition is not the trusted one."""
+        """List the tools whose definition differs from the trusted one."""
         ...
 
     async def approve(self, name: str, seal: str | None) -> JsonObject:
-        """Trust a tool's definition as it is now; with a seal, only if it is still that one."""
+        """Trust the current definition of a tool; with a hash, only if it is still that one."""
         ...
 
     async def apps(self) -> Sequence[JsonObject]:
@@ -245,12 +245,12 @@ class Backend(Protocol):
         ...
 
     async def define_tools(self, package: str, tools: Sequence[JsonObject]) -> JsonObject:
-        """Put these tools in the place of an app's."""
+        """Replace the tools of an app."""
         ...
 
 
 def with_backend(target: Target, work: Callable[[Backend], Awaitable[T]], *, lasting: bool = False) -> T:
-    """Open the desk of a place and do some work there; `lasting` work leaves something in the store."""
+    """Open the backend of a target and run `work` with it; `lasting` work may create a store."""
     import anyio
 
     async def run() -> T:

@@ -1,4 +1,4 @@
-"""`toolcrib call`: parse arguments and call one tool."""
+"""`toolcrib call`: parses arguments and calls one tool."""
 
 import re
 import sys
@@ -21,7 +21,7 @@ from toolcrib.cli.error_output import DEBUG_VARIABLE
 from toolcrib.cli.output import ProgressBar, print_error, print_line, print_note, show_json, show_value
 from toolcrib.model import Json, JsonObject
 
-# --- A tool's arguments as people type them: a JSON object, or `key=value` pairs read as its schema says ---
+# --- Arguments on the command line: a JSON object, or `key=value` pairs converted by the tool's schema ---
 
 _PAIR = re.compile(r"([^=\s{\[\"][^=\s]*)=(.*)", re.DOTALL)
 _ARGUMENT_SYNTAX = "write them as one JSON object, or as key=value"
@@ -39,7 +39,7 @@ Pair = tuple[str, str]
 
 
 def parse_arguments(given: Sequence[str]) -> JsonObject | tuple[Pair, ...]:
-    """Return the object that was given, or the pairs; `-` reads the object from standard input."""
+    """Parse a JSON object or KEY=VALUE pairs; `-` reads the object from standard input."""
     if not given:
         return {}
     text = sys.stdin.read() if list(given) == ["-"] else given[0]
@@ -48,7 +48,7 @@ def parse_arguments(given: Sequence[str]) -> JsonObject | tuple[Pair, ...]:
     pairs = [_PAIR.fullmatch(each) for each in given]
     for each, pair in zip(given, pairs, strict=True):
         if pair is None:
-            raise click.UsageError(f"{each[:80]!r} is no argument: {_ARGUMENT_SYNTAX}")
+            raise click.UsageError(f"{each[:80]!r} is not an argument: {_ARGUMENT_SYNTAX}")
     return tuple((pair[1], pair[2]) for pair in pairs if pair is not None)
 
 
@@ -63,46 +63,48 @@ def _parse_object(text: str) -> JsonObject:
 
 
 def coerce_pairs(pairs: Sequence[Pair], schema: JsonObject) -> JsonObject:
-    """Give every text the type its schema wants; what does not fit stays text, for the tool to refuse."""
+    """Convert values to the types in the schema; one that does not fit stays text and fails validation."""
     properties = _mapping(schema.get("properties"))
     arguments: dict[str, Any] = {}
     for name, text in pairs:
-        wanted = tuple(_alternatives(_mapping(properties.get(name)), schema))
+        schemas = tuple(_alternatives(_mapping(properties.get(name)), schema))
         if name not in arguments:
-            arguments[name] = _coerce_argument(text, wanted, schema)
-        elif _accepts(wanted, "array") and isinstance(arguments[name], list):
-            arguments[name] += _coerce_items(text, wanted, schema)
+            arguments[name] = _coerce_argument(text, schemas, schema)
+        elif _accepts(schemas, "array") and isinstance(arguments[name], list):
+            arguments[name] += _coerce_items(text, schemas, schema)
         else:
             raise click.UsageError(f"{name} is given twice")
     return arguments
 
 
-def _coerce_argument(text: str, wanted: Sequence[JsonObject], root: JsonObject) -> Json:
-    if not _accepts(wanted, "array") or _accepts(wanted, "string"):
-        return _coerce_value(text, wanted)
-    return _coerce_items(text, wanted, root)
+def _coerce_argument(text: str, schemas: Sequence[JsonObject], root: JsonObject) -> Json:
+    if not _accepts(schemas, "array") or _accepts(schemas, "string"):
+        return _coerce_value(text, schemas)
+    return _coerce_items(text, schemas, root)
 
 
-def _coerce_items(text: str, wanted: Sequence[JsonObject], root: JsonObject) -> list[Json]:
-    """Read a whole list, or one thing that is to be in it."""
+def _coerce_items(text: str, schemas: Sequence[JsonObject], root: JsonObject) -> list[Json]:
+    """Parse a JSON list, or a single item."""
     whole = _json_or_text(text)
     if isinstance(whole, list):
         return cast("list[Json]", whole)
-    lists = (_mapping(each.get("items")) for each in wanted if "array" in _types(each))
+    lists = (_mapping(each.get("items")) for each in schemas if "array" in _types(each))
     return [_coerce_value(text, [each for items in lists for each in _alternatives(items, root)])]
 
 
-def _coerce_value(text: str, wanted: Sequence[JsonObject]) -> Json:
-    for chosen in (value for each in wanted for value in _choices(each)):
+def _coerce_value(text: str, schemas: Sequence[JsonObject]) -> Json:
+    for chosen in (value for each in schemas for value in _choices(each)):
         if text == (chosen if isinstance(chosen, str) else orjson.dumps(chosen).decode()):
             return chosen
-    if _accepts(wanted, "string"):
+    if _accepts(schemas, "string"):
         return text
-    kinds = {kind for each in wanted for kind in _types(each)} or set(_PYTHON_TYPES)
+    type_names = {type_name for each in schemas for type_name in _types(each)} or set(_PYTHON_TYPES)
     value = _json_or_text(text)
-    fits = any(isinstance(value, _PYTHON_TYPES[kind]) for kind in kinds if kind in _PYTHON_TYPES)
-    # Python counts True as a number; JSON does not.
-    if isinstance(value, bool) and "boolean" not in kinds:
+    fits = any(
+        isinstance(value, _PYTHON_TYPES[type_name]) for type_name in type_names if type_name in _PYTHON_TYPES
+    )
+    # In Python a bool is an int; in JSON it is not.
+    if isinstance(value, bool) and "boolean" not in type_names:
         fits = False
     return value if fits else text
 
@@ -114,13 +116,13 @@ def _json_or_text(text: str) -> Json:
         return text
 
 
-def _accepts(wanted: Sequence[JsonObject], kind: str) -> bool:
-    return any(kind in _types(each) for each in wanted)
+def _accepts(schemas: Sequence[JsonObject], type_name: str) -> bool:
+    return any(type_name in _types(each) for each in schemas)
 
 
 def _types(schema: JsonObject) -> tuple[str, ...]:
-    said = schema.get("type", ())
-    return (said,) if isinstance(said, str) else tuple(said)
+    types = schema.get("type", ())
+    return (types,) if isinstance(types, str) else tuple(types)
 
 
 def _choices(schema: JsonObject) -> tuple[Json, ...]:
@@ -128,7 +130,7 @@ def _choices(schema: JsonObject) -> tuple[Json, ...]:
 
 
 def _alternatives(schema: JsonObject, root: JsonObject, depth: int = 0) -> Iterator[JsonObject]:
-    """Walk through every schema a value may satisfy: references followed, unions taken apart."""
+    """Yield every subschema that a value may match: references resolved, unions expanded."""
     yield schema
     if depth >= _MAX_SCHEMA_DEPTH:
         return
@@ -150,7 +152,7 @@ def _mapping(value: Json) -> JsonObject:
     return cast("JsonObject", value) if isinstance(value, Mapping) else {}
 
 
-# --- `toolcrib call`: one call, its progress and its result ---
+# --- The command ---
 
 
 @click.command("call")
@@ -162,12 +164,12 @@ def _mapping(value: Json) -> JsonObject:
     "--timeout",
     type=click.FloatRange(0, 300, min_open=True),
     metavar="S",
-    help="Wait no longer than S seconds.",
+    help="Cancel the call after S seconds.",
 )
 @click.option(
     "--idempotency-key",
     metavar="KEY",
-    help="Carry out a call that changes something once, however often it is made with this KEY.",
+    help="Execute a call with side effects only once, however often it is repeated with this KEY.",
 )
 @json_option
 def command(
@@ -182,16 +184,18 @@ def command(
 ) -> int:
     """Call the tool NAME and print its result.
 
-    Arguments are one JSON object ('-' reads it from standard input), or KEY=VALUE pairs: numbers, true and
-    false as the tool's schema says, lists and objects as JSON. The KEY of a list may come again.
+    Arguments are one JSON object ('-' reads it from standard input), or KEY=VALUE pairs, which are converted
+    to the types in the tool's schema. Write lists and objects as JSON; for a list, KEY can also be repeated.
     """
     given = parse_arguments(arguments)
 
     async def work(backend: Backend) -> JsonObject:
-        ready = given if isinstance(given, Mapping) else await _coerce_for_tool(backend, name, given, view)
-        with ProgressBar() as meter:
+        converted = (
+            given if isinstance(given, Mapping) else await _coerce_for_tool(backend, name, given, view)
+        )
+        with ProgressBar() as bar:
             return await backend.call(
-                name, ready, view, timeout=timeout, idempotency_key=idempotency_key, on_progress=meter.show
+                name, converted, view, timeout=timeout, idempotency_key=idempotency_key, on_progress=bar.show
             )
 
     result = with_backend(target, work, lasting=idempotency_key is not None)
@@ -214,7 +218,7 @@ async def _coerce_for_tool(
 
 
 def _show(result: JsonObject) -> None:
-    """Print what can be said, then what came back, unless that is the same."""
+    """Print the message, then the data unless it is the same."""
     value: Any = result.get("data")
     if value is None:
         value = result["content"]
@@ -224,14 +228,14 @@ def _show(result: JsonObject) -> None:
 
 
 def _show_questions(result: JsonObject) -> None:
-    """Print what the tool wants to know before it goes on."""
+    """Print the questions that the tool asks before it continues."""
     print_line(result["message"])
     show_value(result["inputRequired"]["questions"])
-    print_error("the tool asks before it goes on; answer it over MCP or REST, see docs/questions.md")
+    print_error("the tool asks for input; answer it over MCP or REST, see docs/questions.md")
 
 
 def _show_error(error: JsonObject, *, local: bool) -> None:
     where = f" (at {error['path']})" if error.get("path") else ""
     print_error(f"{error['code']}: {error['message']}{where}")
     if local and error["code"] == "HANDLER_ERROR":
-        print_note(f"{DEBUG_VARIABLE}=1 shows what it raised")
+        print_note(f"Set {DEBUG_VARIABLE}=1 to see the exception.")

@@ -1,4 +1,4 @@
-"""`toolcrib check`: the config, the tools it gives, and the checklist of a good tool."""
+"""`toolcrib check`: checks the config, and tools against the checklist."""
 
 from typing import TYPE_CHECKING
 
@@ -13,18 +13,23 @@ if TYPE_CHECKING:
 @click.command("check")
 @click.argument("module", required=False)
 @with_target
-@click.option("--all", "everything", is_flag=True, help="Show every item of the checklist for every tool.")
 @click.option(
-    "--run-mutations", is_flag=True, help="Run the examples of tools that may change something too."
+    "--all",
+    "everything",
+    is_flag=True,
+    help="Show every item of the checklist for every tool, also those that pass.",
 )
+@click.option("--run-mutations", is_flag=True, help="Also run the examples of tools with side effects.")
 @click.option(
     "--user",
     metavar="ID",
-    help="Run the examples for this user; with --url, check what they may use, their apps too.",
+    help="Run the examples for this user; with --url, also check the tools of the user's apps.",
 )
-@click.option("--publish", is_flag=True, help="Keep the definitions of MODULE, to hold later ones against.")
 @click.option(
-    "--format", metavar="NAME", help="Say what a provider is not told of the tools, such as gemini."
+    "--publish", is_flag=True, help="Store the definitions of MODULE; later checks fail on breaking changes."
+)
+@click.option(
+    "--format", metavar="NAME", help="Only check how the schemas convert for a provider, such as gemini."
 )
 @json_option
 def command(
@@ -38,32 +43,32 @@ def command(
     format: str | None,
     as_json: bool,
 ) -> int:
-    """Check the config and its tools, and the tools of MODULE if one is named.
+    """Check the config and its tools, and the tools of MODULE if given.
 
-    MODULE is a dotted name or a file. Leaves with 1 and a list where something falls short. With --url a
-    running gateway says how it does. With --format only the schemas are looked at, as a provider is told of
-    them: what is lost, and whether they still accept exactly what the tools accept.
+    MODULE is a dotted name or a file. Exits with status 1 and a list of findings if a check fails. With
+    --url, a running gateway and its tools are checked. With --format, only the schemas are checked, as
+    converted for that provider: which constraints are lost, and which schemas are equivalent.
     """
     if format is not None:
         return _report(target, module, format, publish=publish or run_mutations, as_json=as_json)
     if publish and module is None:
-        raise click.UsageError("--publish keeps the definitions of a module: name it")
+        raise click.UsageError("--publish stores the definitions of a module: give MODULE")
     from toolcrib.cli.check_run import CheckRun, show
 
-    look = CheckRun(run_mutations=run_mutations, user=user)
+    checks = CheckRun(run_mutations=run_mutations, user=user)
     if target.url is not None:
-        look.at_running(target)
+        checks.check_running(target)
     else:
-        look.at_config(target)
-    report = None if module is None else look.at_module(module)
+        checks.check_config(target)
+    report = None if module is None else checks.check_module(module)
     if publish and report is not None:
         _publish(report)
-    return show(look.found, look.tools, everything=everything, as_json=as_json)
+    return show(checks.found, checks.tools, everything=everything, as_json=as_json)
 
 
 def _report(target: Target, module: str | None, format: str, *, publish: bool, as_json: bool) -> int:
     if publish:
-        raise click.UsageError("--format only looks at schemas: leave out --publish and --run-mutations")
+        raise click.UsageError("--format only checks schemas: omit --publish and --run-mutations")
     from toolcrib.cli.check_run import show_format_report
 
     return show_format_report(target, module, format, as_json=as_json)

@@ -1,4 +1,4 @@
-"""What `toolcrib check` runs: load tools, collect findings, fit formats and print the report."""
+"""The checks of `toolcrib check`: loads tools, collects findings and prints the report."""
 
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -26,11 +26,11 @@ if TYPE_CHECKING:
     from toolcrib.interfaces import AppRecord
     from toolcrib.sdk.published import CompatibilityBreach
 
-# --- A tool as a running gateway declares it, read back into a definition ---
+# --- Tool definitions from the REST API of a running gateway ---
 
 
 def tool_from_json(declared: JsonObject, family: Family) -> Tool:
-    """Read the widest spelling of a tool; what a running gateway says is trusted to be well formed."""
+    """Return the tool that the REST API describes; it is trusted to be well-formed."""
     mark = f"[MCP:{declared['source']}] "
     return Tool(
         name=declared["names"]["qualified"],
@@ -65,23 +65,23 @@ def _example(declared: JsonObject) -> Example:
 def _rate_limit(declared: object) -> RateLimit | None:
     if not isinstance(declared, Mapping):
         return None
-    said = cast("Mapping[str, Any]", declared)
-    return RateLimit(max_calls=said["maxCalls"], window_ms=said["windowMs"])
+    limit = cast("Mapping[str, Any]", declared)
+    return RateLimit(max_calls=limit["maxCalls"], window_ms=limit["windowMs"])
 
 
 def _deprecation(declared: object) -> Deprecation | None:
     if not isinstance(declared, Mapping):
         return None
-    said = cast("Mapping[str, Any]", declared)
+    deprecated = cast("Mapping[str, Any]", declared)
     return Deprecation(
-        since=said["since"],
-        replacement=said["replacement"],
-        removal_date=said["removalDate"],
-        announced=said.get("announced"),
+        since=deprecated["since"],
+        replacement=deprecated["replacement"],
+        removal_date=deprecated["removalDate"],
+        announced=deprecated.get("announced"),
     )
 
 
-# --- What a check finds: faults of the config, tools that are held back, definitions that fall short ---
+# --- Findings: config errors, withheld tools, failed checklist items ---
 
 Level = Literal["fault", "short", "warning", "person"]
 FAILING_LEVELS = ("fault", "short")
@@ -90,7 +90,7 @@ _HEALTHY_STATES = ("up", "asleep")
 
 @dataclass(frozen=True, kw_only=True)
 class CheckFinding:
-    """One thing to know. A fault or a shortfall fails the check; a warning or a question does not."""
+    """One finding. Levels `fault` and `short` fail the check, `warning` and `person` do not."""
 
     level: Level
     where: str
@@ -100,7 +100,7 @@ class CheckFinding:
 
 
 def config_findings(config: str | None) -> tuple[Document | None, list[CheckFinding]]:
-    """Check a config file; the document is there if it can be used."""
+    """Check a config file; the document is None if it has errors."""
     try:
         document = anyio.run(with_overlay, read_document(config))
     except ConfigError as error:
@@ -111,7 +111,7 @@ def config_findings(config: str | None) -> tuple[Document | None, list[CheckFind
 
 
 def stored_app_findings(document: Document) -> list[CheckFinding]:
-    """Name the apps in the store whose address is refused, or would be if it were given now."""
+    """Return the apps in the store whose address is refused, or would be if it were set now."""
     from toolcrib.config.open_store import open_store_of
     from toolcrib.runtime.convert import rules_of
 
@@ -134,14 +134,14 @@ def stored_app_findings(document: Document) -> list[CheckFinding]:
 
 
 def _fault_finding(fault: ConfigFault, level: Level) -> CheckFinding:
-    line = None if fault.place is None else fault.place.line
+    line = None if fault.position is None else fault.position.line
     position = fault.file if line is None else f"{fault.file}:{line}"
     where = " ".join(part for part in (position, fault.path) if part)
     return CheckFinding(level=level, where=where, message=fault.message, rule="config", line=line)
 
 
 def status_findings(status: JsonObject) -> list[CheckFinding]:
-    """Read what a running gateway says is wrong with it."""
+    """Return the problems in a gateway's status."""
     withheld = [
         CheckFinding(level="fault", where=each["name"], message=each["reason"], rule="withheld")
         for each in status["withheld"]
@@ -157,26 +157,26 @@ def status_findings(status: JsonObject) -> list[CheckFinding]:
         for each in status["sources"]
         if each["state"] not in _HEALTHY_STATES
     ]
-    said = [
+    warnings = [
         CheckFinding(level="warning", where="config", message=each, rule="config")
         for each in status["warnings"]
     ]
-    return [*down, *withheld, *shadowed, *said]
+    return [*down, *withheld, *shadowed, *warnings]
 
 
 def degraded_findings(tools: Iterable[JsonObject]) -> Iterator[CheckFinding]:
-    """Name the tools that are listed though their source is down."""
+    """Yield a warning per source that is down while its tools are still listed."""
     lost: dict[str, list[str]] = {}
     for tool in tools:
         if tool.get("degraded"):
             lost.setdefault(tool["source"], []).append(tool["names"]["qualified"])
     for source, names in lost.items():
-        said = f"listed, and not to be called until {source} is up: {', '.join(names)}"
-        yield CheckFinding(level="warning", where=source, message=said, rule="degraded")
+        message = f"listed, but cannot be called until {source} is up: {', '.join(names)}"
+        yield CheckFinding(level="warning", where=source, message=message, rule="degraded")
 
 
 def compatibility_findings(source: str, breaches: "Sequence[CompatibilityBreach]") -> Iterator[CheckFinding]:
-    """Tell what has changed against what was published."""
+    """Yield the incompatible changes against the published definitions."""
     for each in breaches:
         yield CheckFinding(
             level=each.level, where=f"{source}:{each.tool}", message=each.message, rule="published"
@@ -184,27 +184,26 @@ def compatibility_findings(source: str, breaches: "Sequence[CompatibilityBreach]
 
 
 def tool_findings(checked: "CheckedTool") -> Iterator[CheckFinding]:
-    """Tell what falls short in a tool; in one line and as a warning where somebody else defines it."""
+    """Yield the failed items of a tool; for a tool that others define, one warning that lists them."""
     name, short = checked.tool.name, list(checked.shortfalls())
     if checked.standing != "foreign":
-        yield from (CheckFinding(level="short", where=name, message=said, rule=rule) for rule, said in short)
+        yield from (CheckFinding(level="short", where=name, message=fix, rule=rule) for rule, fix in short)
     elif short:
         rules = ", ".join(dict.fromkeys(rule for rule, _ in short))
-        said = (
-            f"could be better in {rules}: mend it where it is defined, or with `overrides`; --all tells more"
+        message = (
+            f"could be improved in {rules}: change the definition, or use `overrides`; --all shows details"
         )
-        yield CheckFinding(level="warning", where=name, message=said, rule="checklist")
+        yield CheckFinding(level="warning", where=name, message=message, rule="checklist")
 
 
 def human_findings(checked: "CheckedTool") -> Iterator[CheckFinding]:
-    """Tell what no program can judge."""
+    """Yield the items of a tool that need human review."""
     for item, each in checked.judged.items():
         if each.verdict == "person" and checked.standing == "own":
             yield CheckFinding(level="person", where=checked.tool.name, message=each.message, rule=item)
 
 
-# --- How a check is shown: what falls short and what is for a person, a line for each tool, or all as JSON
-# ---
+# --- Output ---
 
 _FINDING_COLUMNS = ("", "Where", "What to do")
 
@@ -216,7 +215,7 @@ def show(
     everything: bool = False,
     as_json: bool,
 ) -> int:
-    """Print what was found and return the exit code."""
+    """Print the findings and return the exit status."""
     findings = [*found, *(each for tool in tools for each in tool_findings(tool))]
     failed = any(each.level in FAILING_LEVELS for each in findings)
     if as_json:
@@ -231,7 +230,7 @@ def show(
     _show_summary([tool for tool in tools if everything or tool.standing == "own"])
     if not failed:
         warned = any(each.level == "warning" for each in findings)
-        print_line("Nothing falls short; see the warnings above." if warned else "Nothing falls short.")
+        print_line("All checks pass, with warnings (see above)." if warned else "All checks pass.")
     return int(failed)
 
 
@@ -261,22 +260,22 @@ def _row(found: CheckFinding) -> Row:
     return found.level, f"{found.where} {found.rule}" if about_a_tool else found.where, found.message
 
 
-# --- Where a check looks: the config and the gateway it makes, a gateway that runs, a module ---
+# --- What is checked: the config and its gateway, a running gateway, a module ---
 
 
 @dataclass(frozen=True)
 class CheckRun:
-    """One check: how it is to go about it, and what it has found so far."""
+    """One run of checks: its options, and the findings so far."""
 
     run_mutations: bool = False
     user: str | None = None
     found: list[CheckFinding] = field(default_factory=list[CheckFinding])
     tools: list[CheckedTool] = field(default_factory=list[CheckedTool])
     _reports: dict[str, ModuleReport] = field(default_factory=dict[str, ModuleReport])
-    """What was found of each module, so that none is tried out twice."""
+    """Report by module name, so that no module is run twice."""
 
-    def at_config(self, target: Target) -> None:
-        """Check the config, the modules it names and the gateway it makes, which leaves nothing behind."""
+    def check_config(self, target: Target) -> None:
+        """Check the config, the modules in it, and the gateway built from it, with a store in memory."""
         document, found = config_findings(target.config)
         self.found.extend(found)
         if document is None:
@@ -288,15 +287,15 @@ class CheckRun:
             if None in reports:
                 return
             modules = {each.module.source for each in reports if each is not None}
-            self._built(document, modules, demo=target.demo)
+            self._check_gateway(document, modules, demo=target.demo)
 
-    def at_module(self, module: str) -> ModuleReport | None:
-        """Check one module, unless the config has brought it in already; None where it cannot be loaded."""
+    def check_module(self, module: str) -> ModuleReport | None:
+        """Check one module, unless it was already checked with the config; None if it cannot be loaded."""
         with silenced_log(default_document({})):
             return self._module(module, None, where=module)
 
-    def at_running(self, target: Target) -> None:
-        """Ask a running gateway how it does, and hold its tools and their times to the checklist."""
+    def check_running(self, target: Target) -> None:
+        """Check the status of a running gateway, and its tools and their durations against the checklist."""
 
         async def ask(backend: Backend) -> tuple[JsonObject, list[JsonObject], JsonObject]:
             return (
@@ -305,17 +304,17 @@ class CheckRun:
                 await backend.usage(),
             )
 
-        self._heard(*with_backend(target, ask))
+        self._add_running(*with_backend(target, ask))
 
-    def _heard(self, status: JsonObject, tools: list[JsonObject], usage: JsonObject) -> None:
+    def _add_running(self, status: JsonObject, tools: list[JsonObject], usage: JsonObject) -> None:
         self.found.extend((*status_findings(status), *degraded_findings(tools)))
         families = {each["id"]: each["family"] for each in status["sources"]}
         for each in tools:
-            # All apps are one source there, and each tool names its app.
+            # In the status all apps are one source; in the list each tool's source is its app.
             tool = tool_from_json(each, families.get(each["source"], "app"))
             used = usage["tools"].get(tool.name, {"calls": 0})
             p95 = used["p95"] if used["calls"] >= MIN_TIMED_CALLS else None
-            self._known(tool, "running" if tool.family == "function" else "foreign", p95)
+            self._judge(tool, "running" if tool.family == "function" else "foreign", p95)
 
     def _module(self, named: str, folder: Path | None, *, where: str) -> ModuleReport | None:
         try:
@@ -332,7 +331,7 @@ class CheckRun:
         self.found.extend(compatibility_findings(module.source, report.breaches))
         return report
 
-    def _built(self, document: Document, modules: set[str], *, demo: bool) -> None:
+    def _check_gateway(self, document: Document, modules: set[str], *, demo: bool) -> None:
         from toolcrib.crib import Crib
 
         async def ask() -> tuple[JsonObject, tuple[Tool, ...]]:
@@ -344,28 +343,27 @@ class CheckRun:
         self.found.extend(each for each in status_findings(status) if each.message not in known)
         for tool in tools:
             if tool.source not in modules:
-                self._known(tool, "foreign")
+                self._judge(tool, "foreign")
 
-    def _known(self, tool: Tool, standing: Standing, p95: float | None = None) -> None:
-        """Judge a tool that is not at hand to be tried out by its definition, and by how it has done."""
+    def _judge(self, tool: Tool, standing: Standing, p95: float | None = None) -> None:
+        """Judge a tool without running it: by its definition and its p95."""
         judged = judge(tool, ToolEvidence(listed=True, p95=p95))
         self.tools.append(CheckedTool(tool=tool, judged=judged, standing=standing))
 
 
-# --- How well a provider can be told of the tools: what of their schemas it is not told, which it never sees
-# ---
+# --- Schema conversion for a provider: the constraints that are lost ---
 
-_LOSS_COLUMNS = ("", "Where", "What is not said")
+_LOSS_COLUMNS = ("", "Where", "Lost constraint")
 
 
 @dataclass(frozen=True, kw_only=True)
 class FormatReport:
-    """One tool, as a provider hears of it."""
+    """How one tool is declared to a provider."""
 
     name: str
     losses: tuple[Loss, ...] = ()
     reason: str | None = None
-    """Why it cannot be declared at all."""
+    """Why it cannot be declared, if so."""
 
     @property
     def exact(self) -> bool:
@@ -373,7 +371,7 @@ class FormatReport:
         return self.reason is None and not self.losses
 
     def rows(self) -> Iterator[Row]:
-        """Say it in lines: one for each thing that is lost."""
+        """Yield table rows: one per lost constraint."""
         if self.reason is not None:
             yield "withheld", self.name, self.reason
         elif not self.losses:
@@ -382,17 +380,17 @@ class FormatReport:
             yield "lost", f"{self.name} {each.path} {each.keyword}", each.message
 
     def as_json(self) -> JsonObject:
-        """Say it for a program."""
-        said = {
+        """Return the JSON object for `--json`."""
+        shown = {
             "declared": self.reason is None,
             "exact": self.exact,
             "losses": list(map(asdict, self.losses)),
         }
-        return said if self.reason is None else {**said, "reason": self.reason}
+        return shown if self.reason is None else {**shown, "reason": self.reason}
 
 
 def show_format_report(target: Target, module: str | None, format: str, *, as_json: bool) -> int:
-    """Print how a provider is told of the tools of a place or a module; 1 where one cannot be declared."""
+    """Print how the tools of a target or a module convert for a provider; 1 if one cannot be declared."""
     if format not in PROVIDERS:
         raise click.UsageError(f"--format must be one of {', '.join(PROVIDERS)}")
 
@@ -423,7 +421,7 @@ async def _format_reports(
 
 
 def _module_format_reports(named: str, format: str) -> tuple[FormatReport, ...]:
-    """Serve a module in a gateway of its own, which tells what a provider would hear of it."""
+    """Run a module in its own gateway, and return how its tools are declared to a provider."""
     import anyio
 
     from toolcrib.cli.local_backend import LocalBackend, silenced_log
@@ -445,7 +443,7 @@ def _module_format_reports(named: str, format: str) -> tuple[FormatReport, ...]:
 def _show(found: Sequence[FormatReport], format: str) -> None:
     show_table(_LOSS_COLUMNS, [row for each in found for row in each.rows()])
     exact = sum(each.exact for each in found)
-    print_line(f"{format}: {exact} of {len(found)} tools are declared exactly as they are.")
+    print_line(f"{format}: {exact} of {len(found)} tools are declared without loss.")
     withheld = sum(each.reason is not None for each in found)
     if withheld:
-        print_line(f"{withheld} cannot be declared at all.")
+        print_line(f"{withheld} cannot be declared.")

@@ -1,4 +1,4 @@
-"""Every command there is, in the order of the help; each is one file, imported when it is needed."""
+"""The list of commands, in the order of the help; each is one module, imported on use."""
 
 from importlib import import_module
 from keyword import iskeyword
@@ -30,10 +30,10 @@ COMMANDS = (
 
 
 class Commands(click.Group):
-    """Finds a command in the file of its name, where it is called `command`."""
+    """A group that imports a command from the module of its name, attribute `command`."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """Name the commands."""
+        """Return the names of the commands."""
         return list(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
@@ -48,13 +48,13 @@ class Commands(click.Group):
 @click.group(
     cls=Commands,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
-    epilog="Exit codes: 0 done, 1 the tool or the check failed, 2 wrong use.",
+    epilog="Exit status: 0 success, 1 the tool or the check failed, 2 usage error.",
 )
 @click.version_option(VERSION, message="%(prog)s %(version)s")
 def toolcrib() -> None:
-    """Stand between language models and tools: one catalog, one set of rules, every protocol.
+    """A gateway between language models and tools: one catalog and one policy for every protocol.
 
-    The config is the file given by -c, else $TOOLCRIB_CONFIG, else ./toolcrib.yaml, else a built-in default.
-    State is kept in $TOOLCRIB_HOME, else ./.toolcrib. With --url or $TOOLCRIB_URL, and a key in
-    $TOOLCRIB_KEY, commands act on a running gateway, else in their own process.
+    The config is the file given with -c, else $TOOLCRIB_CONFIG, else ./toolcrib.yaml, else a built-in
+    default. State is stored in $TOOLCRIB_HOME, else ./.toolcrib. With --url or $TOOLCRIB_URL, and an API key
+    in $TOOLCRIB_KEY, commands use a running gateway; otherwise each runs its own.
     """

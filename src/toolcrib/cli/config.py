@@ -1,4 +1,4 @@
-"""`toolcrib config`: the config in force, and whether it holds."""
+"""`toolcrib config`: prints and checks the config in force."""
 
 from functools import partial
 
@@ -10,25 +10,25 @@ from toolcrib.cli.output import print_line, show_json
 
 @click.group("config")
 def command() -> None:
-    """Print or check the config: file and run-time changes merged."""
+    """Print or check the config: the file merged with run-time changes."""
 
 
 @command.command("export")
 @config_option
 @json_option
 def export(*, config: str | None, as_json: bool) -> int:
-    """Print the config in force as a config file. Secrets stay covered."""
+    """Print the config in force as a config file, with secrets redacted."""
     import anyio
 
     from toolcrib.cli.local_backend import read_document, with_overlay
-    from toolcrib.config import export as spelled
+    from toolcrib.config import export as config_text
     from toolcrib.config.secrets import mask
 
     document = anyio.run(partial(with_overlay, read_document(config), action="config.export"))
     if as_json:
         show_json(mask(document.raw))
     else:
-        print_line(spelled(document.raw).rstrip("\n"))
+        print_line(config_text(document.raw).rstrip("\n"))
     return 0
 
 
@@ -36,7 +36,7 @@ def export(*, config: str | None, as_json: bool) -> int:
 @config_option
 @json_option
 def check(*, config: str | None, as_json: bool) -> int:
-    """Say what is wrong with the config file, all of it, and what has no effect."""
+    """Print all errors in the config file, and settings that have no effect."""
     from toolcrib.cli.check_run import config_findings, show
 
     return show(config_findings(config)[1], as_json=as_json)

@@ -1,4 +1,4 @@
-"""`toolcrib device`: a pair of glasses to wear in the terminal, for apps to show something on."""
+"""`toolcrib device`: simulates smart glasses in the terminal."""
 
 import sys
 from collections.abc import Generator
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @click.group("device")
 def command() -> None:
-    """Wear a simulated device."""
+    """Simulate a device that apps can use."""
 
 
 @command.command("simulate")
@@ -29,17 +29,19 @@ def command() -> None:
     default="Simulated Glasses",
     show_default=True,
     metavar="NAME",
-    help="Which glasses, such as 'Even Realities G1'; unknown ones have no hardware at all.",
+    help="Device model, such as 'Even Realities G1'. An unknown model has no hardware.",
 )
-@click.option("--user", default="demo", show_default=True, metavar="ID", help="Who wears them.")
-@click.option("--language", metavar="TAG", help="The language that is spoken, such as en or de-DE.")
-@click.option("--no-voice", is_flag=True, help="Only write what is said.")
+@click.option(
+    "--user", default="demo", show_default=True, metavar="ID", help="The user who wears the device."
+)
+@click.option("--language", metavar="TAG", help="Language of speech, such as en or de-DE.")
+@click.option("--no-voice", is_flag=True, help="Print speech, without speaking it.")
 @click.option(
     "--stay",
     type=click.FloatRange(0, 86_400),
     default=0.0,
     metavar="S",
-    help="Go on for S seconds after the end of the input.",
+    help="Keep the session for S seconds after the end of the input.",
 )
 @json_option
 def simulate(
@@ -52,44 +54,44 @@ def simulate(
     stay: float,
     as_json: bool,
 ) -> int:
-    """Wear a pair of glasses in the terminal.
+    """Simulate smart glasses in the terminal.
 
-    They belong to a running gateway; without --url it is the one that the config here would start on this
-    machine. They show what the user's apps show, with the real number of lines, and speak through this
-    machine's voice where it has one. What is typed is heard by the apps, line by line. The session ends with
-    the input, or with Ctrl-C. In a pipe every event is a few plain lines, with --json a line of JSON.
+    They connect to a running gateway; without --url, to the one of the config here. They display what the
+    user's apps show, with the device's number of lines, and speak with this machine's speech program, if it
+    has one. Each typed line is sent to the apps as speech. The session ends with the input, or with Ctrl-C.
+    In a pipe, each event is printed as plain lines; with --json, as a line of JSON.
     """
     if not (user and user.isprintable()):
         raise click.UsageError("--user must be printable text")
     url, key = find_gateway(target)
     from toolcrib.cli.glasses.simulate import SimulationOptions
 
-    wish = SimulationOptions(model=model, user=user, language=language, voice=not no_voice, stay=stay)
-    with explain_connection_errors(target, url), _shown(as_json=as_json) as show:
-        _wear(url, key, wish, show)
+    options = SimulationOptions(model=model, user=user, language=language, voice=not no_voice, stay=stay)
+    with explain_connection_errors(target, url), _renderer(as_json=as_json) as renderer:
+        _run(url, key, options, renderer)
     return 0
 
 
-def _wear(url: str, key: str, wish: "SimulationOptions", show: "Renderer") -> None:
+def _run(url: str, key: str, options: "SimulationOptions", renderer: "Renderer") -> None:
     import anyio
 
     from toolcrib.cli.glasses.simulate import open_connection
-    from toolcrib.cli.glasses.simulate import simulate as worn
+    from toolcrib.cli.glasses.simulate import simulate as simulate_device
 
     async def run() -> None:
-        async with open_connection(url, key, wish.user) as line:
+        async with open_connection(url, key, options.user) as connection:
             startup_gc.resume_collector()
-            await worn(line, wish, show)
+            await simulate_device(connection, options, renderer)
 
     try:
         anyio.run(run)
     except KeyboardInterrupt:
-        # Ctrl-C before the glasses were on; later ones take them off.
+        # Ctrl-C before the session began; later it is handled as a signal, which ends the session.
         return
 
 
 @contextmanager
-def _shown(*, as_json: bool) -> "Generator[Renderer]":
+def _renderer(*, as_json: bool) -> "Generator[Renderer]":
     from toolcrib.cli.glasses.renderers import DrawnRenderer, JsonRenderer, PlainRenderer
 
     if as_json:

@@ -1,4 +1,4 @@
-"""Finds the gateway that runs for a config file, by its runtime file."""
+"""Finds the running gateway of a config, by a file in its home folder."""
 
 import fcntl
 import json
@@ -17,8 +17,7 @@ from toolcrib.private_files import FILE_MODE, private_folder
 if TYPE_CHECKING:
     from toolcrib.config import Document
 
-# --- The file `gateway.json` in the home folder: the address of the gateway that runs with the state there
-# ---
+# --- `gateway.json` in the home folder: the address of the gateway that runs with the state there ---
 
 GATEWAY_FILE = "gateway.json"
 MAX_GATEWAY_FILE_BYTES = 4096
@@ -26,16 +25,16 @@ MAX_GATEWAY_FILE_BYTES = 4096
 
 @contextmanager
 def publish_address(home: Path, address: str) -> Generator[None]:
-    """Write the address of this gateway while the block runs; a gateway that was here first keeps the file.
+    """Write the address of this gateway while the block runs; the file of an earlier gateway is unchanged.
 
-    The lock ends with the process, however that ends: a file that is not locked is of no running gateway.
+    The kernel releases the lock when the process ends: an unlocked file belongs to no running gateway.
     """
     try:
         private_folder(home)
         descriptor = os.open(home / GATEWAY_FILE, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, FILE_MODE)
         os.fchmod(descriptor, FILE_MODE)
     except OSError:
-        # A gateway runs without such a folder too; its commands then need --url.
+        # The gateway also runs without this folder; commands then need --url.
         yield
         return
     with os.fdopen(descriptor, "r+b") as file:
@@ -52,7 +51,7 @@ def publish_address(home: Path, address: str) -> Generator[None]:
 
 
 def running_address(home: Path) -> str | None:
-    """Return the address of the gateway that runs with this home folder; None where none does."""
+    """Return the address of the gateway that runs with this home folder; None if none does."""
     try:
         descriptor = os.open(home / GATEWAY_FILE, os.O_RDONLY | os.O_NOFOLLOW)
     except OSError:
@@ -75,7 +74,7 @@ def _try_lock(descriptor: int, kind: int) -> bool:
     return True
 
 
-# --- The running gateway a command is for: the one that --url names, else the one of the config here ---
+# --- The running gateway of a command: that of --url, else that of the config here ---
 
 DEFAULT_PORT = 6740
 _HOW_TO_REACH_ONE = (
@@ -84,7 +83,7 @@ _HOW_TO_REACH_ONE = (
 
 
 def find_gateway(target: Target) -> tuple[str, str]:
-    """Return the address of the running gateway, and the key that opens it."""
+    """Return the address of the running gateway, and an API key for it."""
     if target.url is not None and target.key is not None:
         return target.url, target.key
     return _local_gateway(target.config)
@@ -92,39 +91,39 @@ def find_gateway(target: Target) -> tuple[str, str]:
 
 @contextmanager
 def explain_connection_errors(target: Target, url: str) -> Generator[None]:
-    """Say of a gateway that nobody named where it was looked for, if it cannot be opened there."""
+    """Without --url, add to connection errors which gateway was tried, and how to select another."""
     try:
         yield
     except ToolcribError as error:
-        said = {
+        message = {
             "NETWORK_ERROR": f"no gateway answers at {url}",
-            "UNAUTHENTICATED": f"the gateway at {url} does not take the key found here",
+            "UNAUTHENTICATED": f"the gateway at {url} rejects the admin key found here",
         }.get(error.problem.code)
-        if said is None or target.url is not None:
+        if message is None or target.url is not None:
             raise
-        raise click.UsageError(f"{said}; {_HOW_TO_REACH_ONE}") from error
+        raise click.UsageError(f"{message}; {_HOW_TO_REACH_ONE}") from error
 
 
 def _local_gateway(config: str | None) -> tuple[str, str]:
-    """Return where the gateway of this folder runs, or would by its config, and the key that opens it."""
+    """Return the address at which the gateway of this config runs or would run, and an API key for it."""
     from toolcrib.config import home
 
     document = _read_config(config)
     key = given_key() if os.environ.get(KEY_VARIABLE) else _admin_key(document)
     if key is None:
-        raise click.UsageError(f"there is no admin key here to open a gateway with; {_HOW_TO_REACH_ONE}")
+        raise click.UsageError(f"no admin key was found here; {_HOW_TO_REACH_ONE}")
     return running_address(home(os.environ)) or _configured_address(document), key
 
 
 def _configured_address(document: "Document | None") -> str:
     host, port = ("127.0.0.1", None) if document is None else (document.server.host, document.server.port)
-    host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)  # noqa: S104 - where it listens, not where we do
-    spelled = f"[{host}]" if ":" in host else host
-    return f"http://{spelled}:{port or DEFAULT_PORT}"
+    host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)  # noqa: S104 - compared, not listened on
+    url_host = f"[{host}]" if ":" in host else host
+    return f"http://{url_host}:{port or DEFAULT_PORT}"
 
 
 def _read_config(config: str | None) -> "Document | None":
-    """Read the config here; None where it has faults, since the gateway will say which."""
+    """Read the config here; None if it is invalid, as the gateway then reports its errors."""
     from toolcrib.cli.local_backend import read_document
     from toolcrib.config import ConfigError, find
 

@@ -1,4 +1,4 @@
-"""What went wrong, as one line that says what to do, or as JSON; and the exit code it means."""
+"""Prints errors, as one line that says what to do or as JSON, and maps them to exit statuses."""
 
 import os
 import traceback
@@ -16,7 +16,7 @@ DEBUG_VARIABLE = "TOOLCRIB_DEBUG"
 
 
 def report_error(error: Exception, *, as_json: bool) -> int:
-    """Tell the user, and return the exit code."""
+    """Print the error and return the exit status."""
     error = _unwrap_group(error)
     if os.environ.get(DEBUG_VARIABLE):
         traceback.print_exception(error)
@@ -31,14 +31,14 @@ def report_error(error: Exception, *, as_json: bool) -> int:
 
 
 def _unwrap_group(error: Exception) -> Exception:
-    """Return the one error of a group, as a task group leaves it."""
+    """Unwrap the exception group of a task group, if it has one exception."""
     inner: tuple[Exception, ...] = getattr(error, "exceptions", ())
     return _unwrap_group(inner[0]) if len(inner) == 1 else error
 
 
 def _problem_and_status(error: Exception) -> tuple[Problem, int]:
     if isinstance(error, click.Abort):
-        return problem("CANCELLED", "stopped"), EXIT_FAILED
+        return problem("CANCELLED", "interrupted"), EXIT_FAILED
     if isinstance(error, click.ClickException):
         return _usage_problem(error), EXIT_USAGE
     if isinstance(error, ToolcribError):
@@ -58,7 +58,7 @@ def _usage_problem(error: click.ClickException) -> Problem:
 
 
 def _config_problem(error: Exception) -> tuple[Problem, int] | None:
-    # Late, because these load what checks a config, and most mistakes are made before that.
+    # Imported here: these modules import the config's validation, which most errors do not need.
     from toolcrib.config import ConfigError
     from toolcrib.http.runner import PortTaken
     from toolcrib.sources.functions import ModuleProblem
@@ -74,12 +74,12 @@ def _config_problem(error: Exception) -> tuple[Problem, int] | None:
 
 
 def fault_json(fault: Any) -> dict[str, Any]:
-    """Spell one fault of a config for a program."""
-    line = None if fault.place is None else fault.place.line
+    """Return the JSON object of one config error."""
+    line = None if fault.position is None else fault.position.line
     return {"file": fault.file or None, "line": line, "path": fault.path or None, "message": fault.message}
 
 
 def _unexpected_problem(error: Exception) -> Problem:
-    # The message of an error nobody foresaw may hold anything, a secret too; its kind cannot.
-    said = f"this should not have happened ({type(error).__name__}); {DEBUG_VARIABLE}=1 shows where"
-    return problem("EXECUTION_ERROR", said)
+    # The message of an unexpected error is not shown, as it may contain a secret; its type cannot.
+    message = f"unexpected error: {type(error).__name__}; set {DEBUG_VARIABLE}=1 to see the traceback"
+    return problem("EXECUTION_ERROR", message)

@@ -1,9 +1,8 @@
-"""`toolcrib explain`: why a tool may be used or not, and what a call to it would pass."""
+"""`toolcrib explain`: prints whether a tool may be used, why, and the steps of a call."""
 
 import click
 
 from toolcrib.cli.backend import (
-    Backend,
     CallerView,
     Target,
     json_option,
@@ -21,15 +20,11 @@ from toolcrib.model import JsonObject
 @with_view
 @json_option
 def command(target: Target, view: CallerView, *, name: str, as_json: bool) -> int:
-    """Say whether the tool NAME may be used, why, and which steps a call passes.
+    """Explain whether the tool NAME may be used, why, and which steps a call passes.
 
-    Leaves with 1 where there is no such tool.
+    Exits with status 1 if there is no such tool.
     """
-
-    async def work(backend: Backend) -> JsonObject:
-        return await backend.explain(name, view)
-
-    found = with_backend(target, work)
+    found = with_backend(target, lambda backend: backend.explain(name, view))
     known = "steps" in found
     if as_json:
         show_json(found)
@@ -42,26 +37,29 @@ def command(target: Target, view: CallerView, *, name: str, as_json: bool) -> in
 
 def _show(found: JsonObject) -> None:
     caller = found["caller"]
-    seen = "may be used" if found["visible"] else "may not be used"
-    print_line(f"{found['name']} {seen} by {caller['id']} in the context {caller['context']}.")
+    verdict = "may be used" if found["visible"] else "may not be used"
+    print_line(f"{found['name']} {verdict} by {caller['id']} in the context {caller['context']}.")
     if found["reason"]:
         print_line(f"Reason: {found['reason']}")
     if found.get("cut"):
         print_line(f"Lists: {found['cut']}")
-    show_table(("Rule", "Verdict"), [(each["rule"], each["verdict"]) for each in found["rules"]])
+    rules = [
+        (each["rule"], "pass" if each["verdict"] == "yes" else each["verdict"]) for each in found["rules"]
+    ]
+    show_table(("Rule", "Verdict"), rules)
     names = found["names"]
-    spellings = dict.fromkeys((names["qualified"], names["safe"], names["flat"], *names["aliases"]))
-    print_line(f"Names: {', '.join(spellings)}")
+    all_names = dict.fromkeys((names["qualified"], names["safe"], names["flat"], *names["aliases"]))
+    print_line(f"Names: {', '.join(all_names)}")
     print_line(f"Steps: {' > '.join((*found['steps'], found['source']))}")
     print_line(f"From: {_origin(found['origin'])}")
     for change in found["changes"]:
-        print_line(f"Changed on the way in: {change}")
+        print_line(f"Changed at registration: {change}")
 
 
 def _origin(origin: JsonObject) -> str:
-    """Spell where a tool comes from: its source, then what is known of a server."""
+    """Describe a tool's origin: its source, and the server's name and version if known."""
     known = ("transport", "server_name", "server_version", "revision")
     server = " ".join(str(origin[key]) for key in known if key in origin)
     kind = f"{origin['source']}, {origin['family']} source, {origin['state']}"
-    pin = "; its definition is not the trusted one" if "pin" in origin else ""
+    pin = "; its definition differs from the trusted one" if "pin" in origin else ""
     return f"{kind}{f' ({server})' if server else ''}{pin}"

@@ -1,4 +1,4 @@
-"""`toolcrib import`: the servers of another MCP host, as a config of ours."""
+"""`toolcrib import`: converts the server config of another MCP host."""
 
 import os
 from collections.abc import Sequence
@@ -13,19 +13,19 @@ from toolcrib.cli.output import print_error, print_note, show_json
 @click.command("import")
 @click.argument("file", type=click.Path(path_type=Path))
 @click.option("--output", type=click.Path(path_type=Path), metavar="FILE", help="Write the config to FILE.")
-@click.option("--force", is_flag=True, help="Write over FILE if it exists.")
+@click.option("--force", is_flag=True, help="Overwrite the output file if it exists.")
 @json_option
 def command(*, file: Path, output: Path | None, force: bool, as_json: bool) -> int:
-    """Print the servers of FILE, which another MCP host uses, as a config.
+    """Convert the MCP servers in FILE, a config of another MCP host, to a config, and print it.
 
     FILE is an mcp.json, a claude_desktop_config.json, or an mcp.json or settings.json of VS Code. What cannot
-    be taken over is said on standard error. Leaves with 1 where there is no server to take over.
+    be converted is reported on standard error. Exits with status 1 if no server was converted.
     """
     from toolcrib.config import ConfigError
     from toolcrib.config.imports import MAX_IMPORT_BYTES, ImportedServers, import_servers, servers_file
 
     if output is not None and output.exists() and not force:
-        raise click.UsageError(f"{output} exists already; --force writes over it")
+        raise click.UsageError(f"{output} already exists; --force overwrites it")
     with file.open("rb") as opened:
         data = opened.read(MAX_IMPORT_BYTES + 1)
     try:
@@ -45,11 +45,11 @@ def command(*, file: Path, output: Path | None, force: bool, as_json: bool) -> i
 
 
 def _write(output: Path, text: str, *, force: bool, private: bool) -> None:
-    """Write the config, for nobody else to read where it holds what servers are given in confidence."""
+    """Write the config; one with secrets is readable only by its owner."""
     flags = os.O_WRONLY | os.O_CREAT | (os.O_TRUNC if force else os.O_EXCL)
     with os.fdopen(os.open(output, flags, 0o600 if private else 0o666), "w", encoding="utf-8") as file:
         if private:
-            output.chmod(0o600)  # one that was there has a mode already
+            output.chmod(0o600)  # an existing file keeps its mode otherwise
         file.write(text)
 
 
@@ -58,4 +58,4 @@ def _show(warnings: Sequence[str], text: str, *, nothing: bool) -> None:
     for warning in warnings:
         print_note(warning)
     if nothing:
-        print_error("nothing was imported")
+        print_error("no server was imported")

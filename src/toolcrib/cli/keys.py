@@ -125,11 +125,7 @@ def create(
 @json_option
 def list_(target: Target, *, as_json: bool) -> int:
     """List the keys, without the keys themselves."""
-
-    async def work(backend: Backend) -> Sequence[JsonObject]:
-        return await backend.keys()
-
-    keys = with_backend(target, work)
+    keys = with_backend(target, lambda backend: backend.keys())
     if as_json:
         show_json({"keys": keys})
         return 0
@@ -161,11 +157,11 @@ def list_(target: Target, *, as_json: bool) -> int:
 @json_option
 def rotate(target: Target, *, name: str, overlap: float, as_json: bool) -> int:
     """Put another key in place of NAME's. The old one ends at once, or after the overlap."""
-
-    async def work(backend: Backend) -> JsonObject:
-        return await backend.rotate_key(name, overlap)
-
-    _show_key(with_backend(target, work, lasting=True), target, as_json=as_json)
+    _show_key(
+        with_backend(target, lambda backend: backend.rotate_key(name, overlap), lasting=True),
+        target,
+        as_json=as_json,
+    )
     return 0
 
 
@@ -175,11 +171,7 @@ def rotate(target: Target, *, name: str, overlap: float, as_json: bool) -> int:
 @json_option
 def revoke(target: Target, *, name: str, as_json: bool) -> int:
     """End the key of NAME at once."""
-
-    async def work(backend: Backend) -> None:
-        await backend.revoke_key(name)
-
-    with_backend(target, work, lasting=True)
+    with_backend(target, lambda backend: backend.revoke_key(name), lasting=True)
     if as_json:
         show_json({"name": name, "revoked": True})
     else:

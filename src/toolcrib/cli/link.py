@@ -1,4 +1,4 @@
-"""`toolcrib link`: a link that signs one reader of the web page in, once."""
+"""`toolcrib link`: creates a one-time sign-in link for the web page."""
 
 import click
 
@@ -7,8 +7,8 @@ from toolcrib.cli.discovery import explain_connection_errors, find_gateway
 from toolcrib.cli.output import may_show_secrets, show_link
 
 _NEEDS_TERMINAL = (
-    "a sign-in link is printed to a terminal alone, never to a pipe, a file or a log; "
-    "run this in a terminal (`ssh -t`, `docker exec -it`), or send POST /api/signin"
+    "a sign-in link is printed only to a terminal, never to a pipe, a file or a log; "
+    "run this command in a terminal (`ssh -t`, `docker exec -it`), or send POST /api/signin"
 )
 
 
@@ -17,8 +17,8 @@ _NEEDS_TERMINAL = (
 def command(target: Target) -> int:
     """Print a link that signs you in to the web page of a running gateway, once, within 10 minutes.
 
-    Without --url it is the gateway that runs with the state in this folder, with its admin key. The page may
-    do what the key that makes the link may do, and is signed out when that key is revoked.
+    Without --url, it is the gateway that runs with the state in this folder, and its admin key is used. The
+    page gets the permissions of the key that creates the link, and is signed out when that key is revoked.
     """
     if not may_show_secrets():
         raise click.UsageError(_NEEDS_TERMINAL)

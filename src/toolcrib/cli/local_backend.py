@@ -122,7 +122,6 @@ class LocalBackend:
         style: str | None = None,
         search: str | None = None,
     ) -> JsonObject:
-        """List the tools."""
         await self._crib.meet(view.user)
         declared = self._crib.declared(
             context=view.context,
@@ -134,11 +133,9 @@ class LocalBackend:
         return declared.as_json()
 
     async def tools(self, view: CallerView) -> list[JsonObject]:
-        """Return the tools that are listed."""
         return (await self.listing(view))["tools"]
 
     async def tool(self, name: str, view: CallerView) -> JsonObject | None:
-        """Find one tool by any of its names."""
         gateway = self._crib.runtime.gateway
         try:
             caller = gateway.enter(await self._crib.meet(view.user), view.context)
@@ -156,7 +153,6 @@ class LocalBackend:
         idempotency_key: str | None = None,
         on_progress: OnProgress | None = None,
     ) -> JsonObject:
-        """Call a tool; how it ends is in the answer."""
         result = await self._crib.call(
             name,
             arguments,
@@ -169,20 +165,16 @@ class LocalBackend:
         return as_json(result)
 
     async def explain(self, name: str, view: CallerView) -> JsonObject:
-        """Say why a tool may be used or not."""
         await self._crib.meet(view.user)
         return self._crib.explain(name, context=view.context, user=view.user)
 
     async def status(self) -> JsonObject:
-        """Say what runs and what is wrong."""
         return self._crib.runtime.console.status()
 
     async def usage(self) -> JsonObject:
-        """Say how much each tool was used, and how long it took."""
         return await self._crib.runtime.console.usage()
 
     async def keys(self) -> Sequence[JsonObject]:
-        """List the keys."""
         return await self._crib.runtime.console.keys()
 
     async def create_key(
@@ -196,7 +188,6 @@ class LocalBackend:
         user: str | None,
         expires: float | None,
     ) -> JsonObject:
-        """Make a key."""
         console = self._crib.runtime.console
         return await console.create_key(
             name,
@@ -210,30 +201,23 @@ class LocalBackend:
         )
 
     async def rotate_key(self, name: str, overlap: float) -> dict[str, Any]:
-        """Put another key in place of one."""
         return await self._crib.runtime.console.rotate_key(name, overlap=overlap, actor=self._actor)
 
     async def revoke_key(self, name: str) -> None:
-        """End a key."""
         await self._crib.runtime.console.revoke_key(name, actor=self._actor)
 
     async def audit(self, filters: AuditFilters) -> list[JsonObject]:
-        """List audit records, the newest first."""
         return await self._crib.runtime.console.audit_records(**filters)
 
     async def pins(self) -> Sequence[JsonObject]:
-        """List the tools whose definition is not the trusted one."""
         return self._crib.runtime.console.servers.pins()
 
     async def approve(self, name: str, seal: str | None) -> JsonObject:
-        """Trust a tool's definition as it is now."""
         return await self._crib.runtime.console.servers.approve(name, seal, actor=self._actor)
 
     async def apps(self) -> Sequence[JsonObject]:
-        """List the apps."""
         caller = self._crib.caller()
         return [spell_app(app, caller) for app in self._crib.runtime.console.apps.page(limit=_MAX_APPS)]
 
     async def define_tools(self, package: str, tools: Sequence[JsonObject]) -> JsonObject:
-        """Put these tools in the place of an app's."""
         return await self._crib.runtime.console.apps.define(package, list(tools), self._actor)

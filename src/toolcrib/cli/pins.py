@@ -1,10 +1,8 @@
 """`toolcrib pins`: definitions of tools that have changed since they were trusted."""
 
-from collections.abc import Sequence
-
 import click
 
-from toolcrib.cli.backend import Backend, Target, json_option, with_backend, with_target
+from toolcrib.cli.backend import Target, json_option, with_backend, with_target
 from toolcrib.cli.output import in_terminal, print_line, print_note, show_json, show_table
 from toolcrib.model import JsonObject
 
@@ -25,11 +23,7 @@ def command() -> None:
 @json_option
 def list_(target: Target, *, as_json: bool) -> int:
     """List the tools whose definition is not the trusted one."""
-
-    async def work(backend: Backend) -> Sequence[JsonObject]:
-        return await backend.pins()
-
-    pins = with_backend(target, work)
+    pins = with_backend(target, lambda backend: backend.pins())
     if as_json:
         show_json({"pins": pins})
         return 0
@@ -46,11 +40,7 @@ def list_(target: Target, *, as_json: bool) -> int:
 @json_option
 def approve(target: Target, *, name: str, seal: str | None, as_json: bool) -> int:
     """Trust the definition of the tool NAME as it is now."""
-
-    async def work(backend: Backend) -> JsonObject:
-        return await backend.approve(name, seal)
-
-    approved = with_backend(target, work, lasting=True)
+    approved = with_backend(target, lambda backend: backend.approve(name, seal), lasting=True)
     if as_json:
         show_json(approved)
     else:

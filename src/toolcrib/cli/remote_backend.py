@@ -60,16 +60,13 @@ class RemoteBackend:
         style: str | None = None,
         search: str | None = None,
     ) -> JsonObject:
-        """List the tools."""
         query = {"context": view.context, "format": format, "style": style, "q": search}
         return await self._ask("GET", "/api/tools", query=query, user=view.user)
 
     async def tools(self, view: CallerView) -> list[JsonObject]:
-        """Return the tools that are listed."""
         return (await self.listing(view))["tools"]
 
     async def tool(self, name: str, view: CallerView) -> JsonObject | None:
-        """Find one tool by any of its names."""
         wanted = fold(name)
         for tool in await self.tools(view):
             names = (tool["name"], *tool["names"].values(), *tool.get("aliases", ()))
@@ -87,7 +84,6 @@ class RemoteBackend:
         idempotency_key: str | None = None,
         on_progress: OnProgress | None = None,
     ) -> JsonObject:
-        """Call a tool; how it ends is in the answer."""
         fields = {"name": name, "arguments": arguments, "context": view.context}
         body = _without_none({**fields, "idempotencyKey": idempotency_key})
         wait = None if timeout is None else {"X-Timeout-Ms": str(max(1, round(timeout * 1000)))}
@@ -106,20 +102,16 @@ class RemoteBackend:
         )
 
     async def explain(self, name: str, view: CallerView) -> JsonObject:
-        """Say why a tool may be used or not."""
         query = {"name": name, "context": view.context, "user": view.user}
         return await self._ask("GET", "/api/explain", query=query)
 
     async def status(self) -> JsonObject:
-        """Say what runs and what is wrong."""
         return await self._ask("GET", "/api/status")
 
     async def usage(self) -> JsonObject:
-        """Say how much each tool was used, and how long it took."""
         return await self._ask("GET", "/api/usage")
 
     async def keys(self) -> Sequence[JsonObject]:
-        """List the keys, page by page."""
         found: list[JsonObject] = []
         after: str | None = None
         while True:
@@ -140,37 +132,30 @@ class RemoteBackend:
         user: str | None,
         expires: float | None,
     ) -> JsonObject:
-        """Make a key."""
         reach = {"permissions": permissions, "contexts": contexts, "home": home}
         body = {"name": name, **reach, "actAs": act_as, "user": user, "expires": expires}
         return await self._ask("POST", "/api/keys", body=_without_none(body))
 
     async def rotate_key(self, name: str, overlap: float) -> JsonObject:
-        """Put another key in place of one."""
         body = {"overlapSeconds": overlap} if overlap else None
         return await self._ask("POST", f"/api/keys/{quote(name, safe='')}/rotate", body=body)
 
     async def revoke_key(self, name: str) -> None:
-        """End a key."""
         await self._ask("DELETE", f"/api/keys/{quote(name, safe='')}")
 
     async def audit(self, filters: AuditFilters) -> list[JsonObject]:
-        """List audit records, the newest first."""
         query = {name: None if value is None else str(value) for name, value in filters.items()}
         answer = await self._ask("GET", "/api/audit", query=query)
         return answer["records"]
 
     async def pins(self) -> Sequence[JsonObject]:
-        """List the tools whose definition is not the trusted one."""
         answer = await self._ask("GET", "/api/pins")
         return answer["pins"]
 
     async def approve(self, name: str, seal: str | None) -> JsonObject:
-        """Trust a tool's definition as it is now."""
         return await self._ask("POST", "/api/pins", body=_without_none({"name": name, "seal": seal}))
 
     async def apps(self) -> Sequence[JsonObject]:
-        """List the apps, page by page."""
         found: list[JsonObject] = []
         while True:
             after = found[-1]["packageName"] if found else None
@@ -180,7 +165,6 @@ class RemoteBackend:
                 return found
 
     async def define_tools(self, package: str, tools: Sequence[JsonObject]) -> JsonObject:
-        """Put these tools in the place of an app's."""
         return await self._ask(
             "POST", f"/api/apps/{quote(package, safe='')}/tools", body={"tools": list(tools)}
         )

@@ -1,15 +1,15 @@
-"""Loads without the garbage collector: what is loaded stays, and looking for garbage in it takes its time."""
+"""Pauses the garbage collector while modules are imported: it would scan objects that all stay alive."""
 
 import gc
 
 
 def pause_collector() -> None:
-    """Leave the collector off while modules are loaded. Ended by `done`."""
+    """Turn the collector off, until `resume_collector`."""
     gc.disable()
 
 
 def resume_collector() -> None:
-    """Switch the collector on again, and spare it all that is there by now: it stays as long as we do."""
+    """Turn the collector on; existing objects live as long as the process, so it never scans them."""
     if not gc.isenabled():
         gc.freeze()
         gc.enable()

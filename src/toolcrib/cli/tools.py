@@ -3,7 +3,6 @@
 import click
 
 from toolcrib.cli.backend import (
-    Backend,
     CallerView,
     Target,
     json_option,
@@ -36,11 +35,9 @@ def command(
     as_json: bool,
 ) -> int:
     """List the tools."""
-
-    async def work(backend: Backend) -> JsonObject:
-        return await backend.listing(view, format=format, style=style, search=search)
-
-    listed = with_backend(target, work)
+    listed = with_backend(
+        target, lambda backend: backend.listing(view, format=format, style=style, search=search)
+    )
     tools = listed["tools"]
     if as_json or format is not None:
         show_json({name: listed[name] for name in _JSON_FIELDS if name in listed})

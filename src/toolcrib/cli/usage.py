@@ -1,10 +1,10 @@
-"""`toolcrib usage`: how much each tool was used."""
+"""`toolcrib usage`: prints calls, errors and durations of each tool."""
 
 from datetime import UTC, datetime
 
 import click
 
-from toolcrib.cli.backend import Backend, Target, json_option, with_backend, with_target
+from toolcrib.cli.backend import Target, json_option, with_backend, with_target
 from toolcrib.cli.output import print_note, show_json, show_table
 from toolcrib.model import JsonObject
 
@@ -13,15 +13,11 @@ from toolcrib.model import JsonObject
 @with_target
 @json_option
 def command(target: Target, *, as_json: bool) -> int:
-    """Say how often each tool was called, how often it failed, and how long it took.
+    """Print the number of calls, errors and cache hits of each tool, and its durations.
 
-    The tools used most come first. Without a running gateway, what the store of this one has is told.
+    The most used tools come first. Without --url, the numbers come from the store of the config here.
     """
-
-    async def work(backend: Backend) -> JsonObject:
-        return await backend.usage()
-
-    usage = with_backend(target, work)
+    usage = with_backend(target, lambda backend: backend.usage())
     if as_json:
         show_json(usage)
         return 0
@@ -29,7 +25,7 @@ def command(target: Target, *, as_json: bool) -> int:
     head = ("Tool", "Calls", "Errors", "Cached", "p50", "p95", "Last used")
     show_table(head, [_row(name, used) for name, used in tools])
     if not tools:
-        print_note("No tool was called yet.")
+        print_note("No tool has been called yet.")
     return 0
 
 
