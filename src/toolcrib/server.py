@@ -36,7 +36,7 @@ from toolcrib.http import (
     sent_whole,
 )
 from toolcrib.http.request import WholeMessages
-from toolcrib.http.runner import DRAIN_SECONDS, Heard, PortTaken, address_of, listen, run
+from toolcrib.http.runner import DRAIN_SECONDS, OnListening, PortTaken, address_of, listen, run
 from toolcrib.identity import Failure, PageSession, Untried, require_fresh, require_whole
 from toolcrib.model import SIGNAL, Actor, Caller, Credential, Problem
 from toolcrib.observe import new_id
@@ -364,7 +364,7 @@ async def serve(
     *,
     host: str | None = None,
     port: int | None = None,
-    on_listening: Heard | None = None,
+    on_listening: OnListening | None = None,
     drain_seconds: float = DRAIN_SECONDS,
 ) -> None:
     """Serve a running gateway until a signal arrives; uvloop makes it faster by a sixth.

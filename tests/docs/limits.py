@@ -65,15 +65,15 @@ def _requests() -> list[Row]:
     limits = default_document({}).limits
     unfinished = f"{limits.unfinished_bodies}, {size(limits.unfinished_bytes)}"
     return [
-        ("head of a request, before it is parsed", size(protocol.HEAD_BYTES), _FIXED),
-        ("headers together", f"{router.HEADERS}, {size(router.HEADER_BYTES)}", _FIXED),
+        ("head of a request, before it is parsed", size(protocol.MAX_HEAD_BYTES), _FIXED),
+        ("headers together", f"{router.MAX_REQUEST_HEADERS}, {size(router.MAX_HEADER_BYTES)}", _FIXED),
         ("trailers and chunk extensions of a request", size(framing.MAX_FRAMING_BYTES), _FIXED),
         ("time for a request to arrive", f"{protocol.ARRIVAL_SECONDS:g} s", _FIXED),
         ("body on REST", size(limits.body_bytes), "`limits.body_bytes`"),
         ("arguments of one call on REST", size(MAX_ARGUMENT_BYTES), _FIXED),
         ("nesting of a body", f"{subschemas.MAX_JSON_DEPTH} levels", _FIXED),
         ("values in a body", f"{subschemas.MAX_JSON_VALUES:,}", _FIXED),
-        ("how long a caller may say it waits", f"{request.LONGEST_WAIT:g} s", _FIXED),
+        ("how long a caller may say it waits", f"{request.MAX_WAIT_SECONDS:g} s", _FIXED),
         ("connections of clients", f"{limits.connections:,}", "`limits.connections`"),
         (
             "bodies that are still arriving",

@@ -11,11 +11,11 @@ from anyio.abc import SocketStream
 from toolcrib.errors import Refused
 from toolcrib.http import Receive, Request, Route, Scope, Send, json_response, send_response
 from toolcrib.http.runner import listen, run
-from toolcrib.http.websocket import SOCKETS, Run, WebSocketUpgrade
+from toolcrib.http.websocket import APP_SOCKET_PATH, SocketHandler, WebSocketUpgrade
 
 KEY = "dGhlIHNhbXBsZSBub25jZQ=="
 HEAD = (
-    f"GET {SOCKETS} HTTP/1.1",
+    f"GET {APP_SOCKET_PATH} HTTP/1.1",
     "Host: localhost",
     "Connection: Upgrade",
     "Upgrade: websocket",
@@ -47,7 +47,7 @@ def frame(data: bytes, opcode: int = TEXT, *, fin: bool = True, length: int | No
 class WebSocketApp:
     """Hands every request that asks for it a socket; answers any other by saying that it did not."""
 
-    def __init__(self, use: Run, heartbeat: float) -> None:
+    def __init__(self, use: SocketHandler, heartbeat: float) -> None:
         self._use, self._heartbeat = use, heartbeat
         self.route: Route | None = None
         """Who gives the sockets away instead."""
@@ -87,7 +87,7 @@ class SocketServer:
     def __init__(self, url: str, stopping: anyio.CancelScope, stopped: anyio.Event) -> None:
         self._stopping, self._stopped = stopping, stopped
         self.url = url
-        self.socket_url = url.replace("http", "ws", 1) + SOCKETS
+        self.socket_url = url.replace("http", "ws", 1) + APP_SOCKET_PATH
         host, _, port = url.removeprefix("http://").rpartition(":")
         self._at = (host, int(port))
 
@@ -102,7 +102,7 @@ class SocketServer:
 
 @asynccontextmanager
 async def sockets(
-    use: Run, *, heartbeat: float = 10.0, route: Route | None = None
+    use: SocketHandler, *, heartbeat: float = 10.0, route: Route | None = None
 ) -> AsyncGenerator[SocketServer]:
     """Listen until the block ends."""
     porter = WebSocketApp(use, heartbeat)

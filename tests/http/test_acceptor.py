@@ -83,7 +83,7 @@ async def test_no_descriptor_is_taken_while_there_are_too_few(
         looked.append(free)
         return free
 
-    monkeypatch.setattr("toolcrib.http.runner.LOOK_SECONDS", 0.01)
+    monkeypatch.setattr("toolcrib.http.runner.RESERVE_CHECK_SECONDS", 0.01)
     monkeypatch.setattr("toolcrib.http.runner.free_descriptors", few)
     async with accepting(is_out=True) as (listening, acceptor, spare):
         with socket.create_connection(listening.getsockname()):

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.http.requests import request
-from toolcrib.http import CallOrigins, patience
+from toolcrib.http import CallOrigins, call_timeout
 from toolcrib.http.request import as_uuid
 
 ORIGINS = CallOrigins(lambda: "new-id")
@@ -76,4 +76,4 @@ def test_any_id_has_one_uuid(text: str) -> None:
     ],
 )
 def test_how_long_the_caller_waits(headers: dict[str, str], seconds: float | None) -> None:
-    assert patience(request(headers=headers)) == seconds
+    assert call_timeout(request(headers=headers)) == seconds

@@ -10,7 +10,7 @@ from tests.frontends.rest.tools import add
 from tests.gateways import ADMIN, listening, open_gateway
 from tests.http.test_protocol import Place, calling, everything, refusal, say
 from toolcrib.http.framing import MAX_FRAMING_BYTES
-from toolcrib.http.request import BODY_BYTES
+from toolcrib.http.request import DEFAULT_BODY_BYTES
 
 pytestmark = [pytest.mark.anyio, pytest.mark.slow, pytest.mark.requirement("I5")]
 
@@ -114,7 +114,7 @@ async def test_usual_framing_passes(server: Place) -> None:
 
 @pytest.mark.no_cover  # four million callbacks: coverage takes four times as long
 async def test_one_byte_chunks_up_to_the_body_limit_pass(server: Place) -> None:
-    body = CALL.ljust(BODY_BYTES)
+    body = CALL.ljust(DEFAULT_BODY_BYTES)
     assert result(await say(server, chunked_head() + chunks(body, 1) + b"\r\n")) == (200, {"total": 3})
 
 

@@ -6,8 +6,9 @@ from contextlib import ExitStack
 
 import pytest
 
+from tests.texts import matches
 from toolcrib.http import runner as module
-from toolcrib.http.runner import PORTS, PortTaken, address_of, holder, listen
+from toolcrib.http.runner import PORTS, PortTaken, address_of, listen, port_holder
 
 
 @pytest.fixture
@@ -71,4 +72,4 @@ def test_an_address_that_is_not_ours(host: str) -> None:
 
 
 def test_port_without_visible_holder(free_port: int) -> None:
-    assert holder(free_port) == "another program, perhaps another Toolcrib"
+    assert matches("server", "port without visible holder", port_holder(free_port))

@@ -69,8 +69,8 @@ class Pressed:
 @asynccontextmanager
 async def pressed(monkeypatch: pytest.MonkeyPatch) -> AsyncGenerator[Pressed]:
     """Watch a process that looks, and gives back, as often as it can."""
-    monkeypatch.setattr(memory, "OFTEN_SECONDS", 0.001)
-    monkeypatch.setattr(memory, "SELDOM_SECONDS", 0.001)
+    monkeypatch.setattr(memory, "FREQUENT_SAMPLE_SECONDS", 0.001)
+    monkeypatch.setattr(memory, "SAMPLE_SECONDS", 0.001)
     monkeypatch.setattr(memory, "RELIEF_SECONDS", 0.001)
     process = Pressed()
     async with anyio.create_task_group() as tasks:

@@ -5,8 +5,8 @@ import pytest
 from tests.gateways import AsgiConnection
 from tests.http.requests import request
 from toolcrib.errors import CODES, problem
-from toolcrib.http import HttpResponse, Write, event, json_response, result_response, send_response
-from toolcrib.http.response import EVENTS
+from toolcrib.http import HttpResponse, Write, json_response, result_response, send_response, sse_event
+from toolcrib.http.response import EVENT_STREAM_HEADERS
 from toolcrib.model import Result
 
 pytestmark = pytest.mark.anyio
@@ -36,11 +36,11 @@ async def test_a_head_has_the_length_and_no_body() -> None:
 
 async def test_a_stream_writes_itself() -> None:
     async def tell(write: Write) -> None:
-        await write(event("progress", b"{}"))
-        await write(event("result", b"[]"))
+        await write(sse_event("progress", b"{}"))
+        await write(sse_event("result", b"[]"))
 
     sender = AsgiConnection()
-    await send_response(request(sender=sender), HttpResponse(200, b"", EVENTS, tell))
+    await send_response(request(sender=sender), HttpResponse(200, b"", EVENT_STREAM_HEADERS, tell))
     reply = sender.reply()
     assert reply.body == b"event: progress\ndata: {}\n\nevent: result\ndata: []\n\n"
     assert "content-length" not in reply.headers

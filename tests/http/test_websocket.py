@@ -291,7 +291,7 @@ async def test_unconsumed_messages_pause_reading() -> None:
             await client.close()
 
         tasks.start_soon(send)
-        await until(lambda: waiting() > websocket.WAITING_BYTES)
+        await until(lambda: waiting() > websocket.MAX_RECEIVE_QUEUE_BYTES)
         assert waiting() < 2 * MIB
         go.set()
     await until(lambda: count == 64)
@@ -330,7 +330,7 @@ async def test_how_a_socket_ends(
 @pytest.mark.parametrize("answers", [True, False])
 async def test_close_handshake_has_a_timeout(monkeypatch: pytest.MonkeyPatch, *, answers: bool) -> None:
     if not answers:
-        monkeypatch.setattr(websocket, "GOODBYE_SECONDS", 0.05)
+        monkeypatch.setattr(websocket, "CLOSE_SECONDS", 0.05)
     async with sockets(leave) as server, await server.connect() as stream:
         await stream.send(handshake() + frame(b"go"))
         _, read = await head_of(stream)

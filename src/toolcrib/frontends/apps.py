@@ -5,7 +5,7 @@ from functools import partial
 
 from toolcrib.errors import Refused
 from toolcrib.http import Request, Route
-from toolcrib.http.websocket import SOCKETS, OpenWebSocket, WebSocketUpgrade
+from toolcrib.http.websocket import APP_SOCKET_PATH, OpenWebSocket, WebSocketUpgrade
 
 # --- Accepts the WebSockets of apps and limits their number, with a lower limit for unauthenticated ones ---
 
@@ -45,7 +45,7 @@ class AppSockets:
         return (
             Route(
                 method="GET",
-                path=SOCKETS,
+                path=APP_SOCKET_PATH,
                 handler=self._switch,
                 summary=summary,
                 access="open",

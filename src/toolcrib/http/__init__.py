@@ -1,15 +1,24 @@
 """A minimal HTTP layer on bare ASGI for all frontends: a framework costs as much as a whole call."""
 
 from toolcrib.http.client_address import AllowedHosts, ClientAddresses
-from toolcrib.http.request import CallOrigins, Disconnected, Receive, Request, Scope, Send, patience, read
+from toolcrib.http.request import (
+    CallOrigins,
+    Disconnected,
+    Receive,
+    Request,
+    Scope,
+    Send,
+    call_timeout,
+    parse_json,
+)
 from toolcrib.http.response import (
     HttpResponse,
     Write,
-    event,
     json_response,
     result_response,
     send_response,
     sent_whole,
+    sse_event,
 )
 from toolcrib.http.router import Access, Handler, RequestGuard, Route, Router
 
@@ -29,11 +38,11 @@ __all__ = [
     "Scope",
     "Send",
     "Write",
-    "event",
+    "call_timeout",
     "json_response",
-    "patience",
-    "read",
+    "parse_json",
     "result_response",
     "send_response",
     "sent_whole",
+    "sse_event",
 ]

@@ -12,7 +12,9 @@ if TYPE_CHECKING:
 # --- Host allowlist: Host headers with another name are refused (protection against DNS rebinding) ---
 
 LOOPBACK_NAMES = frozenset({"localhost", "127.0.0.1", "[::1]"})
-_HOST = re.compile(r"(\[[0-9a-fA-F:.]{2,45}\]|[A-Za-z0-9_](?:[A-Za-z0-9._-]{0,252}))(?::([0-9]{1,5}))?")
+_HOST_PATTERN = re.compile(
+    r"(\[[0-9a-fA-F:.]{2,45}\]|[A-Za-z0-9_](?:[A-Za-z0-9._-]{0,252}))(?::([0-9]{1,5}))?"
+)
 
 
 def is_loopback(address: str) -> bool:
@@ -23,7 +25,7 @@ def is_loopback(address: str) -> bool:
         return address.lower() == "localhost"
 
 
-def is_everywhere(address: str) -> bool:
+def is_unspecified(address: str) -> bool:
     """Return whether an address to listen on is the unspecified one: all interfaces."""
     try:
         return not address or ip_address(address.strip("[]")).is_unspecified
@@ -33,7 +35,7 @@ def is_everywhere(address: str) -> bool:
 
 def split_host(host: str) -> tuple[str, str | None] | None:
     """Split a Host value into its lower-case name and its port; None if it is malformed."""
-    found = _HOST.fullmatch(host)
+    found = _HOST_PATTERN.fullmatch(host)
     return None if found is None else (found[1].lower(), found[2])
 
 
@@ -43,9 +45,9 @@ class AllowedHosts:
     def __init__(self, bound: str, *, allowed: Iterable[str] = (), public_url: str | None = None) -> None:
         self._names: set[str] = set()
         self._exact: set[tuple[str, str]] = set()
-        if is_loopback(bound) or is_everywhere(bound):
+        if is_loopback(bound) or is_unspecified(bound):
             self._names |= LOOPBACK_NAMES
-        if not is_everywhere(bound):
+        if not is_unspecified(bound):
             self._names.add(f"[{bound.lower()}]" if ":" in bound and "[" not in bound else bound.lower())
         for each in allowed:
             self._allow(each)
@@ -74,8 +76,8 @@ class AllowedHosts:
 # --- Resolves the client address of a request: the peer's, or the one a trusted proxy forwards ---
 
 Address = IPv4Address | IPv6Address
-_FORWARDED = (b"x-forwarded-for", b"forwarded", b"x-real-ip")
-_MOST_KNOWN = 1024
+_FORWARDING_HEADERS = (b"x-forwarded-for", b"forwarded", b"x-real-ip")
+_MAX_CACHED_PEERS = 1024
 
 
 class ClientAddresses:
@@ -97,7 +99,7 @@ class ClientAddresses:
         if not (loopback or trusted):
             return False
         headers = request.headers
-        if not any(name in headers for name in _FORWARDED):
+        if not any(name in headers for name in _FORWARDING_HEADERS):
             return loopback
         named = self._named(headers.get(b"x-forwarded-for", b"")) if trusted else None
         return named is not None and named.is_loopback
@@ -118,9 +120,9 @@ class ClientAddresses:
         return peer[0] if named is None else str(named)
 
     def _look(self, peer: str) -> tuple[bool, bool]:
-        address = _address(peer)
+        address = _parsed_address(peer)
         found = (False, False) if address is None else (address.is_loopback, self._trusts(address))
-        if len(self._known) < _MOST_KNOWN:
+        if len(self._known) < _MAX_CACHED_PEERS:
             self._known[peer] = found
         return found
 
@@ -131,13 +133,13 @@ class ClientAddresses:
         """Walk X-Forwarded-For from the right past trusted proxies: the first other address is the client."""
         client: Address | None = None
         for entry in reversed(forwarded.decode("latin-1").split(",")):
-            client = _address(entry.strip())
+            client = _parsed_address(entry.strip())
             if client is None or not self._trusts(client):
                 break
         return client
 
 
-def _address(text: str) -> Address | None:
+def _parsed_address(text: str) -> Address | None:
     try:
         address = ip_address(text.partition("%")[0].strip("[]"))
     except ValueError:

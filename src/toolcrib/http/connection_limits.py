@@ -25,11 +25,11 @@ MIN_WAITING_BLOCKS = 16
 The budget is half of that for unfinished bodies, but at least this."""
 MAX_UNDECIDED = 32
 """Bodies over the limit that stay in memory for one event loop iteration; each is at most one socket read."""
-RETRY_SECONDS = 2.0
-LOG_SECONDS = 60.0
+OVERLOAD_RETRY_SECONDS = 2.0
+MALFORMED_LOG_SECONDS = 60.0
 """Minimum seconds between two warnings of malformed requests: any client could flood the log with them."""
 _NO_PRINCIPAL = "-"
-OTHER_DESCRIPTORS = 256
+RESERVED_DESCRIPTORS = 256
 """File descriptors reserved for everything other than client connections."""
 
 log = logging.getLogger(__name__)
@@ -119,7 +119,7 @@ class ConnectionLimits:
         self.waiting_blocks = Slots(max(MIN_WAITING_BLOCKS, self.blocks.total // 2), share)
         self.unread_blocks = Slots(max(1, unread_bytes // BLOCK_BYTES), share)
         self.trailers_dropped = self.unread_dropped = self.undecided = self.malformed = 0
-        self._warned = -LOG_SECONDS
+        self._warned = -MALFORMED_LOG_SECONDS
         self._max_surplus = min(MAX_SURPLUS, max(1, connections // 4))
         # Only half: the operator's request may need further descriptors.
         self._max_spare = max(1, spare_descriptors() // 2)
@@ -132,7 +132,9 @@ class ConnectionLimits:
     def opened(self, transport: asyncio.Transport, peer: str, *, is_spare: bool = False) -> ClientConnection:
         """Count a new connection; one over the limit stays open briefly, as it may be the operator's."""
         proxied = self._clients.is_proxy(peer)
-        connection = ClientConnection(transport, _address(peer), self, is_proxied=proxied, is_spare=is_spare)
+        connection = ClientConnection(
+            transport, _address_principal(peer), self, is_proxied=proxied, is_spare=is_spare
+        )
         if is_spare:
             self._add_surplus(connection, [each for each in self._surplus if each.is_spare], self._max_spare)
         elif not proxied and not self._count_stranger(connection):
@@ -229,7 +231,7 @@ class ConnectionLimits:
     def count_malformed(self, connection: ClientConnection) -> None:
         """Count a malformed request; log a warning at most once in LOG_SECONDS."""
         self.malformed += 1
-        if monotonic() - self._warned >= LOG_SECONDS:
+        if monotonic() - self._warned >= MALFORMED_LOG_SECONDS:
             self._warned = monotonic()
             total = f"{self.malformed} since the start; further ones are counted in the metrics"
             log.warning("no HTTP request, from %s (%s)", connection.holder, total)
@@ -247,7 +249,7 @@ class ConnectionLimits:
         return body
 
     def _address_of(self, request: "Request") -> str:
-        return _address(self._clients.address(request))
+        return _address_principal(self._clients.address(request))
 
 
 class UnfinishedBody:
@@ -282,7 +284,7 @@ def bounded_by_descriptors(connections: int) -> int:
     soft = soft_limit()
     if soft is None:
         return connections
-    return min(connections, max(soft // 2, soft - OTHER_DESCRIPTORS))
+    return min(connections, max(soft // 2, soft - RESERVED_DESCRIPTORS))
 
 
 def _principal(request: "Request") -> str:
@@ -291,10 +293,10 @@ def _principal(request: "Request") -> str:
     return caller.principal if caller.key else ""
 
 
-def _address(peer: str) -> str:
+def _address_principal(peer: str) -> str:
     return f"address {client_network(peer)}"
 
 
 def overloaded(what: str) -> Refused:
     message = f"this client holds its share of all {what}; close some, or try again later"
-    return Refused("OVERLOADED", message, retry_after=RETRY_SECONDS)
+    return Refused("OVERLOADED", message, retry_after=OVERLOAD_RETRY_SECONDS)

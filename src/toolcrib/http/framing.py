@@ -103,21 +103,21 @@ class RequestTarget(NamedTuple):
 
 def parse_target(url: bytes) -> RequestTarget:
     """Return the parts of a target in origin form or absolute form; refuse any other."""
-    return _cached(url) if len(url) <= MAX_CACHED_TARGET_BYTES else _parsed(url)
+    return _cached_target(url) if len(url) <= MAX_CACHED_TARGET_BYTES else _parsed_target(url)
 
 
 def check_authority(target: RequestTarget, headers: Iterable[tuple[bytes, bytes]]) -> None:
     """Refuse a target in absolute form that names another host than the Host header."""
     hosts = [value for name, value in headers if name == b"host"]
     port = DEFAULT_PORTS[target.scheme]
-    named = _host(target.authority, port)
-    if named is None or len(hosts) != 1 or _host(hosts[0].strip(), port) != named:
+    named = _host_and_port(target.authority, port)
+    if named is None or len(hosts) != 1 or _host_and_port(hosts[0].strip(), port) != named:
         raise MalformedRequest(
             "the host in the request line and the Host header differ; send the same in both"
         )
 
 
-def _parsed(url: bytes) -> RequestTarget:
+def _parsed_target(url: bytes) -> RequestTarget:
     parsed = httptools.parse_url(url)
     if b"#" in url:
         raise MalformedRequest("a request line cannot hold a fragment; leave out the part after #")
@@ -133,9 +133,9 @@ def _parsed(url: bytes) -> RequestTarget:
     return found._replace(scheme=scheme, authority=authority)
 
 
-_cached = lru_cache(maxsize=1024)(_parsed)
+_cached_target = lru_cache(maxsize=1024)(_parsed_target)
 
 
-def _host(value: bytes, default_port: str) -> tuple[str, str] | None:
+def _host_and_port(value: bytes, default_port: str) -> tuple[str, str] | None:
     found = split_host(value.decode("latin-1"))
     return None if found is None else (found[0], (found[1] or default_port).lstrip("0"))

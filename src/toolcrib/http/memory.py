@@ -63,11 +63,11 @@ class HeldMemory:
 
 MAX_SHARE_OF_MACHINE = 0.75
 """The fraction of the container's or machine's memory that is the limit if none is configured."""
-SHED_ABOVE, TAKE_BELOW = 0.9, 0.8
+SHED_ABOVE, ACCEPT_BELOW = 0.9, 0.8
 """Fractions of the limit (hysteresis): load is shed above the first, and accepted again below the second."""
 WATCHED_ABOVE = 0.6
 """The fraction of the limit above which memory is sampled at the short interval."""
-SELDOM_SECONDS, OFTEN_SECONDS = 0.25, 0.05
+SAMPLE_SECONDS, FREQUENT_SAMPLE_SECONDS = 0.25, 0.05
 RELIEF_SECONDS = 1.0
 """Seconds between two releases of free memory to the system while load is shed."""
 COLLECT_SECONDS, MAX_COLLECT_SECONDS = 2.0, 60.0
@@ -75,7 +75,7 @@ COLLECT_SECONDS, MAX_COLLECT_SECONDS = 2.0, 60.0
 since each collection blocks the event loop."""
 TRIM_SECONDS = 60.0
 """Seconds between two releases of free memory otherwise: the C library retains gaps between used blocks."""
-RETRY_SECONDS = 2.0
+MEMORY_RETRY_SECONDS = 2.0
 BODY_COPIES = 3
 """Copies of a request body that exist at once: its parts, the joined bytes, and the parsed value."""
 LARGE_BYTES = 1 << 20
@@ -86,7 +86,7 @@ _M_MMAP_THRESHOLD = -3
 CGROUPS, OWN_CGROUPS = Path("/sys/fs/cgroup"), Path("/proc/self/cgroup")
 _CGROUP_FILES = {"": "memory.max", "memory": "memory.limit_in_bytes"}
 """The file with the limit of a cgroup, by controller; version 2 has one unnamed hierarchy."""
-_PASSING = (RuntimeError, MemoryError, OSError)
+_RELIEF_ERRORS = (RuntimeError, MemoryError, OSError)
 """Errors of releasing memory when the system has no thread or memory left for it."""
 _RESIDENT_FIELD = 1
 
@@ -157,12 +157,12 @@ class MemoryWatch:
             ):
                 self._is_giving_back = True
                 tasks.start_soon(self._give_back)
-            await anyio.sleep(OFTEN_SECONDS if self.resident > near else SELDOM_SECONDS)
+            await anyio.sleep(FREQUENT_SAMPLE_SECONDS if self.resident > near else SAMPLE_SECONDS)
 
     def look(self, resident: int) -> None:
         """Process one sample: start or stop load shedding."""
         limit, self.resident = self.limit or 0, resident
-        if self.is_high and resident < limit * TAKE_BELOW:
+        if self.is_high and resident < limit * ACCEPT_BELOW:
             self.is_high = False
             log.warning("memory: %s; new work is taken again", self._said())
         elif not self.is_high and resident > limit * SHED_ABOVE:
@@ -178,7 +178,7 @@ class MemoryWatch:
     def check(self) -> None:
         """Raise OVERLOADED while load is shed."""
         if self.is_high:
-            raise _overloaded()
+            raise _short_of_memory()
 
     def fits(self, size: int, *, reserved: int = 0) -> bool:
         """Sample now and return whether `size` more bytes fit below the threshold, besides those reserved.
@@ -196,7 +196,7 @@ class MemoryWatch:
     def check_body(self, size: int) -> None:
         """Refuse a large request body that does not fit into memory."""
         if size > LARGE_BYTES and not self.fits(size * BODY_COPIES):
-            raise _overloaded()
+            raise _short_of_memory()
 
     def _said(self) -> str:
         return f"{self.resident >> 20} MiB of limits.memory_mb ({(self.limit or 0) >> 20} MiB) are in use"
@@ -204,7 +204,7 @@ class MemoryWatch:
     async def _give_back(self) -> None:
         """Release free memory to the system; while memory is short, first drop caches and collect garbage."""
         try:
-            with suppress(*_PASSING):
+            with suppress(*_RELIEF_ERRORS):
                 if self.is_high or self._is_relief_due:
                     self._is_relief_due = False
                     self._empty()
@@ -221,9 +221,9 @@ class MemoryWatch:
             self._collect_pause = min(2 * self._collect_pause, MAX_COLLECT_SECONDS)
 
 
-def _overloaded() -> Refused:
+def _short_of_memory() -> Refused:
     message = "the gateway is short of memory; try again later"
-    return Refused("OVERLOADED", message, retry_after=RETRY_SECONDS)
+    return Refused("OVERLOADED", message, retry_after=MEMORY_RETRY_SECONDS)
 
 
 def map_large_blocks() -> None:

@@ -19,14 +19,14 @@ from toolcrib.http.framing import (
 from toolcrib.http.request_cycle import (
     UNCOUNTED_BODY_BYTES,
     CountingFlow,
+    DefaultHeaders,
     RequestCycle,
     ServedApp,
-    Usual,
     hold_body,
 )
-from toolcrib.http.websocket import SOCKETS, Run, WebSocket, shake
+from toolcrib.http.websocket import APP_SOCKET_PATH, SocketHandler, WebSocket, accept_handshake
 
-HEAD_BYTES = 64 << 10
+MAX_HEAD_BYTES = 64 << 10
 """Maximum bytes of an incomplete head. The guard has a lower limit, but needs a complete head."""
 MAX_HEADERS = 256
 """Maximum number of headers in an incomplete head. The guard has a lower limit, with a specific error."""
@@ -38,14 +38,14 @@ UNCOUNTED_HEAD_BYTES = 4 << 10
 """Bytes of an incomplete head that may be buffered before they are counted."""
 
 _ASGI = {"version": "3.0", "spec_version": "2.3"}
-_NOTED_HEADERS = frozenset({b"expect", b"transfer-encoding", b"upgrade"})
+_FRAMING_HEADERS = frozenset({b"expect", b"transfer-encoding", b"upgrade"})
 _VERSIONS = frozenset({"1.0", "1.1"})
 _TUNNEL = b"CONNECT"
 """After CONNECT the parser treats all following bytes as another protocol, regardless of the headers."""
 _NOT_HTTP = "Invalid HTTP request received."
 
 
-class _Discard:
+class _DiscardingParser:
     """Replaces the parser once a connection has sent bytes that are not a request."""
 
     def feed_data(self, data: bytes) -> None:
@@ -72,7 +72,7 @@ class BoundedProtocol(HttpToolsProtocol):
     """The request in progress; later ones wait in the pipeline."""
     _framing: ChunkedFraming | None = None
     _noted = _upgrade_ignored = False
-    _usual: Usual = ([], b"")
+    _usual: DefaultHeaders = ([], b"")
     is_spare = False
     """Whether the connection uses a descriptor reserved for the operator."""
 
@@ -139,7 +139,7 @@ class BoundedProtocol(HttpToolsProtocol):
     def on_header(self, name: bytes, value: bytes) -> None:
         """Add a header. After the head it is a trailer field, which the framing drops."""
         name = name.lower()
-        if name in _NOTED_HEADERS:
+        if name in _FRAMING_HEADERS:
             self._noted = True
         self.headers.append((name, value))
 
@@ -196,7 +196,7 @@ class BoundedProtocol(HttpToolsProtocol):
         self.expect_100_continue = any(
             name == b"expect" and value.lower() == b"100-continue" for name, value in fields
         )
-        if self.parser.should_upgrade() and path != SOCKETS:
+        if self.parser.should_upgrade() and path != APP_SOCKET_PATH:
             self._upgrade_ignored = True
             return True
         if codings:
@@ -263,8 +263,8 @@ class BoundedProtocol(HttpToolsProtocol):
             self._head += self._chunk
             kept = 1 - len(HEAD_END)
             self._head_tail = (self._head_tail + data[kept:])[kept:]
-            if self._head > HEAD_BYTES or len(self.headers) > MAX_HEADERS:
-                limit = f"{MAX_HEADERS} headers of {HEAD_BYTES} bytes"
+            if self._head > MAX_HEAD_BYTES or len(self.headers) > MAX_HEADERS:
+                limit = f"{MAX_HEADERS} headers of {MAX_HEAD_BYTES} bytes"
                 self.send_400_response(f"the headers are over the limit of {limit}; send less")
             elif self._head > UNCOUNTED_HEAD_BYTES and not self._connection.hold_incoming(self._head):
                 self.transport.abort()
@@ -325,15 +325,15 @@ class BoundedProtocol(HttpToolsProtocol):
     def _offer(self, more: bytes) -> None:
         """Offer the WebSocket upgrade to the handler; `more` are the bytes after the head."""
         cycle = self.cycle
-        if cycle is not None and cycle.scope["path"] == SOCKETS:
+        if cycle is not None and cycle.scope["path"] == APP_SOCKET_PATH:
             # Bytes from here on belong to the WebSocket, if it is opened; they cannot be another request.
             self.flow.pause_reading()
             cycle.keep_alive = False
             cycle.scope["toolcrib.switch"] = partial(self._switch, cycle, more)
 
-    def _switch(self, cycle: RequestCycle, more: bytes, run: Run, *, heartbeat: float) -> None:
+    def _switch(self, cycle: RequestCycle, more: bytes, run: SocketHandler, *, heartbeat: float) -> None:
         """Complete the handshake and hand the connection over to a WebSocket."""
-        wire, answer = shake(cycle.scope)
+        wire, answer = accept_handshake(cycle.scope)
         cycle.response_started = cycle.response_complete = True
         self._stop_timers()
         self.connections.discard(self)
@@ -355,7 +355,7 @@ class BoundedProtocol(HttpToolsProtocol):
         An earlier request still gets its response, and the connection is closed after that.
         """
         self._intake.count_malformed(self._connection)
-        self.parser = cast("Any", _Discard())
+        self.parser = cast("Any", _DiscardingParser())
         last = self.cycle
         if own and last is not None:
             if self.pipeline and self.pipeline[0][0] is last:
@@ -383,7 +383,7 @@ class BoundedProtocol(HttpToolsProtocol):
         self.transport.write(head % len(body) + body)
         self.transport.close()
 
-    def _headers(self) -> Usual:
+    def _headers(self) -> DefaultHeaders:
         """Return uvicorn's default headers, rendered; cached until uvicorn replaces them, once a second."""
         headers = self.server_state.default_headers
         if self._usual[0] is not headers:

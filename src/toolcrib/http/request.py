@@ -22,7 +22,7 @@ from toolcrib.schemas.subschemas import MAX_JSON_DEPTH, MAX_JSON_VALUES, has_too
 _JSON = b"application/json"
 
 
-def check_type(headers: Mapping[bytes, bytes]) -> None:
+def check_content_type(headers: Mapping[bytes, bytes]) -> None:
     """Refuse a Content-Type that is not JSON, and any Content-Encoding."""
     declared = headers.get(b"content-type", _JSON)
     if declared != _JSON:
@@ -36,12 +36,12 @@ def check_type(headers: Mapping[bytes, bytes]) -> None:
         raise Refused("INVALID_REQUEST", message, path="Content-Encoding")
 
 
-def parse(body: bytes) -> Json:
+def parse_body(body: bytes) -> Json:
     """Return the JSON value of a body; refuse malformed JSON, and more levels or values than allowed."""
-    return read(body, "INVALID_REQUEST", "the body", None)
+    return parse_json(body, "INVALID_REQUEST", "the body", None)
 
 
-def check_keys(body: bytes, value: Json, free: AbstractSet[str] = frozenset()) -> None:
+def check_duplicate_keys(body: bytes, value: Json, free: AbstractSet[str] = frozenset()) -> None:
     """Refuse a body with a duplicate key in one object, except within the values of `free` keys."""
     path = duplicate_key(body, value, free)
     if path is not None:
@@ -56,7 +56,7 @@ def check_case(fields: JsonObject, path: str) -> None:
         raise Refused("INVALID_REQUEST", message, path=f"{path}{key}")
 
 
-def read(text: bytes | str, code: str, what: str, path: str | None) -> Json:
+def parse_json(text: bytes | str, code: str, what: str, path: str | None) -> Json:
     """Parse a JSON text; the error names the position in the text and the `path` in the request."""
     if not text:
         raise Refused(code, f"{what} is empty; send JSON", path=path)
@@ -67,7 +67,7 @@ def read(text: bytes | str, code: str, what: str, path: str | None) -> Json:
         value = orjson.loads(text)
     except orjson.JSONDecodeError as fault:
         where = f"line {fault.lineno}, column {fault.colno}"
-        raise Refused(code, f"{what} is not JSON: {_said(fault)} at {where}", path=path) from None
+        raise Refused(code, f"{what} is not JSON: {_fault_text(fault)} at {where}", path=path) from None
     found = None if bounded else too_deep(value)
     if found is not None:
         raise Refused(code, f"{what} {found}; send less", path=path)
@@ -83,7 +83,7 @@ def _surely_bounded(text: bytes | str) -> bool:
     return text.count(b"[") + text.count(b"{") <= MAX_JSON_DEPTH
 
 
-def _said(fault: orjson.JSONDecodeError) -> str:
+def _fault_text(fault: orjson.JSONDecodeError) -> str:
     return fault.msg.partition(":")[0] or "malformed"
 
 
@@ -112,13 +112,13 @@ class WholeMessages(Protocol):
         ...
 
 
-BODY_BYTES = 4 << 20
-_MOST_PARAMETERS = 50
-_LONGEST = 20
+DEFAULT_BODY_BYTES = 4 << 20
+_MAX_QUERY_PARAMETERS = 50
+_MAX_LENGTH_DIGITS = 20
 """Maximum digits of a length that are parsed: Python refuses to convert very long ones."""
-_NOBODY = Caller(id="nobody", contexts=frozenset())
-_NOWHERE = Origin(face="rest")
-_UNKNOWN = Actor.unknown("rest", "")
+_ANONYMOUS = Caller(id="nobody", contexts=frozenset())
+_NO_ORIGIN = Origin(face="rest")
+_UNKNOWN_ACTOR = Actor.unknown("rest", "")
 
 
 class Disconnected(Exception):
@@ -158,9 +158,9 @@ class Request:
         self.headers: dict[bytes, bytes] = dict(scope["headers"])
         """By lower-case name; the guard joins or refuses duplicates."""
         self.params: dict[str, str] = {}
-        self.caller = _NOBODY
-        self.origin = _NOWHERE
-        self.actor = _UNKNOWN
+        self.caller = _ANONYMOUS
+        self.origin = _NO_ORIGIN
+        self.actor = _UNKNOWN_ACTOR
         """The caller as the audit names it; set for routes that have an action."""
 
     def header(self, name: bytes) -> str | None:
@@ -196,12 +196,16 @@ class Request:
         """Return the query parameters as a list of pairs, duplicates included."""
         try:
             text = self.query_string.decode("ascii")
-            return parse_qsl(text, keep_blank_values=True, errors="strict", max_num_fields=_MOST_PARAMETERS)
+            return parse_qsl(
+                text, keep_blank_values=True, errors="strict", max_num_fields=_MAX_QUERY_PARAMETERS
+            )
         except ValueError:
-            limit = f"write it as name=value&…, in percent-encoded UTF-8, at most {_MOST_PARAMETERS} of them"
+            limit = (
+                f"write it as name=value&…, in percent-encoded UTF-8, at most {_MAX_QUERY_PARAMETERS} of them"
+            )
             raise Refused("INVALID_REQUEST", f"the query of the address cannot be read; {limit}") from None
 
-    async def body(self, limit: int = BODY_BYTES) -> bytes:
+    async def body(self, limit: int = DEFAULT_BODY_BYTES) -> bytes:
         """Return the whole body; one over the limit is refused as early as its size is known."""
         there = self.short.received() if self.short is not None else None
         if there is not None:
@@ -209,7 +213,11 @@ class Request:
                 raise _too_large(limit)
             return self._admitted(there)
         length = self.headers.get(b"content-length")
-        if length is not None and length.isdigit() and int(length.lstrip(b"0")[:_LONGEST] or 0) > limit:
+        if (
+            length is not None
+            and length.isdigit()
+            and int(length.lstrip(b"0")[:_MAX_LENGTH_DIGITS] or 0) > limit
+        ):
             raise _too_large(limit)
         if self.intake is None:
             return await self._rest(limit, None)
@@ -241,15 +249,15 @@ class Request:
                 unfinished.grow(size)
         return parts[0] if len(parts) == 1 else b"".join(parts)
 
-    async def json(self, limit: int = BODY_BYTES, *, free: AbstractSet[str] = frozenset()) -> Json:
+    async def json(self, limit: int = DEFAULT_BODY_BYTES, *, free: AbstractSet[str] = frozenset()) -> Json:
         """Return the body as a JSON value of bounded depth and size.
 
         A duplicate key in one object is refused, except within the values of `free` keys.
         """
-        check_type(self.headers)
+        check_content_type(self.headers)
         body = await self.body(limit)
-        value = parse(body)
-        check_keys(body, value, free)
+        value = parse_body(body)
+        check_duplicate_keys(body, value, free)
         return value
 
 
@@ -260,11 +268,11 @@ def _too_large(limit: int) -> Refused:
 # --- Parses the origin of a call from its headers: agent, session, trace and correlation ids, with defaults
 # ---
 
-LONGEST_WAIT = 300.0
-_UNSAID = Origin()
-_PLAIN = re.compile(rb"[!-~](?:[ -~]{0,126}[!-~])?")
-_WAIT = re.compile(rb"(?:^|[,;\s])wait=([0-9]{1,9})(?:$|[,;\s])")
-_FIELDS = (b"x-agent-id", b"x-agent-version", b"x-session-id", b"x-correlation-id", b"traceparent")
+MAX_WAIT_SECONDS = 300.0
+_DEFAULT_ORIGIN = Origin()
+_PRINTABLE_VALUE = re.compile(rb"[!-~](?:[ -~]{0,126}[!-~])?")
+_PREFER_WAIT = re.compile(rb"(?:^|[,;\s])wait=([0-9]{1,9})(?:$|[,;\s])")
+_ORIGIN_HEADERS = (b"x-agent-id", b"x-agent-version", b"x-session-id", b"x-correlation-id", b"traceparent")
 
 
 class CallOrigins:
@@ -276,12 +284,14 @@ class CallOrigins:
     def of(self, request: Request, face: str) -> Origin:
         """Return the origin of a request. A malformed or too long value is ignored."""
         headers = request.headers
-        if headers.keys().isdisjoint(_FIELDS):
+        if headers.keys().isdisjoint(_ORIGIN_HEADERS):
             trace = self._new_id()
-            return _UNSAID.replace(
+            return _DEFAULT_ORIGIN.replace(
                 face=face, address=self._address(request), trace_id=trace, correlation_id=trace
             )
-        given = {name: found for name in _FIELDS if (found := _plain(headers.get(name))) is not None}
+        given = {
+            name: found for name in _ORIGIN_HEADERS if (found := _printable(headers.get(name))) is not None
+        }
         place = parse_traceparent(given.get(b"traceparent", "")) or TraceParent(
             self._new_id(), "", sampled=True
         )
@@ -299,13 +309,13 @@ class CallOrigins:
         )
 
 
-def patience(request: Request) -> float | None:
+def call_timeout(request: Request) -> float | None:
     """Return the timeout of a call in seconds, from `X-Timeout-Ms` or `Prefer: wait=N`; None without both."""
     stated = request.headers.get(b"x-timeout-ms")
     if stated is not None and stated.isdigit() and len(stated) < 10:
-        return min(int(stated) / 1000, LONGEST_WAIT)
-    wait = _WAIT.search(request.headers.get(b"prefer", b""))
-    return None if wait is None else min(float(wait[1]), LONGEST_WAIT)
+        return min(int(stated) / 1000, MAX_WAIT_SECONDS)
+    wait = _PREFER_WAIT.search(request.headers.get(b"prefer", b""))
+    return None if wait is None else min(float(wait[1]), MAX_WAIT_SECONDS)
 
 
 def as_uuid(text: str) -> str:
@@ -316,5 +326,5 @@ def as_uuid(text: str) -> str:
         return str(uuid5(NAMESPACE_OID, text))
 
 
-def _plain(value: bytes | None) -> str | None:
-    return value.decode("ascii") if value is not None and _PLAIN.fullmatch(value) else None
+def _printable(value: bytes | None) -> str | None:
+    return value.decode("ascii") if value is not None and _PRINTABLE_VALUE.fullmatch(value) else None

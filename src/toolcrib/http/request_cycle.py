@@ -71,7 +71,7 @@ MAX_JOINED_BYTES = 64 << 10
 
 log = logging.getLogger(__name__)
 
-Usual = tuple[list[tuple[bytes, bytes]], bytes]
+DefaultHeaders = tuple[list[tuple[bytes, bytes]], bytes]
 """The default headers of every response, such as Date: as a list, and rendered."""
 
 
@@ -89,7 +89,7 @@ class ServedApp(Protocol):
         ...
 
 
-class _Unheard:
+class _NoEvent:
     """Placeholder for the event while no task waits for it, which is almost always the case."""
 
     def set(self) -> None:
@@ -100,7 +100,7 @@ class RequestCycle(RequestResponseCycle):
     """uvicorn's cycle; complete requests and responses take a fast path."""
 
     # Defaults as class attributes: setting them per instance would cost every request time.
-    message_event: Any = _Unheard()
+    message_event: Any = _NoEvent()
     listened = False
     """Whether a task may wait for that event."""
     logger = log
@@ -125,7 +125,7 @@ class RequestCycle(RequestResponseCycle):
         scope: Any,
         transport: asyncio.Transport,
         flow: FlowControl,
-        usual: Usual,
+        usual: DefaultHeaders,
         on_response: Callable[[], None],
     ) -> None:
         self.scope, self.transport, self.flow, self.on_response = scope, transport, flow, on_response
@@ -147,7 +147,7 @@ class RequestCycle(RequestResponseCycle):
             log.exception("a request failed unexpectedly")
             await self._give_up()
         finally:
-            self.on_response = _nothing
+            self.on_response = _do_nothing
             if self.task is not None:
                 tasks.discard(self.task)
 
@@ -236,7 +236,7 @@ class RequestCycle(RequestResponseCycle):
         return True
 
 
-def _nothing() -> None:
+def _do_nothing() -> None:
     pass
 
 
@@ -244,7 +244,7 @@ def _nothing() -> None:
 
 UNCOUNTED_BODY_BYTES = 16 << 10
 """Bytes of a body that may be buffered before they are counted."""
-_WHAT = "bytes of unfinished bodies"
+_LIMITED_BYTES = "bytes of unfinished bodies"
 
 
 def hold_body(cycle: RequestCycle) -> None:
@@ -261,7 +261,7 @@ def hold_body(cycle: RequestCycle) -> None:
         cycle.flow.pause_reading()
         asyncio.get_running_loop().call_soon(_decide, cycle)
     else:
-        cycle.drop_body(overloaded(_WHAT))
+        cycle.drop_body(overloaded(_LIMITED_BYTES))
 
 
 def _decide(cycle: RequestCycle) -> None:
@@ -271,7 +271,7 @@ def _decide(cycle: RequestCycle) -> None:
     if size <= UNCOUNTED_BODY_BYTES or cycle.response_complete or connection.is_ended:
         return
     if not connection.hold_incoming(size):
-        cycle.drop_body(overloaded(_WHAT))
+        cycle.drop_body(overloaded(_LIMITED_BYTES))
         if cycle.more_body:
             cycle.flow.resume_reading()
         # A complete body that was dropped must not be taken for a complete empty one.

@@ -17,10 +17,14 @@ Header = tuple[bytes, bytes]
 Headers = tuple[Header, ...]
 Write = Callable[[bytes], Awaitable[None]]
 
-SAFE: Headers = ((b"cache-control", b"no-store"), (b"x-content-type-options", b"nosniff"))
+SAFE_HEADERS: Headers = ((b"cache-control", b"no-store"), (b"x-content-type-options", b"nosniff"))
 """Sent on every response: `no-store` and `nosniff`."""
-JSON: Headers = ((b"content-type", b"application/json"), *SAFE)
-EVENTS: Headers = ((b"content-type", b"text/event-stream"), (b"x-accel-buffering", b"no"), *SAFE)
+JSON_HEADERS: Headers = ((b"content-type", b"application/json"), *SAFE_HEADERS)
+EVENT_STREAM_HEADERS: Headers = (
+    (b"content-type", b"text/event-stream"),
+    (b"x-accel-buffering", b"no"),
+    *SAFE_HEADERS,
+)
 
 
 class HttpResponse(NamedTuple):
@@ -28,16 +32,16 @@ class HttpResponse(NamedTuple):
 
     status: int
     body: bytes
-    headers: Headers = JSON
+    headers: Headers = JSON_HEADERS
     stream: Callable[[Write], Awaitable[None]] | None = None
 
 
 def json_response(value: Any, status: int = 200, *more: Header) -> HttpResponse:
     """Return a response with a JSON body."""
-    return HttpResponse(status, orjson.dumps(value), (*JSON, *more))
+    return HttpResponse(status, orjson.dumps(value), (*JSON_HEADERS, *more))
 
 
-def event(name: str, data: bytes) -> bytes:
+def sse_event(name: str, data: bytes) -> bytes:
     """Serialize one server-sent event; the data is JSON, which contains no line break."""
     return b"event: %s\ndata: %s\n\n" % (name.encode(), data)
 
@@ -87,7 +91,7 @@ async def _send_stream(send: Send, answer: HttpResponse, stream: Callable[[Write
 # ---
 
 _CHALLENGE = (b"www-authenticate", b'Bearer realm="toolcrib"')
-_HANG_UP = (b"connection", b"close")
+_CLOSE = (b"connection", b"close")
 
 
 def result_response(result: Result) -> HttpResponse:
@@ -96,10 +100,10 @@ def result_response(result: Result) -> HttpResponse:
     if problem is None:
         return HttpResponse(200, encode(result))
     code = status(result)
-    return HttpResponse(code, encode(result), (*JSON, *_beside(problem, code)))
+    return HttpResponse(code, encode(result), (*JSON_HEADERS, *_error_headers(problem, code)))
 
 
-def _beside(problem: Problem, code: int) -> list[Header]:
+def _error_headers(problem: Problem, code: int) -> list[Header]:
     headers: list[Header] = []
     if code == 401:
         headers.append(_CHALLENGE)
@@ -107,7 +111,7 @@ def _beside(problem: Problem, code: int) -> list[Header]:
         headers.append((b"allow", ", ".join(problem.details["allow"]).encode()))
     if code == 413:
         # The rest of the body is still being sent, and it will not be read.
-        headers.append(_HANG_UP)
+        headers.append(_CLOSE)
     return [*headers, *retry_header(problem)]
 
 

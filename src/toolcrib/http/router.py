@@ -22,7 +22,7 @@ Access = Literal["open", "loopback", "key", "app"]
 `app`: the handler itself authenticates the app's key."""
 
 _Methods = dict[str, "Route"]
-_MOST_SEGMENTS = 8
+_MAX_SEGMENTS = 8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -125,8 +125,8 @@ def _segments(request: Request) -> tuple[str, ...]:
     """Split a path and decode its segments; without a raw path, split the decoded path of the scope."""
     raw: bytes = request.scope.get("raw_path") or b""
     if b"%" not in raw:
-        return _without_last_slash(request.path.split("/", _MOST_SEGMENTS))
-    segments = raw.decode("latin-1").split("/", _MOST_SEGMENTS)
+        return _without_last_slash(request.path.split("/", _MAX_SEGMENTS))
+    segments = raw.decode("latin-1").split("/", _MAX_SEGMENTS)
     return _without_last_slash(unquote(each) for each in segments)
 
 
@@ -149,14 +149,14 @@ def _match(pattern: tuple[str, ...], segments: tuple[str, ...]) -> dict[str, str
 
 # --- Checks every request before routing: header limits, header syntax, Host and Origin allowlists ---
 
-HEADER_BYTES = 32 << 10
-HEADERS = 100
-_ONCE = frozenset(
+MAX_HEADER_BYTES = 32 << 10
+MAX_REQUEST_HEADERS = 100
+_UNIQUE_HEADERS = frozenset(
     {b"host", b"authorization", b"x-user-id", b"content-length", b"content-type", b"origin", b"cookie"}
 )
-_CODING = b"transfer-encoding"
-_MOST_KNOWN = 256
-_COMMON = frozenset(
+_TRANSFER_ENCODING = b"transfer-encoding"
+_MAX_CACHED_VALUES = 256
+_COMMON_HEADERS = frozenset(
     {
         b"accept",
         b"accept-encoding",
@@ -175,7 +175,7 @@ class RequestGuard:
 
     def __init__(self, hosts: AllowedHosts) -> None:
         self._hosts = hosts
-        self._known_names = set(_COMMON)
+        self._known_names = set(_COMMON_HEADERS)
         self._known_hosts: set[bytes] = set()
         self._known_origins: set[tuple[bytes, bytes]] = set()
 
@@ -184,12 +184,12 @@ class RequestGuard:
         given, headers = request.scope["headers"], request.headers
         count = len(given)
         if count != len(headers):
-            headers = request.headers = _joined(given)
+            headers = request.headers = _join_repeated(given)
         if not self._known_names.issuperset(headers):
             self._learn_names(headers)
             _check_coding(request)
-        if count > HEADERS or (not _surely_small(request) and _size(headers) > HEADER_BYTES):
-            limit = f"at most {HEADERS} headers of {HEADER_BYTES} bytes together"
+        if count > MAX_REQUEST_HEADERS or (not _surely_small(request) and _size(headers) > MAX_HEADER_BYTES):
+            limit = f"at most {MAX_REQUEST_HEADERS} headers of {MAX_HEADER_BYTES} bytes together"
             raise Refused("INVALID_REQUEST", f"the headers are too large; send {limit}", path="headers")
         host = headers.get(b"host")
         if host is None or host not in self._known_hosts:
@@ -205,10 +205,10 @@ class RequestGuard:
                 # Some servers read `_` as `-`: an alias of X-User-Id must not bypass the checks.
                 message = f"the header name {shown!r} has an underscore; use `-`"
                 raise Refused("INVALID_REQUEST", message, path=shown)
-        if len(self._known_names) < _MOST_KNOWN:
+        if len(self._known_names) < _MAX_CACHED_VALUES:
             self._known_names.update(headers)
             # Never cached: a message with Transfer-Encoding is checked each time.
-            self._known_names.discard(_CODING)
+            self._known_names.discard(_TRANSFER_ENCODING)
 
     def _learn_host(self, value: bytes | None) -> bytes:
         if value is None:
@@ -221,7 +221,7 @@ class RequestGuard:
             shown = value.decode("latin-1")[:100]
             hint = "use another address, or let the operator add this one to server.allowed_hosts"
             raise Refused("HOST_REFUSED", f"this gateway does not answer to {shown!r}; {hint}", path="Host")
-        if len(self._known_hosts) < _MOST_KNOWN:
+        if len(self._known_hosts) < _MAX_CACHED_VALUES:
             self._known_hosts.add(value)
         return value
 
@@ -232,7 +232,7 @@ class RequestGuard:
                 f"requests from pages of {shown!r} are refused; only the gateway's own page may send them"
             )
             raise Refused("ORIGIN_REFUSED", message, path="Origin")
-        if len(self._known_origins) < _MOST_KNOWN:
+        if len(self._known_origins) < _MAX_CACHED_VALUES:
             self._known_origins.add((origin, host))
 
     def is_own(self, origin: bytes, host: bytes) -> bool:
@@ -245,7 +245,7 @@ class RequestGuard:
 
 def _check_coding(request: Request) -> None:
     """Refuse ambiguous framing. The gateway's own server has checked it already; another may not have."""
-    codings = [value for name, value in request.scope["headers"] if name == _CODING]
+    codings = [value for name, value in request.scope["headers"] if name == _TRANSFER_ENCODING]
     if codings:
         version = request.scope.get("http_version", "1.1")
         fault = coding_fault(codings, version, has_length=b"content-length" in request.headers)
@@ -254,20 +254,20 @@ def _check_coding(request: Request) -> None:
 
 
 def _surely_small(request: Request) -> bool:
-    return request.short is not None and request.short.head <= HEADER_BYTES
+    return request.short is not None and request.short.head <= MAX_HEADER_BYTES
 
 
 def _size(headers: dict[bytes, bytes]) -> int:
     return sum(map(len, headers)) + sum(map(len, headers.values()))
 
 
-def _joined(given: list[tuple[bytes, bytes]]) -> dict[bytes, bytes]:
+def _join_repeated(given: list[tuple[bytes, bytes]]) -> dict[bytes, bytes]:
     """Join repeated headers with a comma, as HTTP specifies; refuse those that must be unique."""
     joined: dict[bytes, bytes] = {}
     for name, value in given:
         if name not in joined:
             joined[name] = value
-        elif name in _ONCE:
+        elif name in _UNIQUE_HEADERS:
             shown = name.decode("latin-1")
             raise Refused("INVALID_REQUEST", f"the header {shown} is given twice; give it once", path=shown)
         else:

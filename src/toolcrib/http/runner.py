@@ -20,7 +20,7 @@ import uvicorn
 from anyio.abc import TaskGroup, TaskStatus
 
 from toolcrib.descriptors import NO_DESCRIPTORS, free_descriptors, spare_descriptors
-from toolcrib.http.client_address import is_everywhere
+from toolcrib.http.client_address import is_unspecified
 from toolcrib.http.protocol import BoundedProtocol, ServedApp
 
 # --- Binds the configured port or the first free default port, and reports which process occupies a port ---
@@ -43,13 +43,13 @@ def listen(host: str, port: int | None) -> socket.socket:
             if error.errno != errno.EADDRINUSE:
                 message = f"cannot listen on {host} port {candidate}: {error.strerror or error}"
                 raise PortTaken(message) from None
-    raise PortTaken(_in_the_way(host, port))
+    raise PortTaken(_taken_text(host, port))
 
 
 def address_of(listening: socket.socket) -> str:
     """Return the URL of a listening socket, as a browser on this machine can open it."""
     host, port = listening.getsockname()[:2]
-    if is_everywhere(host):
+    if is_unspecified(host):
         host = "127.0.0.1"
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
@@ -80,20 +80,20 @@ def _open(family: socket.AddressFamily, address: str, port: int) -> socket.socke
     return opened
 
 
-def _in_the_way(host: str, port: int | None) -> str:
+def _taken_text(host: str, port: int | None) -> str:
     if port is None:
-        taken = "; ".join(f"{each}: {holder(each)}" for each in PORTS)
+        taken = "; ".join(f"{each}: {port_holder(each)}" for each in PORTS)
         return (
             f"every port from {PORTS.start} to {PORTS.stop - 1} on {host} is taken ({taken}); "
             "stop one of them, or choose another port with --port"
         )
     return (
-        f"port {port} on {host} is taken by {holder(port)}; "
+        f"port {port} on {host} is taken by {port_holder(port)}; "
         "stop it, choose another port with --port, or leave the port out to get a free one"
     )
 
 
-def holder(port: int) -> str:
+def port_holder(port: int) -> str:
     """Return a description of the process that listens on a port, as far as /proc shows it."""
     sockets = {f"socket:[{inode}]" for inode in _inodes(port)}
     for process in Path("/proc").glob("[0-9]*") if sockets else ():
@@ -116,19 +116,19 @@ def _inodes(port: int) -> set[str]:
 # --- Accepts connections; when file descriptors run out, reserve descriptors let the operator still connect
 # ---
 
-RETRY_SECONDS = 0.05
+ACCEPT_RETRY_SECONDS = 0.05
 """Seconds for which accepting pauses when it fails although the reserve was freed, or for another reason."""
-LOOK_SECONDS = 1.0
+RESERVE_CHECK_SECONDS = 1.0
 """Seconds between attempts to open the reserve descriptors again."""
-LOG_SECONDS = 60.0
+ACCEPT_LOG_SECONDS = 60.0
 """Minimum seconds between two log records about failed accepts."""
-MAX_AT_ONCE = 64
+MAX_ACCEPTS_PER_CALLBACK = 64
 """Connections accepted in one callback before the event loop runs anything else."""
 
 log = logging.getLogger(__name__)
 
 
-Make = Callable[[bool], asyncio.Protocol]
+ProtocolFactory = Callable[[bool], asyncio.Protocol]
 """Protocol factory of a connection; its argument is whether the connection uses a reserve descriptor."""
 
 
@@ -139,7 +139,7 @@ class ConnectionAcceptor:
     use. Then only the operator's connections stay open.
     """
 
-    def __init__(self, listening: socket.socket, make: Make) -> None:
+    def __init__(self, listening: socket.socket, make: ProtocolFactory) -> None:
         self._listening, self._make = listening, make
         self._loop = asyncio.get_running_loop()
         self._spares: list[int] = []
@@ -147,7 +147,7 @@ class ConnectionAcceptor:
         self._wanted = spare_descriptors()
         self._timer: asyncio.TimerHandle | None = None
         self._opening: set[asyncio.Task[None]] = set()
-        self._logged_at, self._is_told = -LOG_SECONDS, False
+        self._logged_at, self._is_told = -ACCEPT_LOG_SECONDS, False
         self.is_short = False
         """Whether file descriptors have run out."""
         self._is_closed = False
@@ -167,7 +167,7 @@ class ConnectionAcceptor:
         """Return at once: draining the connections is the job of the runner."""
 
     def _accept(self) -> None:
-        for _ in range(MAX_AT_ONCE):
+        for _ in range(MAX_ACCEPTS_PER_CALLBACK):
             try:
                 accepted, _ = self._listening.accept()
             except (BlockingIOError, InterruptedError, ConnectionAbortedError):
@@ -189,7 +189,7 @@ class ConnectionAcceptor:
         if error.errno not in NO_DESCRIPTORS:
             self._say("a connection could not be accepted: %s", error.strerror)
         self._loop.remove_reader(self._listening)
-        self._later(RETRY_SECONDS, self._resume)
+        self._later(ACCEPT_RETRY_SECONDS, self._resume)
         return False
 
     def _run_out(self) -> None:
@@ -199,11 +199,11 @@ class ConnectionAcceptor:
             "file descriptors have run out: new connections are refused, but for the admin key's. "
             "Raise the limit (ulimit -n, LimitNOFILE=), or lower limits.connections"
         )
-        self._later(LOOK_SECONDS, self._look)
+        self._later(RESERVE_CHECK_SECONDS, self._look)
 
     def _say(self, message: str, *more: object) -> bool:
         """Log an error, at most once in LOG_SECONDS; return whether it was logged."""
-        if monotonic() - self._logged_at < LOG_SECONDS:
+        if monotonic() - self._logged_at < ACCEPT_LOG_SECONDS:
             return False
         self._logged_at = monotonic()
         log.error(message, *more)
@@ -216,7 +216,7 @@ class ConnectionAcceptor:
         free = free_descriptors()
         if (free is not None and free < self._wanted) or not self._take_spares():
             self._drop_spares()
-            self._later(LOOK_SECONDS, self._look)
+            self._later(RESERVE_CHECK_SECONDS, self._look)
             return
         self.is_short = False
         if self._is_told:
@@ -228,7 +228,7 @@ class ConnectionAcceptor:
             return
         self._loop.add_reader(self._listening, self._accept)
         if self.is_short:
-            self._later(LOOK_SECONDS, self._look)
+            self._later(RESERVE_CHECK_SECONDS, self._look)
 
     def _later(self, seconds: float, do: Callable[[], None]) -> None:
         if self._timer is not None:
@@ -264,12 +264,12 @@ class ConnectionAcceptor:
 
 DRAIN_SECONDS = 30.0
 _KEEP_ALIVE_SECONDS = 65
-_LAST_SECONDS = 1
+_SHUTDOWN_SECONDS = 1
 
-Heard = Callable[[str], None]
+OnListening = Callable[[str], None]
 """Called with the address once the server listens."""
 
-Hangup = Callable[[], Coroutine[Any, Any, None]]
+OnHangup = Callable[[], Coroutine[Any, Any, None]]
 """Called on SIGHUP. Must not raise."""
 
 
@@ -323,8 +323,8 @@ async def run(
     app: DrainableApp,
     listening: socket.socket,
     *,
-    on_listening: Heard | None = None,
-    on_hangup: Hangup | None = None,
+    on_listening: OnListening | None = None,
+    on_hangup: OnHangup | None = None,
     drain_seconds: float = DRAIN_SECONDS,
 ) -> None:
     """Serve until SIGINT or SIGTERM: running calls get `drain_seconds`; a second signal stops them."""
@@ -339,7 +339,7 @@ async def run(
         server_header=False,
         proxy_headers=False,
         timeout_keep_alive=_KEEP_ALIVE_SECONDS,
-        timeout_graceful_shutdown=_LAST_SECONDS,
+        timeout_graceful_shutdown=_SHUTDOWN_SECONDS,
     )
     address = address_of(listening)
     server = _Uvicorn(config, lambda: on_listening(address) if on_listening is not None else None)
@@ -360,7 +360,12 @@ class _Signals:
     """Signal handler: graceful shutdown, forced shutdown, or reload of the config."""
 
     def __init__(
-        self, app: DrainableApp, server: _Uvicorn, tasks: TaskGroup, on_hangup: Hangup | None, seconds: float
+        self,
+        app: DrainableApp,
+        server: _Uvicorn,
+        tasks: TaskGroup,
+        on_hangup: OnHangup | None,
+        seconds: float,
     ) -> None:
         self._app, self._server, self._tasks = app, server, tasks
         self._on_hangup, self._seconds = on_hangup, seconds

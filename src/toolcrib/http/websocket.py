@@ -18,7 +18,7 @@ from toolcrib.http.request import Scope
 
 # --- Interfaces of WebSocket upgrades: an open WebSocket, its handler, and the upgrade of a connection ---
 
-SOCKETS = "/app-ws"
+APP_SOCKET_PATH = "/app-ws"
 """The only path with WebSocket upgrades; on any other path the Upgrade header is ignored."""
 
 
@@ -42,14 +42,14 @@ class OpenWebSocket(Protocol):
         ...
 
 
-Run = Callable[[OpenWebSocket], Awaitable[None]]
+SocketHandler = Callable[[OpenWebSocket], Awaitable[None]]
 """Handles a WebSocket; returns when it is done or the connection is closed."""
 
 
 class WebSocketUpgrade(Protocol):
     """Upgrades the connection of a request to a WebSocket, or refuses an invalid handshake."""
 
-    def __call__(self, run: Run, *, heartbeat: float) -> None:
+    def __call__(self, run: SocketHandler, *, heartbeat: float) -> None:
         """Complete the handshake and run the handler in a task; the WebSocket is closed when it returns.
 
         A ping is sent every `heartbeat` seconds.
@@ -59,29 +59,29 @@ class WebSocketUpgrade(Protocol):
 
 # --- A WebSocket on an upgraded HTTP connection: whole messages, limits in both directions, a heartbeat ---
 
-MESSAGE_BYTES = 1 << 20
+MAX_MESSAGE_BYTES = 1 << 20
 """Maximum bytes of a message, over all its frames."""
-UNREAD_BYTES = 2 << 20
+MAX_WRITE_BUFFER_BYTES = 2 << 20
 """Maximum bytes in the write buffer; the connection of a client that reads too slowly is aborted."""
-WAITING_BYTES = 64 << 10
+MAX_RECEIVE_QUEUE_BYTES = 64 << 10
 """Bytes in the receive queue above which reading pauses (backpressure); one more read may exceed it."""
-GOODBYE_SECONDS, LAST_SECONDS = 5.0, 0.5
+CLOSE_SECONDS, FORCED_CLOSE_SECONDS = 5.0, 0.5
 """Timeouts in seconds of the close handshake: normally, and on shutdown, overload or a missed heartbeat."""
 
 UNCOUNTED_BYTES = 16 << 10
 """Bytes buffered in either direction before they are counted against the limit of all connections."""
 
-_GOING_AWAY, _BROKEN, _BAD_TEXT, _TRY_LATER = 1001, 1011, 1007, 1013
-_LONGEST_REASON = 123
-_EACH = 64
+_GOING_AWAY, _INTERNAL_ERROR, _INVALID_TEXT, _TRY_LATER = 1001, 1011, 1007, 1013
+_MAX_REASON_BYTES = 123
+_MESSAGE_OVERHEAD_BYTES = 64
 """Overhead in bytes of a queued message besides its payload."""
 
 log = logging.getLogger(__name__)
 
 
-def shake(scope: Scope) -> tuple[ServerProtocol, bytes]:
+def accept_handshake(scope: Scope) -> tuple[ServerProtocol, bytes]:
     """Return the protocol state of a WebSocket and the handshake response; refuse an invalid handshake."""
-    wire = ServerProtocol(state=State.OPEN, max_size=MESSAGE_BYTES, logger=log)
+    wire = ServerProtocol(state=State.OPEN, max_size=MAX_MESSAGE_BYTES, logger=log)
     # It would log whole messages, and the first one of an app contains its key.
     wire.debug = False
     headers = Headers([(name.decode("latin-1"), value.decode("latin-1")) for name, value in scope["headers"]])
@@ -116,14 +116,14 @@ class WebSocket(asyncio.Protocol):
         self._goodbye: asyncio.TimerHandle | None = None
         connections.add(self)
 
-    async def run(self, run: Run, heartbeat: float) -> None:
+    async def run(self, run: SocketHandler, heartbeat: float) -> None:
         """Run the handler, then close the WebSocket."""
         self._heart = self._loop.call_later(heartbeat, self._beat, heartbeat)
         try:
             await run(self)
         except Exception:  # boundary: an error of the handler must be logged and close the connection
             log.exception("a socket failed unexpectedly")
-            await self.close(_BROKEN)
+            await self.close(_INTERNAL_ERROR)
         finally:
             await self.close(1000)
 
@@ -155,7 +155,7 @@ class WebSocket(asyncio.Protocol):
 
     async def close(self, code: int, reason: str = "") -> None:
         """Start the close handshake; without a reply, the connection is aborted after a timeout."""
-        self._leave(code, reason, GOODBYE_SECONDS)
+        self._leave(code, reason, CLOSE_SECONDS)
 
     # asyncio.Protocol callbacks
 
@@ -168,7 +168,7 @@ class WebSocket(asyncio.Protocol):
                 self._take(event)
         self._flush()
         self._count()
-        if self.waiting > WAITING_BYTES and not (self._paused or self._over):
+        if self.waiting > MAX_RECEIVE_QUEUE_BYTES and not (self._paused or self._over):
             self._paused = True
             self._transport.pause_reading()
 
@@ -185,8 +185,8 @@ class WebSocket(asyncio.Protocol):
 
     def shutdown(self) -> None:
         """Close because the gateway stops, with a short timeout."""
-        self._leave(_GOING_AWAY, "the gateway is stopping", LAST_SECONDS)
-        self._hang_up_in(LAST_SECONDS)
+        self._leave(_GOING_AWAY, "the gateway is stopping", FORCED_CLOSE_SECONDS)
+        self._hang_up_in(FORCED_CLOSE_SECONDS)
 
     # Frames
 
@@ -196,7 +196,7 @@ class WebSocket(asyncio.Protocol):
         if size <= UNCOUNTED_BYTES:
             self._counted.incoming.clear()
         elif not self._over and not self._counted.hold_incoming(size):
-            self._leave(_TRY_LATER, "the gateway holds too many unfinished messages", LAST_SECONDS)
+            self._leave(_TRY_LATER, "the gateway holds too many unfinished messages", FORCED_CLOSE_SECONDS)
             # Without the close handshake: until its reply, more of the message would arrive.
             self._transport.close()
 
@@ -220,10 +220,10 @@ class WebSocket(asyncio.Protocol):
         try:
             self._inbox.append(message.decode() if self._is_text else message)
         except UnicodeDecodeError:
-            self._wire.fail(_BAD_TEXT, "a text must be UTF-8")
+            self._wire.fail(_INVALID_TEXT, "a text must be UTF-8")
             self._end()
             return
-        self.waiting += len(message) + _EACH
+        self.waiting += len(message) + _MESSAGE_OVERHEAD_BYTES
         self._wake()
 
     def _flush(self) -> None:
@@ -236,13 +236,15 @@ class WebSocket(asyncio.Protocol):
             self._end()
             transport.close()
             # The remaining output may wait for a client that does not read.
-            self._hang_up_in(GOODBYE_SECONDS)
+            self._hang_up_in(CLOSE_SECONDS)
             return
         unread = transport.get_write_buffer_size()
         if unread or self._counted.unread.holder:
             self._counted.hold_unread(unread if unread > UNCOUNTED_BYTES else 0)
-        if unread > UNREAD_BYTES:
-            log.warning("a socket is hung up on: %d bytes wait, and nobody reads them", UNREAD_BYTES)
+        if unread > MAX_WRITE_BUFFER_BYTES:
+            log.warning(
+                "a socket is hung up on: %d bytes wait, and nobody reads them", MAX_WRITE_BUFFER_BYTES
+            )
             self._end()
             transport.abort()
 
@@ -251,7 +253,7 @@ class WebSocket(asyncio.Protocol):
     def _beat(self, heartbeat: float) -> None:
         """Send a ping; close if nothing arrived since the last one. Not checked while reading is paused."""
         if self._silent and not self._paused:
-            self._leave(_BROKEN, "no answer to a ping", LAST_SECONDS)
+            self._leave(_INTERNAL_ERROR, "no answer to a ping", FORCED_CLOSE_SECONDS)
             return
         self._silent = True
         self._wire.send_ping(b"")
@@ -261,7 +263,7 @@ class WebSocket(asyncio.Protocol):
     def _leave(self, code: int, reason: str, within: float) -> None:
         if self._over:
             return
-        self._wire.send_close(code, reason.encode()[:_LONGEST_REASON].decode(errors="ignore"))
+        self._wire.send_close(code, reason.encode()[:_MAX_REASON_BYTES].decode(errors="ignore"))
         self._flush()
         self._end()
         self._hang_up_in(within)

@@ -11,7 +11,7 @@ from tests.http.requests import request
 from toolcrib.errors import Refused
 from toolcrib.frontends.apps import AppSockets
 from toolcrib.http import Request
-from toolcrib.http.websocket import OpenWebSocket, Run
+from toolcrib.http.websocket import OpenWebSocket, SocketHandler
 
 pytestmark = pytest.mark.anyio
 
@@ -51,7 +51,7 @@ async def connecting(sockets: AppSockets) -> AsyncGenerator[Connect]:
         async def connect() -> End:
             end = End()
 
-            def switch(run: Run, *, heartbeat: float) -> None:
+            def switch(run: SocketHandler, *, heartbeat: float) -> None:
                 assert heartbeat == 10.0
 
                 async def use() -> None:

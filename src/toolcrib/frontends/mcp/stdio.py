@@ -32,7 +32,7 @@ from toolcrib.frontends.mcp.request import (
 from toolcrib.frontends.mcp.revisions import INVALID_REQUEST, LEGACY, MODERN, PARSE_ERROR, VERSION_KEY
 from toolcrib.frontends.mcp.sessions import McpSession
 from toolcrib.gateway import Gateway, MultiRoundCalls
-from toolcrib.http.request import check_keys, parse
+from toolcrib.http.request import check_duplicate_keys, parse_body
 from toolcrib.model import Caller, JsonObject
 
 # --- The process's own stdin and stdout as lines: by the event loop for pipes, by a thread for other files
@@ -218,9 +218,9 @@ class _Client:
             return
         message, code = None, PARSE_ERROR
         try:
-            message = parse(line)
+            message = parse_body(line)
             code = INVALID_REQUEST
-            check_keys(line, message, FREE)
+            check_duplicate_keys(line, message, FREE)
             self._taken(checked(message))
         except Refused as error:
             self._start(self.send, failed(id_of(message), code, str(error)))

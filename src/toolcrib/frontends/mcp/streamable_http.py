@@ -20,8 +20,8 @@ from toolcrib.frontends.mcp.revisions import HANDSHAKES, INVALID_REQUEST, LEGACY
 from toolcrib.frontends.mcp.sessions import IDLE_SECONDS, MOST_SESSIONS, McpSession, McpSessionTable
 from toolcrib.gateway import Gateway, MultiRoundCalls
 from toolcrib.http import HttpResponse, Request, json_response
-from toolcrib.http.request import check_keys, parse
-from toolcrib.http.response import EVENTS, JSON, SAFE, retry_header
+from toolcrib.http.request import check_duplicate_keys, parse_body
+from toolcrib.http.response import EVENT_STREAM_HEADERS, JSON_HEADERS, SAFE_HEADERS, retry_header
 from toolcrib.interfaces import Store
 from toolcrib.model import Json, JsonObject
 
@@ -60,7 +60,7 @@ class HttpResponseChannel:
         self.spoke = True
         if not self.open:
             self.open = True
-            await send({"type": "http.response.start", "status": 200, "headers": list(EVENTS)})
+            await send({"type": "http.response.start", "status": 200, "headers": list(EVENT_STREAM_HEADERS)})
         await send({"type": "http.response.body", "body": part, "more_body": True})
 
     async def comment(self) -> None:
@@ -133,7 +133,7 @@ BATCHES = "2025-03-26"
 """The only revision with JSON-RPC batches."""
 
 _HANDSHAKES = frozenset(each.encode() for each in HANDSHAKES)
-_ACCEPTED = HttpResponse(202, b"", SAFE)
+_ACCEPTED = HttpResponse(202, b"", SAFE_HEADERS)
 _JSON, _EVENTS = b"application/json", b"text/event-stream"
 
 
@@ -193,12 +193,12 @@ class StreamableHttpFrontend:
     async def _get_or_delete(self, request: Request) -> HttpResponse | None:
         if (stated(request.headers, b"mcp-protocol-version") or LEGACY.encode()) not in _HANDSHAKES:
             said = failed(None, INVALID_REQUEST, "in this revision every message is a POST")
-            return HttpResponse(405, said, (*JSON, (b"allow", b"POST")))
+            return HttpResponse(405, said, (*JSON_HEADERS, (b"allow", b"POST")))
         try:
             session = await self._session(request)
             if request.method == "DELETE":
                 await self._sessions.end(session)
-                return HttpResponse(200, b"", SAFE)
+                return HttpResponse(200, b"", SAFE_HEADERS)
             return await self._hear(request, session)
         except ToolcribError as error:
             return self._refused(request, error, INVALID_REQUEST, None)
@@ -211,9 +211,9 @@ class StreamableHttpFrontend:
             body = await request.body(MOST_BYTES)
             _check_type(request.headers)
             code = PARSE_ERROR
-            message = parse(body)
+            message = parse_body(body)
             code = INVALID_REQUEST
-            check_keys(body, message, FREE)
+            check_duplicate_keys(body, message, FREE)
             revision = stated(request.headers, b"mcp-protocol-version")
             if revision is not None and revision not in _HANDSHAKES:
                 return await self._modern(request, checked(message))
@@ -228,7 +228,7 @@ class StreamableHttpFrontend:
     ) -> HttpResponse:
         outcome = self._gateway.refusal(error.problem, request.origin)
         body = failed(id, code, error.problem.message, meta(outcome))
-        return HttpResponse(status(outcome), body, (*JSON, *retry_header(error.problem)))
+        return HttpResponse(status(outcome), body, (*JSON_HEADERS, *retry_header(error.problem)))
 
     # --- the modern era: stateless requests ---
 

@@ -15,7 +15,7 @@ from toolcrib.formats.rest import as_json
 from toolcrib.frontends.rest.app_routes import check_reader
 from toolcrib.frontends.rest.fields import gives, needed, refused, takes, text
 from toolcrib.gateway import Gateway
-from toolcrib.http import HttpResponse, Request, Route, json_response, patience, result_response
+from toolcrib.http import HttpResponse, Request, Route, call_timeout, json_response, result_response
 from toolcrib.http.response import Header
 from toolcrib.identity import Identity
 from toolcrib.model import Caller, Json, JsonObject, Result, Tool
@@ -61,7 +61,7 @@ class LegacyRoutes:
             raise refused("toolParameters", "must be an object")
         name = f"{request.params['package']}:{needed(fields, 'toolId')}"
         caller = await self._present(request.caller, text(fields, "userId"))
-        wait = patience(request)
+        wait = call_timeout(request)
         deadline = None if wait is None else anyio.current_time() + wait
         arguments = cast("JsonObject | None", given)
         result = await self._gateway.call(name, arguments, caller, origin=request.origin, deadline=deadline)

@@ -7,7 +7,7 @@ from toolcrib.admin import Admin
 from toolcrib.errors import Refused, ToolcribError, Unavailable
 from toolcrib.frontends.rest.fields import choice, count, day, moment, needed, only, refused, text
 from toolcrib.http import HttpResponse, Request, json_response
-from toolcrib.http.response import SAFE
+from toolcrib.http.response import SAFE_HEADERS
 from toolcrib.identity import Identity
 from toolcrib.model import Caller
 
@@ -49,7 +49,7 @@ class HealthRoutes:
     async def metrics(self, request: Request) -> HttpResponse:
         """Return the metrics in Prometheus text format."""
         del request
-        return HttpResponse(200, self._console.metrics(), (_PROMETHEUS, *SAFE))
+        return HttpResponse(200, self._console.metrics(), (_PROMETHEUS, *SAFE_HEADERS))
 
 
 # --- REST routes of MCP servers: status, test, removal, config reload, and approval of changed definitions

@@ -13,8 +13,8 @@ from toolcrib.errors import Refused
 from toolcrib.frontends.rest.app_payload_schemas import LONGEST_SAID
 from toolcrib.frontends.rest.app_routes import USERS
 from toolcrib.frontends.rest.fields import COUNT, TEXT, count, flag, gives, only, query, refused, takes, text
-from toolcrib.http import HttpResponse, Request, Route, Write, event, json_response, send_response
-from toolcrib.http.response import EVENTS
+from toolcrib.http import HttpResponse, Request, Route, Write, json_response, send_response, sse_event
+from toolcrib.http.response import EVENT_STREAM_HEADERS
 from toolcrib.identity import require_whole
 from toolcrib.model import JsonObject
 from toolcrib.sessions import UserEvent
@@ -162,7 +162,7 @@ class UserEventStream:
         user = managed(request)
         async with self._desk.listen(user, request.caller.principal) as events:
             stream = partial(self._stream, request, events)
-            await send_response(request, HttpResponse(200, b"", EVENTS, stream))
+            await send_response(request, HttpResponse(200, b"", EVENT_STREAM_HEADERS, stream))
 
     def end(self, key: str | None = None) -> None:
         """End the streams of a revoked key; without a key, all streams."""
@@ -178,7 +178,7 @@ class UserEventStream:
                 tasks.start_soon(self._stay_in_touch, write)
                 tasks.start_soon(_notice_leaving, request, tasks.cancel_scope)
                 async for each in events:
-                    await write(event(each.kind, orjson.dumps(dict(each.data))))
+                    await write(sse_event(each.kind, orjson.dumps(dict(each.data))))
             finally:
                 del self._streams[tasks.cancel_scope]
 

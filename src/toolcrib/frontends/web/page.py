@@ -7,7 +7,7 @@ from typing import cast
 
 from toolcrib.errors import Refused
 from toolcrib.http import HttpResponse, Request, Route, json_response
-from toolcrib.http.response import SAFE, Headers
+from toolcrib.http.response import SAFE_HEADERS, Headers
 from toolcrib.identity import PageSession, SignIn
 from toolcrib.model import Actor, Caller, Json
 
@@ -85,7 +85,7 @@ _POLICY = (
     b"require-trusted-types-for 'script'; trusted-types 'none'"
 )
 _HARDENED: Headers = (
-    *SAFE,
+    *SAFE_HEADERS,
     (b"content-security-policy", _POLICY),
     (b"referrer-policy", b"no-referrer"),
     (b"x-frame-options", b"DENY"),
