@@ -61,15 +61,21 @@ def test_every_name_of_a_prompt_resolves(name: str) -> None:
 
 def test_ambiguous_name_is_refused() -> None:
     there = prompts(git=["greet"], hub=["greet"])
-    with pytest.raises(Refused, match="may mean git:greet, hub:greet"):
+    with pytest.raises(Refused, match="git:greet, hub:greet"):
         there.find("greet")
     assert there.find("nothing") is None
     assert there.near("git:gret")[0] == "git:greet"
 
 
 def test_fingerprint_differs_between_lists() -> None:
-    assert prompts(a=["x"]).mark("safe") == prompts(a=["x"]).mark("safe")
+    assert prompts(a=["x"]).digest("safe") == prompts(a=["x"]).digest("safe")
     assert (
-        len({prompts(a=["x"]).mark("safe"), prompts(a=["x"]).mark("flat"), prompts(a=["y"]).mark("safe")})
+        len(
+            {
+                prompts(a=["x"]).digest("safe"),
+                prompts(a=["x"]).digest("flat"),
+                prompts(a=["y"]).digest("safe"),
+            }
+        )
         == 3
     )

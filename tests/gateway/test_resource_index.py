@@ -101,14 +101,14 @@ def test_unlisted_uri_goes_to_the_only_source() -> None:
     found = alone.find("y://9")
     assert found is not None
     assert found.name == "y://9"
-    assert alone.find("y://9", alone=False) is None
+    assert alone.find("y://9", guess=False) is None
     assert two.find("y://9") is None
     assert view().find("y://9") is None
 
 
 def test_fingerprint_differs_between_lists() -> None:
     one, other = view((["x://1"], [])), view((["x://1"], ["x://{n}"]))
-    assert one.mark == view((["x://1"], [])).mark != other.mark
+    assert one.digest == view((["x://1"], [])).digest != other.digest
 
 
 def test_template_matching_per_answer_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -35,7 +35,7 @@ PIECES = st.sampled_from(["a", "b", "/", "ab", "{x}", "{+y}", "{/z}", "{?q,r}", 
 @example(text="{+a}-{b}", uri="x-y/z-w")
 @example(text="{x}{+y}a{x}", uri="aba/aa")
 def test_template_matching_agrees_with_a_regex(text: str, uri: str) -> None:
-    assert template(text).fits(uri) == bool(pattern(text).fullmatch(uri))
+    assert template(text).matches(uri) == bool(pattern(text).fullmatch(uri))
 
 
 @given(
@@ -44,7 +44,7 @@ def test_template_matching_agrees_with_a_regex(text: str, uri: str) -> None:
 )
 def test_expanded_template_matches(parts: list[tuple[str, str]], end: str) -> None:
     text = "".join(f"{fixed}{{x}}" for fixed, _ in parts) + end
-    assert template(text).fits("".join(fixed + value for fixed, value in parts) + end)
+    assert template(text).matches("".join(fixed + value for fixed, value in parts) + end)
 
 
 @pytest.mark.parametrize(
@@ -63,7 +63,7 @@ def test_expanded_template_matches(parts: list[tuple[str, str]], end: str) -> No
     ],
 )
 def test_frequent_templates(text: str, uri: str, *, fits: bool) -> None:
-    assert template(text).fits(uri) is fits
+    assert template(text).matches(uri) is fits
 
 
 @pytest.mark.parametrize(
@@ -75,8 +75,8 @@ def test_invalid_template_is_rejected(text: str) -> None:
 
 
 def test_too_long_uri_matches_no_template() -> None:
-    assert template("{+x}").fits("a" * MAX_MATCHED_CHARACTERS)
-    assert not template("{+x}").fits("a" * (MAX_MATCHED_CHARACTERS + 1))
+    assert template("{+x}").matches("a" * MAX_MATCHED_CHARACTERS)
+    assert not template("{+x}").matches("a" * (MAX_MATCHED_CHARACTERS + 1))
 
 
 def test_template_with_more_literal_text_is_preferred() -> None:
@@ -91,4 +91,4 @@ def test_template_matching_is_never_slow() -> None:
         text = "".join(
             f"{{+x}}{'a' * ((number + blank) % 50 + 1)}" for blank in range(MAX_TEMPLATE_VARIABLES)
         )
-        assert not template(f"{text}b").fits(uri, known)
+        assert not template(f"{text}b").matches(uri, known)

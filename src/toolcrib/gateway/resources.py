@@ -285,9 +285,9 @@ class ResourceAccess:
         if len(uri) > _MAX_URI_CHARACTERS:
             raise _no_resource(uri)
         view = self._view(caller)
-        found = view.resources.find(uri, alone=False)
+        found = view.resources.find(uri, guess=False)
         if found is None:
-            self._refuse(view.denied_resources.find(uri, alone=False), RESOURCES_READ, caller)
+            self._refuse(view.denied_resources.find(uri, guess=False), RESOURCES_READ, caller)
             found = view.resources.find(uri)
         if found is None:
             raise _no_resource(uri)

@@ -97,8 +97,8 @@ class ResourceMethods:
     def mark(self, caller: Caller, kind: Literal["resources", "prompts"]) -> bytes:
         """Return a digest of one list of a caller."""
         if kind == "resources":
-            return self._library.resources(caller).mark
-        return self._library.prompts(caller).mark(self._style(caller))
+            return self._library.resources(caller).digest
+        return self._library.prompts(caller).digest(self._style(caller))
 
     def follower(self, caller: Caller, hear: Callable[[str], None]) -> Subscriber:
         """Return a new subscriber for one client; the callback gets the URIs that the client used."""
