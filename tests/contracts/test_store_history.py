@@ -122,7 +122,7 @@ async def test_usage_without_latencies_counts_none(store: Store) -> None:
 
 
 async def test_usage_with_the_wrong_number_of_buckets_is_refused(store: Store) -> None:
-    with pytest.raises(ValueError, match="3 buckets, not 15"):
+    with pytest.raises(ValueError, match=r"\b3\b.*\b15\b"):
         await store.usage.add([a_use(calls=1), a_use(latencies=(1, 2, 3))])
     assert await store.usage.totals() == []
 

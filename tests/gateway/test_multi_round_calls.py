@@ -183,7 +183,7 @@ async def test_pending_questions_are_sent_together() -> None:
         asked = await client.say()
         assert asked.ask is not None
         assert list(asked.ask.questions) == ["q1", "q2"]
-        assert asked.message == "I need to know something first."
+        assert asked.message
         partly = await client.say(asked.ask.state, {"q1": {"row": 4}})
         assert partly.ask is not None
         assert list(partly.ask.questions) == ["q1", "q2"]

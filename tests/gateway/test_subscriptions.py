@@ -141,18 +141,18 @@ async def test_subscriptions_are_bounded(monkeypatch: pytest.MonkeyPatch) -> Non
     subscriptions = host.library.subscriptions
     follower = subscriptions.subscriber(a_caller(), print)
     for uri, said in (
-        ("y://1", "does not tell"),
-        ("z://1", "no resource"),
-        (f"x://t/{'a' * 3_000}", "no resource"),
+        ("y://1", r"^quiet\b"),
+        ("z://1", "resource"),
+        (f"x://t/{'a' * 3_000}", "resource"),
     ):
         with pytest.raises(Refused, match=said):
             await follower.add(uri)
-    with pytest.raises(Refused, match="cannot be subscribed to"):
+    with pytest.raises(Refused, match="subscribe"):
         await follower.add(f"toolcrib://docs/{'a' * 3_000}")
     for number in range(module.MAX_CLIENT_SUBSCRIPTIONS):
         await follower.add(f"x://t/{number}")
     await follower.add("x://t/0")
-    with pytest.raises(Refused, match="200 resources"):
+    with pytest.raises(Refused, match="200 subscriptions"):
         await follower.add("x://1")
     monkeypatch.setattr(subscriptions.slots, "total", module.MAX_CLIENT_SUBSCRIPTIONS)
     other = subscriptions.subscriber(a_caller(id="key:other"), print)

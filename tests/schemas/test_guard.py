@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.schemas.refused import DRAFT_7, DRAFT_2019, DRAFT_2020, refused
+from tests.texts import matches
 from toolcrib.schemas import InvalidSchema, check, compile_schema
 
 # --- let in and mended
@@ -25,7 +26,9 @@ def test_valid_schema_is_returned_as_a_copy() -> None:
 def test_missing_root_type_is_added_and_reported() -> None:
     guarded = check({"properties": {"a": {}}})
     assert guarded.schema == {"type": "object", "properties": {"a": {}}}
-    assert guarded.repairs == ("#/type was missing: 'object' was put in",)
+    (repair,) = guarded.repairs
+    assert repair.startswith("#/type ")
+    assert matches("schemas", "missing root type", repair)
     assert check({}).schema == {"type": "object"}
 
 
@@ -47,7 +50,9 @@ def test_root_id_is_removed_and_reported() -> None:
         "$defs": {"text": {"type": "string"}},
     })  # fmt: skip
     assert "$id" not in guarded.schema
-    assert guarded.repairs == ("#/$id was left out: references stay inside the schema",)
+    (repair,) = guarded.repairs
+    assert repair.startswith("#/$id ")
+    assert matches("schemas", "id of the root", repair)
     assert not compile_schema(guarded.schema).ok({"a": 1})
 
 
@@ -100,7 +105,8 @@ def test_keywords_as_names_or_data_are_ignored() -> None:
 
 @pytest.mark.parametrize("schema", [None, True, [], "{}", 5])
 def test_only_an_object_is_a_schema(schema: Any) -> None:
-    assert refused(schema).reason == "a schema must be a JSON object"
+    assert refused(schema).path == "#"
+    assert matches("schemas", "schema that is no object", refused(schema).reason)
 
 
 NOT_JSON: tuple[Any, ...] = ({1}, {1: 2}, object(), 2**64, "\ud800", MappingProxyType({"a": 1}))

@@ -210,7 +210,7 @@ async def test_malformed_messages_are_bounded() -> None:
         await until(lambda: app.closed is not None)
         assert app.closed is not None
         assert app.closed[0] == 1003
-        assert matches("apps", "too many malformed messages", app.closed[1])
+        assert matches("sessions", "too many malformed messages", app.closed[1])
 
 
 async def test_message_size_limit() -> None:
@@ -223,7 +223,7 @@ async def test_message_size_limit() -> None:
         await until(lambda: app.closed is not None)
         assert app.closed is not None
         assert app.closed[0] == 1009
-        assert matches("apps", "too large message", app.closed[1])
+        assert matches("sessions", "too large message", app.closed[1])
 
 
 async def test_message_rate_limit_closes_the_connection() -> None:

@@ -73,7 +73,7 @@ async def test_second_connection_replaces_the_first() -> None:
         await until(lambda: first.closed is not None)
         assert first.closed is not None
         assert first.closed[0] == 1000
-        assert matches("apps", "connection that was replaced", first.closed[1])
+        assert matches("sessions", "connection that was replaced", first.closed[1])
         await anyio.sleep(30)
         assert second.closed is None
         assert await host.path() == ["connecting", "running"]

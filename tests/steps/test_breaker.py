@@ -4,6 +4,7 @@ import anyio
 import pytest
 from anyio.lowlevel import checkpoint
 
+from tests.texts import matches
 from toolcrib.errors import BusinessRuleError, Failed, Lost, Refused, ToolcribError, Unavailable
 from toolcrib.interfaces import Stage
 from toolcrib.model import Call, Result
@@ -315,7 +316,8 @@ async def test_open_breaker_names_source_and_exact_retry_after() -> None:
     await source.call(at=0.0)
     rest = await source.call(at=2 / 3)
     assert rest is not None
-    assert rest.problem.message == "far has failed too often in a row and is given a rest; nothing was done"
+    assert rest.problem.code == "SOURCE_DOWN"
+    assert matches("errors", "breaker is open", rest.problem.message)
     assert rest.problem.retry_after == 4.333
 
 

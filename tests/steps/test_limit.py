@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 import pytest
 
+from tests.texts import matches
 from toolcrib.errors import Refused
 from toolcrib.interfaces import RateDemand
 from toolcrib.model import RateLimit
@@ -96,5 +97,7 @@ async def test_wait_is_exact_in_retry_after_and_rounded_in_text(wait: float, sai
     with pytest.raises(Refused) as refused:
         await stage(a_call(FAR), echo)
     problem = refused.value.problem
-    assert problem.message == f"too many calls to far:echo; try again in {said}"
+    assert problem.code == "RATE_LIMITED"
+    assert problem.message.endswith(f" {said}")
+    assert matches("errors", f"rate limit, {said}", problem.message)
     assert problem.retry_after == wait

@@ -2,6 +2,7 @@
 
 import pytest
 
+from tests.texts import matches
 from toolcrib.errors import Refused
 from toolcrib.steps.validate import Validate
 from toolcrib.testing import a_call, a_tool, echo
@@ -21,5 +22,5 @@ async def test_faults_have_path_and_expectation() -> None:
         ("arguments.b", "a string"),
     ]
     assert found.path == "arguments.a"
-    said = 'arguments.a: must be an integer, got "x"; arguments.b: must be a string, got 1'
-    assert found.message == f"far:add: {said}"
+    assert found.code == "INVALID_ARGUMENTS"
+    assert matches("errors", "two invalid arguments", found.message)

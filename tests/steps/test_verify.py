@@ -1,10 +1,12 @@
 """Verify: answers and hints that break their contract are errors."""
 
+import re
 from math import inf, nan
 from typing import Any
 
 import pytest
 
+from tests.texts import matches
 from toolcrib.errors import Broken, BusinessRuleError, problem
 from toolcrib.interfaces import Handler
 from toolcrib.model import Ask, Call, Family, Hints, Json, Result
@@ -17,8 +19,8 @@ GOOD = Hints(confidence=0.9, suggested_next_actions=(NextAction(action="review-c
 UNRANKED = NextAction(action="review-card", priority=None)  # pyright: ignore[reportArgumentType]
 CIRCLE = (Dependency(action="a", depends_on=("b",)), Dependency(action="b", depends_on=("a",)))
 BROKEN: list[tuple[Hints, str]] = [
-    (Hints(confidence=1.7), "agentHints.confidence: give a number from 0 to 1"),
-    (Hints(confidence=-0.1), "agentHints.confidence: give a number from 0 to 1"),
+    (Hints(confidence=1.7), "agentHints.confidence"),
+    (Hints(confidence=-0.1), "agentHints.confidence"),
     (Hints(confidence=nan), "agentHints.confidence"),
     (Hints(confidence=inf), "agentHints.confidence"),
     (Hints(confidence=True), "agentHints.confidence"),
@@ -27,8 +29,11 @@ BROKEN: list[tuple[Hints, str]] = [
         Hints(confidence=0.5, suggested_next_actions=(UNRANKED,)),
         "agentHints.suggestedNextActions[0].priority",
     ),
-    (Hints(confidence=0.5, dependencies=CIRCLE), "circle"),
-    (Hints(confidence=0.5, estimated_impact=Impact(benefit=0.8, effort=0.2, roi=1.0)), "roi"),
+    (Hints(confidence=0.5, dependencies=CIRCLE), "agentHints.dependencies"),
+    (
+        Hints(confidence=0.5, estimated_impact=Impact(benefit=0.8, effort=0.2, roi=1.0)),
+        "agentHints.estimatedImpact.roi",
+    ),
     (Hints(confidence=0.5, source_quality="superb"), "agentHints.sourceQuality"),  # pyright: ignore[reportArgumentType]
     (Hints(confidence=0.5, assumptions=None), "agentHints.assumptions"),  # pyright: ignore[reportArgumentType]
 ]
@@ -114,10 +119,6 @@ def answering_with(data: Json, hints: Hints | None = None) -> Handler:
     return answer
 
 
-NULL = "a successful answer carries data, and this one is null"
-NOT_JSON = "an answer must be JSON (whole characters, integers of 64 bits, 250 levels at most)"
-
-
 @pytest.mark.requirement("E10")
 @pytest.mark.parametrize("family, is_held", [("function", True), ("core", True), ("mcp", False)])
 async def test_in_process_output_is_checked_against_its_schema(family: Family, is_held: bool) -> None:
@@ -131,17 +132,12 @@ async def test_in_process_output_is_checked_against_its_schema(family: Family, i
 
 
 @pytest.mark.requirement("E10")
-@pytest.mark.parametrize(
-    "data, rule",
-    [
-        (None, f"{NULL}; answer with an empty list or object, or raise BusinessRuleError"),
-        (object(), f"{NOT_JSON}, and this one is not"),
-    ],
-)
-async def test_invalid_data_names_the_broken_rule(data: Json, rule: str) -> None:
+@pytest.mark.parametrize("name, data", [("null", None), ("no JSON", object())])
+async def test_invalid_data_names_the_broken_rule(name: str, data: Json) -> None:
     with pytest.raises(Broken) as broken:
         await Verify().fit(a_tool())(a_call(), answering_with(data))
-    assert broken.value.problem.message == f"fake:echo: {rule}"
+    assert broken.value.problem.code == "CONTRACT_VIOLATION"
+    assert matches("errors", f"answer that is {name}", broken.value.problem.message)
 
 
 async def test_text_blocks_without_data_become_the_data() -> None:
@@ -157,27 +153,22 @@ async def test_text_blocks_without_data_become_the_data() -> None:
 
 @pytest.mark.requirement("E7", "E10")
 @pytest.mark.parametrize(
-    "hints, told",
+    "hints, count",
     [
-        (Hints(confidence=2.0), "{confidence}"),
-        (
-            Hints(confidence=2.0, estimated_impact=Impact(benefit=2.0, effort=2.0, roi=1.0)),
-            "{confidence}; {benefit}; {effort}",
-        ),
-        (
-            Hints(confidence=2.0, estimated_impact=Impact(benefit=2.0, effort=2.0, roi=-1.0)),
-            "{confidence}; {benefit}; {effort}, and 1 more",
-        ),
+        (Hints(confidence=2.0), 1),
+        (Hints(confidence=2.0, estimated_impact=Impact(benefit=2.0, effort=2.0, roi=1.0)), 3),
+        (Hints(confidence=2.0, estimated_impact=Impact(benefit=2.0, effort=2.0, roi=-1.0)), 4),
     ],
 )
-async def test_further_broken_rules_are_counted(hints: Hints, told: str) -> None:
-    share = "give a number from 0 to 1"
-    rule = told.format(
-        confidence=f"agentHints.confidence: {share}",
-        benefit=f"agentHints.estimatedImpact.benefit: {share}",
-        effort=f"agentHints.estimatedImpact.effort: {share}",
-    )
+async def test_further_broken_rules_are_counted(hints: Hints, count: int) -> None:
     with pytest.raises(Broken) as broken:
         await Verify().fit(a_tool())(a_call(), answering_with(1, hints))
-    assert broken.value.problem.message == f"fake:echo: {rule}"
+    message = broken.value.problem.message
+    places = [
+        "agentHints.confidence",
+        "agentHints.estimatedImpact.benefit",
+        "agentHints.estimatedImpact.effort",
+    ]
+    assert re.findall(r"agentHints[\w.]+", message) == places[:count]
+    assert matches("errors", f"{count} broken rules of hints", message)
     assert "2" in str(broken.value.__cause__)

@@ -42,7 +42,7 @@ async def test_check_has_a_timeout(monkeypatch: pytest.MonkeyPatch) -> None:
         await reaches(supervisor, "up")
         monkeypatch.setattr(fake, "check", anyio.sleep_forever)
         state = await supervisor.test("f", 2.0)
-        assert state.details["fault"] == "it did not answer within 2 s"
+        assert "2 s" in state.details["fault"]
 
 
 @pytest.mark.requirement("C2")
