@@ -70,7 +70,7 @@ class MultiRoundClient:
         catalog.listen(self.gateway.adopt)
         catalog.replace("fake", Offer(tools=[tool, a_tool("fake:other", family="mcp")]))
         seal = StateSigner(lambda: KEY)
-        self.talks = MultiRoundCalls(self.gateway, seal, places=self.places, wait=wait)
+        self.talks = MultiRoundCalls(self.gateway, seal, limits=self.places, wait=wait)
 
     async def _carry_out(self, call: Call) -> Result:
         self.calls.append(call)
@@ -92,7 +92,7 @@ class MultiRoundClient:
         **more: Any,
     ) -> Result:
         """Make the call, or come back to it."""
-        return await self.talks.converse(
+        return await self.talks.run(
             name,
             arguments if arguments is not None else {"day": 1},
             caller or a_caller(),
@@ -116,7 +116,12 @@ async def multi_round_client(answer: Answer = seat, **more: Any) -> AsyncGenerat
         yield opened
     finally:
         await opened.talks.close()
-    assert (opened.running, opened.places.taken, opened.talks.parked, opened.places.talks) == (0, 0, 0, set())
+    assert (opened.running, opened.places.used_slots, opened.talks.parked, opened.places.calls) == (
+        0,
+        0,
+        0,
+        set(),
+    )
 
 
 def state_of(result: Result) -> str:

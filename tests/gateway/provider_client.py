@@ -57,7 +57,7 @@ class ProviderClient:
         self.catalog.listen(self.gateway.adopt)
         for source in sources:
             self.catalog.replace(source, Offer(tools=[tool for tool in tools if tool.source == source]))
-        talks = MultiRoundCalls(self.gateway, StateSigner(lambda: b"k" * 32), places=SuspensionLimits())
+        talks = MultiRoundCalls(self.gateway, StateSigner(lambda: b"k" * 32), limits=SuspensionLimits())
         self.connection = ProviderConnection(self.gateway, talks, **more)
 
     async def _carry_out(self, call: Call) -> Result:

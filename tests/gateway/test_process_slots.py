@@ -129,7 +129,7 @@ async def test_one_principal_parks_no_more_than_its_share() -> None:
         except Unanswered:
             return Result(data="full")
 
-    async with multi_round_client(ask, places=SuspensionLimits(most=4, per_caller=16)) as client:
+    async with multi_round_client(ask, places=SuspensionLimits(max_calls=4, per_caller=16)) as client:
         mine = [await client.say(caller=a_caller(id=f"user:{n}", key="a")) for n in range(5)]
         assert [each.ask is not None for each in mine] == [True, True, True, False, False]
         assert (await client.say(caller=a_caller(id="user:9", key="b"))).ask is not None

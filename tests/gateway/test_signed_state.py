@@ -20,7 +20,7 @@ ALICE = a_caller(id="user:alice", user="alice")
 
 def refusal(text: str, *, kind: str = "call", bound: bytes = b"b", seal: StateSigner = SEAL) -> str:
     with pytest.raises(Refused) as refused:
-        seal.open(kind, text, bound)
+        seal.verify(kind, text, bound)
     problem = refused.value.problem
     assert (problem.code, problem.path) == ("INVALID_REQUEST", "state")
     return problem.message
@@ -30,14 +30,14 @@ def refusal(text: str, *, kind: str = "call", bound: bytes = b"b", seal: StateSi
 @example(payload="", bound=b"")
 @example(payload="\ud800", bound=b"")
 def test_signed_state_round_trips(payload: str, bound: bytes) -> None:
-    text = SEAL.close("call", payload, bound, 60)
+    text = SEAL.sign("call", payload, bound, 60)
     assert set(text) <= set(SIGNS)
-    assert SEAL.open("call", text, bound) == payload
+    assert SEAL.verify("call", text, bound) == payload
 
 
 @given(payload=st.text(max_size=20), place=st.integers(min_value=0), bit=st.integers(0, 7))
 def test_any_flipped_bit_is_refused(payload: str, place: int, bit: int) -> None:
-    text = SEAL.close("call", payload, b"b", 60)
+    text = SEAL.sign("call", payload, b"b", 60)
     raw = bytearray(urlsafe_b64decode(text + "=" * (-len(text) % 4)))
     raw[place % len(raw)] ^= 1 << bit
     refusal(urlsafe_b64encode(raw).rstrip(b"=").decode())
@@ -45,7 +45,7 @@ def test_any_flipped_bit_is_refused(payload: str, place: int, bit: int) -> None:
 
 @given(payload=st.text(max_size=20), place=st.integers(min_value=0), sign=st.sampled_from(SIGNS + "=+/ é\n"))
 def test_changed_character_is_refused(payload: str, place: int, sign: str) -> None:
-    text = SEAL.close("call", payload, b"b", 60)
+    text = SEAL.sign("call", payload, b"b", 60)
     place %= len(text)
     changed = text[:place] + sign + text[place + 1 :]
     if changed != text:
@@ -61,16 +61,16 @@ def test_unsigned_state_is_refused(text: str) -> None:
 
 @given(first=st.text(max_size=4), second=st.text(max_size=4))
 def test_parts_of_two_states_cannot_be_combined(first: str, second: str) -> None:
-    text = SEAL.close("call", first, second.encode(errors="surrogatepass"), 60)
+    text = SEAL.sign("call", first, second.encode(errors="surrogatepass"), 60)
     if first != second:
         refusal(text, bound=first.encode(errors="surrogatepass"))
     refusal(text, kind="call2", bound=second.encode(errors="surrogatepass"))
 
 
 def test_every_refusal_has_the_same_message() -> None:
-    text, now = SEAL.close("call", "x", b"b", 60), [1060.0]
+    text, now = SEAL.sign("call", "x", b"b", 60), [1060.0]
     seal = StateSigner(lambda: b"k" * 32, now=lambda: now[0])
-    assert seal.open("call", text, b"b") == "x"
+    assert seal.verify("call", text, b"b") == "x"
     now[0] = 1061.0
     late = refusal(text, seal=seal)
     foreign = refusal(text, bound=b"c")
@@ -87,16 +87,16 @@ def test_signing_key_is_created_lazily_and_once() -> None:
 
     seal = StateSigner(key)
     assert made == []
-    assert seal.open("call", seal.close("call", "x", b"b", 60), b"b") == "x"
+    assert seal.verify("call", seal.sign("call", "x", b"b", 60), b"b") == "x"
     assert len(made) == 1
 
 
 def test_signed_state_size_is_bounded() -> None:
     assert (
-        SEAL.open("call", SEAL.close("call", "x" * MAX_STATE_BYTES, b"b", 60), b"b") == "x" * MAX_STATE_BYTES
+        SEAL.verify("call", SEAL.sign("call", "x" * MAX_STATE_BYTES, b"b", 60), b"b") == "x" * MAX_STATE_BYTES
     )
     with pytest.raises(Broken) as broken:
-        SEAL.close("call", "x" * (MAX_STATE_BYTES + 1), b"b", 60)
+        SEAL.sign("call", "x" * (MAX_STATE_BYTES + 1), b"b", 60)
     assert broken.value.problem.code == "RESULT_TOO_LARGE"
 
 

@@ -41,7 +41,7 @@ async def test_unfetched_result_expires() -> None:
         state_of(await client.say())
         await until(lambda: client.ends == ["success"])
         assert client.talks.parked == 1
-        await until(lambda: not client.talks.parked and not client.places.taken)
+        await until(lambda: not client.talks.parked and not client.places.used_slots)
 
 
 async def test_disconnect_cancels_a_running_call() -> None:
@@ -165,14 +165,14 @@ async def test_suspended_calls_are_bounded_per_caller_and_in_total() -> None:
         except Unanswered as unanswered:
             return Result(data=str(unanswered))
 
-    async with multi_round_client(ask, places=SuspensionLimits(most=3, per_caller=2)) as client:
+    async with multi_round_client(ask, places=SuspensionLimits(max_calls=3, per_caller=2)) as client:
         first = [state_of(await client.say()) for _ in range(2)]
         assert matches("errors", "too many suspended calls of a caller", (await client.say()).data)
         state_of(await client.say(caller=a_caller(id="key:b")))
         other = await client.say(caller=a_caller(id="key:c"))
         assert matches("errors", "too many suspended calls", other.data)
         assert (await client.say(first[0], {"q1": YES})).data == YES
-        await until(lambda: client.places.taken == 2)
+        await until(lambda: client.places.used_slots == 2)
         state_of(await client.say(caller=a_caller(id="key:c")))
 
 
@@ -207,14 +207,14 @@ async def test_immediate_disconnect_leaves_nothing_behind() -> None:
             left.cancel()
             await client.say()
         assert left.cancelled_caught
-        await until(lambda: not client.places.talks)
+        await until(lambda: not client.places.calls)
 
 
 async def test_call_closed_before_its_start_ends() -> None:
     async with multi_round_client() as client:
         request = asyncio.get_running_loop().create_task(client.say())
         await checkpoint()
-        (talk,) = client.places.talks
-        talk.drop()
+        (talk,) = client.places.calls
+        talk.cancel()
         assert code(await request) == "OUTCOME_UNKNOWN"
         assert client.calls == []

@@ -193,7 +193,7 @@ class Course(RuleBasedStateMachine):
         self.run(_settled())
         there = (
             self.multi_round_client.talks.parked,
-            self.multi_round_client.places.taken,
+            self.multi_round_client.places.used_slots,
             self.multi_round_client.running,
         )
         assert there == (len(self.parked),) * 3

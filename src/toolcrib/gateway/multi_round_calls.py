@@ -31,11 +31,11 @@ from toolcrib.model import Ask, Caller, Json, JsonObject, Origin, Report, Result
 # --- HMAC-signed opaque state, bound to the caller and the call, with an expiry time ---
 
 MAX_STATE_BYTES = 64 * 1024
-"""Largest payload that is signed, in bytes."""
+"""Maximum size of a signed payload, in bytes."""
 _SIGNATURE_BYTES, _EXPIRY_BYTES = 32, 8
 """Bytes of the HMAC-SHA256 signature and of the expiry time."""
 _MAX_STATE_CHARACTERS = (MAX_STATE_BYTES + _SIGNATURE_BYTES + _EXPIRY_BYTES) * 4 // 3 + 1
-"""Longest state that is decoded, in characters of base64url."""
+"""A longer state is refused before it is decoded."""
 
 
 class StateSigner:
@@ -47,20 +47,22 @@ class StateSigner:
     def __init__(self, key: Callable[[], bytes], now: Callable[[], float] = time) -> None:
         self._make_key, self._now = key, now
 
-    def close(self, kind: str, payload: str, bound: bytes, seconds: float) -> str:
+    def sign(self, kind: str, payload: str, binding: bytes, seconds: float) -> str:
         """Return signed state as base64url; valid for the same kind and binding, for `seconds`."""
-        said = payload.encode(errors="surrogatepass")
-        if len(said) > MAX_STATE_BYTES:
-            cap = f"the state has {len(said)} bytes, the cap is {MAX_STATE_BYTES}"
-            raise Broken("RESULT_TOO_LARGE", f"what asks gives more to remember than is passed on: {cap}")
-        body = ceil(self._now() + seconds).to_bytes(_EXPIRY_BYTES, "big") + said
-        return _base64url(self._signature(kind, bound, body) + body)
+        encoded = payload.encode(errors="surrogatepass")
+        if len(encoded) > MAX_STATE_BYTES:
+            message = (
+                f"the source's state has {len(encoded)} bytes, which exceeds the limit of {MAX_STATE_BYTES}"
+            )
+            raise Broken("RESULT_TOO_LARGE", message)
+        body = ceil(self._now() + seconds).to_bytes(_EXPIRY_BYTES, "big") + encoded
+        return _base64url(self._signature(kind, binding, body) + body)
 
-    def open(self, kind: str, text: str, bound: bytes) -> str:
+    def verify(self, kind: str, text: str, binding: bytes) -> str:
         """Return the payload; every invalid state is refused with the same message."""
         raw = _decoded_state(text)
         signature, body = raw[:_SIGNATURE_BYTES], raw[_SIGNATURE_BYTES:]
-        if len(body) < _EXPIRY_BYTES or not compare_digest(signature, self._signature(kind, bound, body)):
+        if len(body) < _EXPIRY_BYTES or not compare_digest(signature, self._signature(kind, binding, body)):
             raise invalid_state()
         if int.from_bytes(body[:_EXPIRY_BYTES], "big") < self._now():
             raise invalid_state()
@@ -70,8 +72,8 @@ class StateSigner:
     def _key(self) -> bytes:
         return self._make_key()
 
-    def _signature(self, kind: str, bound: bytes, body: bytes) -> bytes:
-        return digest(self._key, b"%b\0%b%b" % (kind.encode(), sha256(bound).digest(), body), "sha256")
+    def _signature(self, kind: str, binding: bytes, body: bytes) -> bytes:
+        return digest(self._key, b"%b\0%b%b" % (kind.encode(), sha256(binding).digest(), body), "sha256")
 
 
 def bound_to(caller: Caller, what: str, arguments: JsonObject) -> bytes:
@@ -82,7 +84,7 @@ def bound_to(caller: Caller, what: str, arguments: JsonObject) -> bytes:
 
 def invalid_state() -> Refused:
     """Return the refusal of a state; it does not reveal the reason."""
-    message = "this state is of no use: it is used up, too old, or of another call; call again without it"
+    message = "this state is invalid: used already, expired, or of another call; call again without it"
     return Refused("INVALID_REQUEST", message, path="state")
 
 
@@ -133,7 +135,7 @@ class _ClientRequest(NamedTuple):
     log: SendLog | None
     key: str
 
-    def bound(self, tool: Tool) -> bytes:
+    def binding(self, tool: Tool) -> bytes:
         """Return the bytes that bind a state to this caller, tool and arguments."""
         return bound_to(self.caller, tool.name, self.arguments)
 
@@ -142,27 +144,27 @@ class MultiRoundCalls:
     """Parks suspended calls and finds them again by a signed state; signs the state that sources return."""
 
     def __init__(
-        self, gateway: Gateway, seal: StateSigner, *, places: SuspensionLimits, wait: float = PARKED_SECONDS
+        self, gateway: Gateway, signer: StateSigner, *, limits: SuspensionLimits, wait: float = PARKED_SECONDS
     ) -> None:
-        self.seal = seal
-        self._gateway, self._places, self._wait = gateway, places, wait
+        self.signer = signer
+        self._gateway, self._limits, self._wait = gateway, limits, wait
 
     @property
     def parked(self) -> int:
         """The number of calls that wait for a retry of their caller."""
-        return self._places.waiting()
+        return self._limits.waiting()
 
     async def close(self) -> None:
         """Cancel every call that is parked or runs, and wait a bounded time until they have ended."""
-        talks = tuple(self._places.talks)
-        for talk in talks:
-            talk.drop()
-        running = [talk.task for talk in talks if not talk.task.done()]
+        suspended_calls = tuple(self._limits.calls)
+        for suspended in suspended_calls:
+            suspended.cancel()
+        running = [suspended.task for suspended in suspended_calls if not suspended.task.done()]
         if running:
             with anyio.CancelScope(shield=True):
                 await asyncio.wait(running, timeout=_CLOSING_SECONDS)
 
-    async def converse(
+    async def run(
         self,
         name: str,
         arguments: JsonObject | None,
@@ -193,125 +195,155 @@ class MultiRoundCalls:
             result = await self._gateway.call(name, arguments, caller, **options)
             if result.ask is None:
                 return result
-        given, said = arguments or EMPTY_OBJECT, answers or EMPTY_OBJECT
-        asked = _ClientRequest(
-            name, given, caller, origin, deadline, said, report, meta, level, log, idempotency_key
+        request = _ClientRequest(
+            name,
+            arguments or EMPTY_OBJECT,
+            caller,
+            origin,
+            deadline,
+            answers or EMPTY_OBJECT,
+            report,
+            meta,
+            level,
+            log,
+            idempotency_key,
         )
         try:
             if not (capabilities or state):
-                return self._passed(result or await self._call(asked, ""), asked)
-            return await self._carry_out(asked, capabilities, state)
+                return self._with_signed_state(result or await self._call(request, ""), request)
+            return await self._run_with_channel(request, capabilities, state)
         except ToolcribError as error:
             return self._gateway.refusal(error.problem, origin)
 
-    async def _carry_out(self, asked: _ClientRequest, capabilities: JsonObject, state: str) -> Result:
-        opened = self._opened(asked, state) if state else ""
-        if opened.startswith(_TICKET_PREFIX):
-            return await self._resume(opened[1:], asked)
-        tool = self._asking_tool(asked) if accepts_questions(capabilities) else None
+    async def _run_with_channel(
+        self, request: _ClientRequest, capabilities: JsonObject, state: str
+    ) -> Result:
+        payload = self._verified_state(request, state) if state else ""
+        if payload.startswith(_TICKET_PREFIX):
+            return await self._resume(payload[1:], request)
+        tool = self._tool_with_questions(request) if accepts_questions(capabilities) else None
         if tool is None:
-            return self._passed(await self._call(asked, opened[1:]), asked)
-        return await self._begin(asked, tool, capabilities, opened[1:])
+            return self._with_signed_state(await self._call(request, payload[1:]), request)
+        return await self._begin(request, tool, capabilities, payload[1:])
 
     # --- calls without a channel for questions ---
 
-    async def _call(self, asked: _ClientRequest, state: str, talk: SuspendedCall | None = None) -> Result:
-        whisper = None if asked.log is None else NotifyOnlyChannel(asked.caller, asked.level, asked.log)
+    async def _call(
+        self, request: _ClientRequest, state: str, suspended: SuspendedCall | None = None
+    ) -> Result:
+        log_channel = (
+            None if request.log is None else NotifyOnlyChannel(request.caller, request.level, request.log)
+        )
         return await self._gateway.call(
-            asked.name,
-            asked.arguments,
-            asked.caller,
-            origin=asked.origin if talk is None else talk.origin,
-            deadline=asked.deadline,
-            answers=asked.answers,
+            request.name,
+            request.arguments,
+            request.caller,
+            origin=request.origin if suspended is None else suspended.origin,
+            deadline=request.deadline,
+            answers=request.answers,
             state=state,
-            idempotency_key=asked.key,
-            report=talk.report if talk is not None and asked.report is not None else asked.report,
-            channel=talk or whisper,
-            meta=asked.meta or {},
+            idempotency_key=request.key,
+            report=suspended.report
+            if suspended is not None and request.report is not None
+            else request.report,
+            channel=suspended or log_channel,
+            meta=request.meta or {},
         )
 
-    def _passed(self, result: Result, asked: _ClientRequest) -> Result:
+    def _with_signed_state(self, result: Result, request: _ClientRequest) -> Result:
         """Sign the state that a source returned along with its questions."""
         ask = result.ask
         if ask is None or not ask.state:
             return result
-        bound = asked.bound(self._gateway.tool(asked.name, asked.caller))
-        state = self.seal.close(_STATE_KIND, _SOURCE_STATE_PREFIX + ask.state, bound, STATE_SECONDS)
+        binding = request.binding(self._gateway.tool(request.name, request.caller))
+        state = self.signer.sign(_STATE_KIND, _SOURCE_STATE_PREFIX + ask.state, binding, STATE_SECONDS)
         return result.replace(ask=Ask(questions=ask.questions, state=state))
 
-    def _opened(self, asked: _ClientRequest, state: str) -> str:
-        return self.seal.open(_STATE_KIND, state, asked.bound(self._gateway.tool(asked.name, asked.caller)))
+    def _verified_state(self, request: _ClientRequest, state: str) -> str:
+        return self.signer.verify(
+            _STATE_KIND, state, request.binding(self._gateway.tool(request.name, request.caller))
+        )
 
-    def _asking_tool(self, asked: _ClientRequest) -> Tool | None:
+    def _tool_with_questions(self, request: _ClientRequest) -> Tool | None:
         """Return the tool if it may send requests to the caller.
 
         None for an in-process tool, which has no way to send one, and for a tool that this caller cannot
         call.
         """
         try:
-            tool = self._gateway.tool(asked.name, asked.caller)
+            tool = self._gateway.tool(request.name, request.caller)
         except Refused:
             return None
         return None if tool.inside else tool
 
     # --- calls that can be suspended ---
 
-    async def _begin(self, asked: _ClientRequest, tool: Tool, capabilities: JsonObject, state: str) -> Result:
-        origin = self._gateway.identified(asked.origin)
-        talk = SuspendedCall(tool, asked.caller, origin, capabilities=capabilities, places=self._places)
-        talk.attend(asked.report, asked.level, asked.log)
-        talk.start(partial(self._call, asked, state, talk))
-        return await self._attended(talk, asked)
+    async def _begin(
+        self, request: _ClientRequest, tool: Tool, capabilities: JsonObject, state: str
+    ) -> Result:
+        origin = self._gateway.identified(request.origin)
+        suspended = SuspendedCall(
+            tool, request.caller, origin, capabilities=capabilities, limits=self._limits
+        )
+        suspended.attend(request.report, request.level, request.log)
+        suspended.start(partial(self._call, request, state, suspended))
+        return await self._wait_for_result(suspended, request)
 
-    async def _attended(self, talk: SuspendedCall, asked: _ClientRequest) -> Result:
+    async def _wait_for_result(self, suspended: SuspendedCall, request: _ClientRequest) -> Result:
         """Wait for the result or the next question and return it; cancels the call when cancelled itself."""
         try:
-            await talk.turn()
+            await suspended.wait_for_change()
         except BaseException:
-            talk.drop()
+            suspended.cancel()
             raise
-        if talk.over:
-            result = talk.result
+        if suspended.ended:
+            result = suspended.result
             return (
-                self._said(talk, _interrupted_result(talk.tool))
+                self._completed(suspended, _interrupted_result(suspended.tool))
                 if result is None
-                else self._passed(result, asked)
+                else self._with_signed_state(result, request)
             )
-        talk.park(token_urlsafe(16), self._wait)
-        return self._question(talk, asked)
+        suspended.park(token_urlsafe(16), self._wait)
+        return self._question_result(suspended, request)
 
-    def _question(self, talk: SuspendedCall, asked: _ClientRequest) -> Result:
-        state = self.seal.close(_STATE_KIND, _TICKET_PREFIX + talk.ticket, asked.bound(talk.tool), talk.left)
-        return self._said(talk, Result(ask=Ask(questions=talk.questions(), state=state)))
+    def _question_result(self, suspended: SuspendedCall, request: _ClientRequest) -> Result:
+        state = self.signer.sign(
+            _STATE_KIND,
+            _TICKET_PREFIX + suspended.ticket,
+            request.binding(suspended.tool),
+            suspended.remaining_seconds,
+        )
+        return self._completed(suspended, Result(ask=Ask(questions=suspended.questions(), state=state)))
 
-    def _said(self, talk: SuspendedCall, result: Result) -> Result:
-        return self._gateway.completed(result, talk.tool, talk.origin, talk.seconds)
+    def _completed(self, suspended: SuspendedCall, result: Result) -> Result:
+        return self._gateway.completed(result, suspended.tool, suspended.origin, suspended.seconds)
 
-    async def _resume(self, ticket: str, asked: _ClientRequest) -> Result:
+    async def _resume(self, ticket: str, request: _ClientRequest) -> Result:
         """Resume a parked call; where an answer is missing, return all pending questions again."""
-        talk = self._places.parked.get(ticket)
-        if talk is None or not talk.left:
+        suspended = self._limits.parked.get(ticket)
+        if suspended is None or not suspended.remaining_seconds:
             raise invalid_state()
-        answers = {name: _checked_answer(name, asked.answers.get(name)) for name in talk.asked()}
+        answers = {
+            name: _checked_answer(name, request.answers.get(name)) for name in suspended.pending_names()
+        }
         given = {name: answer for name, answer in answers.items() if answer is not None}
         if len(given) < len(answers):
-            return self._question(talk, asked)
-        talk.attend(asked.report, asked.level, asked.log)
-        talk.resume(given, asked.deadline)
-        return await self._attended(talk, asked)
+            return self._question_result(suspended, request)
+        suspended.attend(request.report, request.level, request.log)
+        suspended.resume(given, request.deadline)
+        return await self._wait_for_result(suspended, request)
 
 
 def _checked_answer(name: str, given: Json) -> JsonObject | None:
     if given is not None and not isinstance(given, dict):
         path = f"answers.{name}"
-        raise Refused("INVALID_REQUEST", f"{path} must be an object, as its question asks for", path=path)
+        raise Refused("INVALID_REQUEST", f"{path} must be an object, as its question requires", path=path)
     return cast("JsonObject | None", given)
 
 
 def _interrupted_result(tool: Tool) -> Result:
-    said = f"{tool.name} was cut short before it answered"
+    message = f"{tool.name} was cancelled before it returned a result"
     if tool.read_only or tool.idempotent:
-        return Result(problem=problem("TIMEOUT", f"{said}; it is safe to try again"))
-    said = f"{said}; it may have taken effect, so check before trying again"
-    return Result(problem=problem("OUTCOME_UNKNOWN", said))
+        return Result(problem=problem("TIMEOUT", f"{message}; it is safe to try again"))
+    message = f"{message}; it may have taken effect, so check before trying again"
+    return Result(problem=problem("OUTCOME_UNKNOWN", message))

@@ -204,7 +204,7 @@ class ProviderConnection:
         return None if tool.read_only else tool.source
 
     async def _call(self, asked: ProviderCall, way: _TurnOptions) -> Result:
-        return await self._conversations.converse(
+        return await self._conversations.run(
             asked.name,
             asked.arguments,
             way.caller,

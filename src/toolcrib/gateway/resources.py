@@ -109,9 +109,7 @@ class ResourceSubscriptions:
         if subscriber in subscribers:
             return
         if not self.slots.take(subscriber.caller.principal):
-            message = (
-                f"too many of {MAX_SUBSCRIPTIONS:,} subscriptions are in use; unsubscribe first, or try later"
-            )
+            message = f"{MAX_SUBSCRIPTIONS:,} subscriptions are the limit; unsubscribe first, or try later"
             raise Refused("OVERLOADED", message, retry_after=_SUBSCRIPTION_RETRY_SECONDS)
         self._subscribers.setdefault(found.holding.source, {}).setdefault(found.name, set()).add(subscriber)
 

@@ -20,7 +20,6 @@ SendLog = Callable[[JsonObject], Awaitable[None]]
 """Sends a log message; takes the parameters of `notifications/message`."""
 
 MAX_PENDING_QUESTIONS = 16
-"""Most pending questions of one call."""
 _CAPABILITY_OF_METHOD = {
     "elicitation/create": "elicitation",
     "sampling/createMessage": "sampling",
@@ -32,7 +31,7 @@ _METHOD_NOT_FOUND, _INVALID_PARAMS, _NO_ANSWER = -32601, -32602, -32000
 
 def accepts_questions(capabilities: Collection[str]) -> bool:
     """Whether a client declared a capability for a server-initiated request."""
-    return any(each in capabilities for each in _CAPABILITY_OF_METHOD.values())
+    return any(capability in capabilities for capability in _CAPABILITY_OF_METHOD.values())
 
 
 class NotifyOnlyChannel:
@@ -44,13 +43,13 @@ class NotifyOnlyChannel:
         self,
         caller: Caller,
         level: str | None = None,
-        tell: SendLog | None = None,
+        send_log: SendLog | None = None,
         *,
         capabilities: JsonObject = EMPTY_OBJECT,
     ) -> None:
         self.owner = f"{caller.id}\n{caller.context}"
         self.level, self.capabilities = level, capabilities
-        self._tell = tell
+        self._send_log = send_log
 
     async def ask(self, method: str, params: JsonObject) -> JsonObject:
         """Refuse every request: the client has not declared the capability."""
@@ -59,30 +58,30 @@ class NotifyOnlyChannel:
 
     async def log(self, params: JsonObject) -> None:
         """Send a log message to the attached request, if any."""
-        if self._tell is not None:
-            await self._tell(params)
+        if self._send_log is not None:
+            await self._send_log(params)
 
 
 @dataclass
 class SuspensionLimits:
     """Limits of suspended calls: in all, per principal, and per caller."""
 
-    most: int = 1000
+    max_calls: int = 1000
     per_caller: int = 16
     share: float = DEFAULT_SHARE
-    talks: "set[SuspendedCall]" = field(default_factory=set["SuspendedCall"])
+    calls: "set[SuspendedCall]" = field(default_factory=set["SuspendedCall"])
     """Every call that runs, or has ended and was not fetched yet."""
     parked: "dict[str, SuspendedCall]" = field(default_factory=dict[str, "SuspendedCall"])
     """The calls that wait for a retry, by ticket."""
-    _of: Counter[str] = field(default_factory=Counter[str])
+    _by_caller: Counter[str] = field(default_factory=Counter[str])
     _slots: Slots = field(init=False)
 
     def __post_init__(self) -> None:
-        """Create the slots from `most` and `share`."""
-        self._slots = Slots(self.most, self.share)
+        """Create the slots from `max_calls` and `share`."""
+        self._slots = Slots(self.max_calls, self.share)
 
     @property
-    def taken(self) -> int:
+    def used_slots(self) -> int:
         """The number of calls that have sent a question and have not been released."""
         return self._slots.used
 
@@ -92,28 +91,30 @@ class SuspensionLimits:
 
     def take(self, caller: Caller) -> None:
         """Take a slot, or raise `Unanswered`; suspended calls are never evicted for a new one."""
-        if self._of[caller.id] >= self.per_caller:
-            said = f"{self.per_caller} calls of this caller wait for answers already; answer one of them"
-            raise Unanswered(_NO_ANSWER, said)
+        if self._by_caller[caller.id] >= self.per_caller:
+            message = (
+                f"{self.per_caller} calls of this caller wait for answers, which is the limit; answer one"
+            )
+            raise Unanswered(_NO_ANSWER, message)
         if not self._slots.take(caller.principal):
-            raise Unanswered(_NO_ANSWER, "too many calls wait for answers already; try again later")
-        self._of[caller.id] += 1
+            raise Unanswered(_NO_ANSWER, "too many calls wait for answers; try again later")
+        self._by_caller[caller.id] += 1
 
-    def leave(self, caller: Caller) -> None:
+    def release(self, caller: Caller) -> None:
         """Release a slot."""
-        self._of[caller.id] -= 1
-        if not self._of[caller.id]:
-            del self._of[caller.id]
+        self._by_caller[caller.id] -= 1
+        if not self._by_caller[caller.id]:
+            del self._by_caller[caller.id]
         self._slots.release(caller.principal)
 
 
 class _Question(NamedTuple):
     """One pending question. Its future resolves to None where the call ends without an answer."""
 
-    spelled: JsonObject
+    request: JsonObject
     answer: "asyncio.Future[JsonObject | None]"
 
-    def settle(self, answer: JsonObject | None) -> None:
+    def resolve(self, answer: JsonObject | None) -> None:
         """Resolve the future, unless it was cancelled."""
         if not self.answer.done():
             self.answer.set_result(answer)
@@ -137,23 +138,23 @@ class SuspendedCall(NotifyOnlyChannel):
         origin: Origin,
         *,
         capabilities: JsonObject,
-        places: SuspensionLimits,
+        limits: SuspensionLimits,
     ) -> None:
         super().__init__(caller, capabilities=capabilities)
         self.tool, self.caller, self.origin = tool, caller, origin
         self.ticket = ""
         """The id by which a retry finds this call; empty while a request attends it."""
-        self.over = False
+        self.ended = False
         self.result: Result | None = None
         """The outcome; None where the call was cancelled."""
-        self._places, self._placed = places, False
-        self._waiting: dict[str, _Question] = {}
-        self._handed_out: frozenset[str] = frozenset()
-        self._numbered = 0
+        self._limits, self._has_slot = limits, False
+        self._pending: dict[str, _Question] = {}
+        self._sent_names: frozenset[str] = frozenset()
+        self._question_count = 0
         self._report: Report | None = None
         self._started = perf_counter()
         self._loop = asyncio.get_running_loop()
-        self._news: asyncio.Future[None] | None = None
+        self._changed: asyncio.Future[None] | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._until = inf
 
@@ -162,20 +163,20 @@ class SuspendedCall(NotifyOnlyChannel):
     async def ask(self, method: str, params: JsonObject) -> JsonObject:
         """Send a request to the client; wait until a retry brings the response."""
         self._check(method, params)
-        if not self._placed:
-            self._places.take(self.caller)
-            self._placed = True
-        self._numbered += 1
-        name = f"q{self._numbered}"
+        if not self._has_slot:
+            self._limits.take(self.caller)
+            self._has_slot = True
+        self._question_count += 1
+        name = f"q{self._question_count}"
         question = _Question({"method": method, "params": params}, self._loop.create_future())
-        self._waiting[name] = question
-        self._wake()
+        self._pending[name] = question
+        self._notify()
         try:
             answer = await question.answer
         finally:
-            self._waiting.pop(name, None)
+            self._pending.pop(name, None)
         if answer is None:
-            raise Unanswered(_NO_ANSWER, "the call ended before anybody answered")
+            raise Unanswered(_NO_ANSWER, "the call ended before the client answered")
         return answer
 
     async def report(self, progress: Progress) -> None:
@@ -184,30 +185,34 @@ class SuspendedCall(NotifyOnlyChannel):
             await self._report(progress)
 
     def _check(self, method: str, params: JsonObject) -> None:
-        declared: Json = self.capabilities.get(_CAPABILITY_OF_METHOD.get(method, ""))
-        if not isinstance(declared, dict):
+        declared_modes: Json = self.capabilities.get(_CAPABILITY_OF_METHOD.get(method, ""))
+        if not isinstance(declared_modes, dict):
             raise _not_declared(method)
         mode: Json = params.get("mode", "form") if method == "elicitation/create" else None
-        if mode is not None and mode not in (declared if "url" in declared else ("form",)):
-            raise Unanswered(_INVALID_PARAMS, f"this caller cannot be asked by {str(mode)[:100]}")
-        if self.over:
-            raise Unanswered(_NO_ANSWER, "the call has ended, and nobody is there to be asked")
-        if len(self._waiting) >= MAX_PENDING_QUESTIONS:
-            raise Unanswered(_NO_ANSWER, f"{MAX_PENDING_QUESTIONS} questions of this call wait already")
+        if mode is not None and mode not in (declared_modes if "url" in declared_modes else ("form",)):
+            raise Unanswered(
+                _INVALID_PARAMS, f"this client does not support elicitation by {str(mode)[:100]}"
+            )
+        if self.ended:
+            raise Unanswered(_NO_ANSWER, "the call has ended, so there is no client to ask")
+        if len(self._pending) >= MAX_PENDING_QUESTIONS:
+            raise Unanswered(
+                _NO_ANSWER, f"this call has {MAX_PENDING_QUESTIONS} pending questions, which is the limit"
+            )
 
     # --- its task ---
 
     def start(self, call: Callable[[], Awaitable[Result]]) -> None:
         """Start the task of the call."""
-        self._places.talks.add(self)
+        self._limits.calls.add(self)
         self.task = self._loop.create_task(self._run(call))
         self.task.add_done_callback(self._end)  # a task cancelled before its start runs no `finally`
 
-    def drop(self) -> None:
+    def cancel(self) -> None:
         """Cancel the call, in whatever state it is; its result is discarded."""
         self._unpark()
-        if self.over:
-            self._leave()
+        if self.ended:
+            self._discard()
         else:
             self.task.cancel()
 
@@ -220,77 +225,77 @@ class SuspendedCall(NotifyOnlyChannel):
             self._end()
 
     def _end(self, _task: object = None) -> None:
-        if self.over:
+        if self.ended:
             return
-        self.over = True
-        for question in self._waiting.values():
-            question.settle(None)
-        self._waiting.clear()
-        self._wake()
+        self.ended = True
+        for question in self._pending.values():
+            question.resolve(None)
+        self._pending.clear()
+        self._notify()
         if not self.ticket:
-            self._leave()
+            self._discard()
 
-    def _leave(self) -> None:
+    def _discard(self) -> None:
         self._set_timer(inf)
-        self._places.talks.discard(self)
-        if self._placed:
-            self._placed = False
-            self._places.leave(self.caller)
+        self._limits.calls.discard(self)
+        if self._has_slot:
+            self._has_slot = False
+            self._limits.release(self.caller)
 
-    def _wake(self) -> None:
-        if self._news is not None and not self._news.done():
-            self._news.set_result(None)
+    def _notify(self) -> None:
+        if self._changed is not None and not self._changed.done():
+            self._changed.set_result(None)
 
     def _set_timer(self, until: float) -> None:
         if self._timer is not None:
             self._timer.cancel()
         self._until = until
-        self._timer = None if until == inf else self._loop.call_at(until, self.drop)
+        self._timer = None if until == inf else self._loop.call_at(until, self.cancel)
 
     def _unpark(self) -> None:
-        self._places.parked.pop(self.ticket, None)
+        self._limits.parked.pop(self.ticket, None)
         self.ticket = ""
 
     # --- the request that attends it ---
 
-    def attend(self, report: Report | None, level: str | None, tell: SendLog | None) -> None:
+    def attend(self, report: Report | None, level: str | None, send_log: SendLog | None) -> None:
         """Route progress and log messages to this request from now on."""
-        self._report, self.level, self._tell = report, level, tell
+        self._report, self.level, self._send_log = report, level, send_log
 
-    async def turn(self) -> None:
+    async def wait_for_change(self) -> None:
         """Wait until the call has ended or has a pending question."""
-        while not (self.over or self._waiting):
-            self._news = self._loop.create_future()
-            await self._news
+        while not (self.ended or self._pending):
+            self._changed = self._loop.create_future()
+            await self._changed
 
     def park(self, ticket: str, seconds: float) -> None:
         """Wait for a retry with this ticket; after the timeout, cancel the call or discard its result."""
         self.ticket = ticket
-        self._places.parked[ticket] = self
+        self._limits.parked[ticket] = self
         self.attend(None, self.level, None)
         self._set_timer(self._loop.time() + seconds)
 
     def questions(self) -> dict[str, JsonObject]:
         """Return the pending questions by their names, and remember which were sent."""
-        self._handed_out = frozenset(self._waiting)
-        return {name: question.spelled for name, question in self._waiting.items()}
+        self._sent_names = frozenset(self._pending)
+        return {name: question.request for name, question in self._pending.items()}
 
-    def asked(self) -> tuple[str, ...]:
+    def pending_names(self) -> tuple[str, ...]:
         """Return the names of the sent questions that are still pending; a source may cancel some."""
-        return tuple(name for name in self._waiting if name in self._handed_out)
+        return tuple(name for name in self._pending if name in self._sent_names)
 
     def resume(self, answers: Mapping[str, JsonObject], deadline: float | None) -> None:
         """Continue with these answers, until the deadline of the request that brought them."""
         self._unpark()
-        if self.over:
-            self._leave()
+        if self.ended:
+            self._discard()
             return
         self._set_timer(inf if deadline is None else deadline)
         for name, answer in answers.items():
-            self._waiting.pop(name).settle(answer)
+            self._pending.pop(name).resolve(answer)
 
     @property
-    def left(self) -> float:
+    def remaining_seconds(self) -> float:
         """The seconds until the parked call times out."""
         return max(0.0, self._until - self._loop.time())
 
@@ -301,4 +306,4 @@ class SuspendedCall(NotifyOnlyChannel):
 
 
 def _not_declared(method: str) -> Unanswered:
-    return Unanswered(_METHOD_NOT_FOUND, f"this caller cannot be asked {method[:100]}: it did not say it can")
+    return Unanswered(_METHOD_NOT_FOUND, f"this client did not declare the capability for {method[:100]}")

@@ -322,7 +322,7 @@ class _Parts:
     ) -> MultiRoundCalls:
         wait = self.document.limits.parked_ms / 1000
         seal = StateSigner(partial(identity.secret, "states of calls"), self.store.clock.now)
-        return MultiRoundCalls(gateway, seal, places=places, wait=wait)
+        return MultiRoundCalls(gateway, seal, limits=places, wait=wait)
 
     def _config(
         self, catalog: Catalog, contexts: Contexts, gateway: Gateway, supervisor: Supervisor, breaker: Breaker

@@ -51,7 +51,7 @@ async def answering(era: str, *blocks: dict[str, Any], **more: Any) -> AsyncGene
     catalog = Catalog(["fake"])
     catalog.listen(gateway.adopt)
     catalog.replace("fake", Offer(tools=[a_tool("fake:show")]))
-    conversations = MultiRoundCalls(gateway, StateSigner(lambda: b"k"), places=SuspensionLimits())
+    conversations = MultiRoundCalls(gateway, StateSigner(lambda: b"k"), limits=SuspensionLimits())
     store = await open_store("sqlite://")
     face = StreamableHttpFrontend(gateway, conversations, b"k", store)
 

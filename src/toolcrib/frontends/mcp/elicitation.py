@@ -58,7 +58,7 @@ class ElicitationBridge:
             return await self._in_session(asked, peer.session, run)
         level: str | None = meta.get(LEVEL_KEY)
         answers, state = _answers(asked.params)
-        return await self._conversations.converse(
+        return await self._conversations.run(
             name,
             arguments,
             peer.caller,
@@ -85,12 +85,12 @@ class ElicitationBridge:
         if peer.session is not None:
             return await self._in_session(asked, peer.session, run)
         answers, state = _answers(asked.params)
-        seal, bound = self._conversations.seal, _bound(asked)
+        seal, bound = self._conversations.signer, _bound(asked)
         outcome = await run(
             {
                 "origin": asked.origin,
                 "answers": answers or {},
-                "state": seal.open(asked.method, state, bound) if state else "",
+                "state": seal.verify(asked.method, state, bound) if state else "",
                 "report": _report(asked.wire, meta),
                 "channel": SilentChannel(peer.capabilities),
                 "meta": _passed(meta),
@@ -98,7 +98,7 @@ class ElicitationBridge:
         )
         if outcome.ask is None or not outcome.ask.state:
             return outcome
-        sealed = seal.close(asked.method, outcome.ask.state, bound, STATE_SECONDS)
+        sealed = seal.sign(asked.method, outcome.ask.state, bound, STATE_SECONDS)
         return outcome.replace(ask=replace(outcome.ask, state=sealed))
 
     def _refuse_loop(self, meta: JsonObject) -> None:

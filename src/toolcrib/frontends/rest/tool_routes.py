@@ -223,7 +223,7 @@ class ExecuteRoute:
         return encode(await self._call(request, asked, report))
 
     def _call(self, request: Request, asked: _CallRequest, report: Report | None = None) -> Awaitable[Result]:
-        return self._conversations.converse(
+        return self._conversations.run(
             asked.name,
             asked.arguments,
             asked.caller,
