@@ -2,7 +2,7 @@
 
 HOST = b"Host: 127.0.0.1\r\n"
 HIDDEN = b"GET /api/hidden HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"
-"""What must never be taken for a request: the gateway notes whoever asks for this path."""
+"""The path of the smuggled request: the gateway records who requests it."""
 
 
 def post(

@@ -1,4 +1,4 @@
-"""An application that gives a socket to whoever asks, and the bytes a client would send it."""
+"""An application that accepts WebSockets, and the bytes of a client."""
 
 import struct
 from collections.abc import AsyncGenerator
@@ -32,7 +32,7 @@ def handshake(*lines: str, without: str = "") -> bytes:
 
 
 def frame(data: bytes, opcode: int = TEXT, *, fin: bool = True, length: int | None = None) -> bytes:
-    """A frame as a client sends it; `length` is what it says of itself."""
+    """A client frame; `length` is its declared length."""
     mask, size = b"mask", len(data) if length is None else length
     first = opcode | (0x80 if fin else 0)
     if size < 126:
@@ -45,7 +45,7 @@ def frame(data: bytes, opcode: int = TEXT, *, fin: bool = True, length: int | No
 
 
 class WebSocketApp:
-    """Hands every request that asks for it a socket; answers any other by saying that it did not."""
+    """Accepts every upgrade request; answers any other request that it was none."""
 
     def __init__(self, use: SocketHandler, heartbeat: float) -> None:
         self._use, self._heartbeat = use, heartbeat
@@ -57,7 +57,7 @@ class WebSocketApp:
         if self.route is not None:
             await self.route.handler(request)
             return
-        switch: WebSocketUpgrade | None = scope.pop("toolcrib.switch", None)
+        switch: WebSocketUpgrade | None = scope.pop("toolcrib.upgrade", None)
         if switch is None:
             await send_response(request, json_response("no socket"))
             return
@@ -123,7 +123,7 @@ async def sockets(
 
 
 async def head_of(stream: SocketStream) -> tuple[bytes, bytes]:
-    """Read an answer's head; what came behind it comes along."""
+    """Read the head of a response; returns also the bytes behind it."""
     read = b""
     with anyio.fail_after(20):
         while b"\r\n\r\n" not in read:

@@ -1,4 +1,4 @@
-"""Who calls: what the headers say where it can be believed, something sensible where not."""
+"""The origin of a call: from the headers of trusted callers, else a default."""
 
 from uuid import UUID
 

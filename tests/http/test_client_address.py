@@ -1,4 +1,4 @@
-"""Where a request comes from: nobody becomes local by saying so."""
+"""The address of a client: no header makes a remote client local."""
 
 import pytest
 
@@ -62,4 +62,4 @@ def test_cache_is_bounded() -> None:
     clients = ClientAddresses()
     for number in range(3000):
         clients.is_local(request(client=f"10.0.{number // 250}.{number % 250}"))
-    assert len(vars(clients)["_known"]) == 1024
+    assert len(vars(clients)["_cached"]) == 1024

@@ -1,4 +1,4 @@
-"""Hundreds of sockets at once: each is opened, heard and answered, and none hears another's."""
+"""Hundreds of sockets at once: each is opened, served, and isolated."""
 
 import anyio
 import pytest

@@ -24,7 +24,7 @@ def test_work_is_refused_above_and_taken_again_below() -> None:
     watch = MemoryWatch(1000)
     seen: list[bool] = []
     for resident in (100, 890, 901, 850, 801, 799, 890, 950):
-        watch.look(resident)
+        watch.add_sample(resident)
         seen.append(watch.is_high)
     assert seen == [False, False, True, True, True, False, False, True]
     assert watch.begun == 2
@@ -208,7 +208,7 @@ async def test_large_body_needs_room_for_its_copies(room: int, is_refused: bool)
 
 @pytest.fixture
 def cgroups(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The folder of all cgroups, and `own` in it, which says where this process is."""
+    """The root of all cgroups, and `own` in it, which names the cgroup of this process."""
     monkeypatch.setattr(memory, "CGROUPS", tmp_path / "cgroup")
     monkeypatch.setattr(memory, "OWN_CGROUPS", tmp_path / "cgroup/own")
     monkeypatch.setattr(memory, "machine_memory", lambda: [10_000])

@@ -230,7 +230,7 @@ async def test_unread_answer_is_discarded(
 
     @create_tool
     def write_much() -> str:
-        """Answer with more than fits into any buffer on the way."""
+        """Answer with more than all buffers hold."""
         written.append(3_500_000)
         return "x" * written[0]
 

@@ -1,4 +1,4 @@
-"""A request is read no further than asked, and no further than allowed."""
+"""A request body is read only on demand and within its limit."""
 
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from tests.gateways import AsgiConnection, Message
 from tests.http.requests import request
+from tests.texts import matches
 from tests.waiting import until
 from toolcrib.errors import Refused
 from toolcrib.http import Disconnected
@@ -31,8 +32,9 @@ async def test_a_body_in_pieces_up_to_the_limit() -> None:
 
 @pytest.mark.parametrize("pieces", [(b"abcdefg",), (b"abc", b"defg"), (b"abcdefg", b"")])
 async def test_a_body_over_the_limit_is_refused_without_content_length(pieces: tuple[bytes, ...]) -> None:
-    with pytest.raises(Refused, match="over the limit of 6 bytes") as refusal:
+    with pytest.raises(Refused) as refusal:
         await request(sender=AsgiConnection(*pieces)).body(6)
+    assert matches("server", "a body over the limit is refused without content length", str(refusal.value))
     assert refusal.value.problem.code == "PAYLOAD_TOO_LARGE"
 
 
@@ -154,24 +156,25 @@ def test_query_parameters() -> None:
 
 
 @pytest.mark.parametrize(
-    "target, says",
+    "target, path",
     [
-        ("/x?d=1", "unknown parameter 'd'; this address takes a, b"),
-        ("/x?a=1&a=2", "given twice"),
-        ("/x?a=%ff", "cannot be read"),
-        ("/x?a=ä", "cannot be read"),
-        ("/x?" + "a=1&" * 60, "cannot be read"),
+        ("/x?d=1", "d"),
+        ("/x?a=1&a=2", "a"),
+        ("/x?a=%ff", None),
+        ("/x?a=ä", None),
+        ("/x?" + "a=1&" * 60, None),
     ],
 )
-def test_a_bad_query_is_refused(target: str, says: str) -> None:
-    with pytest.raises(Refused, match=says) as refusal:
+def test_a_bad_query_is_refused(target: str, path: str | None) -> None:
+    with pytest.raises(Refused) as refusal:
         request(target=target).query("a", "b")
-    assert refusal.value.problem.code == "INVALID_REQUEST"
+    assert (refusal.value.problem.code, refusal.value.problem.path) == ("INVALID_REQUEST", path)
 
 
 def test_unexpected_query_parameter_is_refused() -> None:
-    with pytest.raises(Refused, match="takes none"):
+    with pytest.raises(Refused) as refusal:
         request(target="/x?a=1").query()
+    assert refusal.value.problem.path == "a"
 
 
 def test_cookies() -> None:

@@ -180,7 +180,7 @@ async def test_idle_connection_is_closed() -> None:
     # Half a request is no rest: it has a time limit of its own.
     protocol.data_received(ASKED + ASKED[:10])
     await settle(state)
-    protocol._rested()  # pyright: ignore[reportPrivateUsage]
+    protocol._idle_timed_out()  # pyright: ignore[reportPrivateUsage]
     assert not line.closed
     protocol.data_received(ASKED[10:])
     await settle(state)

@@ -1,4 +1,4 @@
-"""The table finds its routes, and says what there is instead where it does not."""
+"""The router finds its routes and lists alternatives for unknown ones."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Whoever shows a credential gets a place, though addresses that show none hold all of them."""
+"""A client with a credential gets a connection although unauthenticated ones hold all of them."""
 
 from typing import Any
 

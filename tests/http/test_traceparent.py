@@ -1,4 +1,4 @@
-"""A traceparent is read strictly; what is none is as good as not given."""
+"""A traceparent is parsed strictly; an invalid one is ignored."""
 
 from uuid import UUID
 

@@ -1,4 +1,4 @@
-"""Bodies that wait to be asked for: too much of them is dropped once it is known whose they are."""
+"""Buffered bodies: the excess is dropped once their principals are known."""
 
 import anyio
 import pytest

@@ -30,13 +30,13 @@ GOOD = b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n"
 
 
 async def echo(socket: OpenWebSocket) -> None:
-    """Say back what is heard."""
+    """Echo every message."""
     while (heard := await socket.receive()) is not None:
         await socket.send(heard if isinstance(heard, str) else f"{len(heard)} bytes")
 
 
 async def listen(socket: OpenWebSocket) -> None:
-    """Hear everything and say nothing."""
+    """Read everything and send nothing."""
     while await socket.receive() is not None:
         pass
 

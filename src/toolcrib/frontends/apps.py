@@ -9,7 +9,7 @@ from toolcrib.http.websocket import APP_SOCKET_PATH, OpenWebSocket, WebSocketUpg
 
 # --- Accepts the WebSockets of apps and limits their number, with a lower limit for unauthenticated ones ---
 
-MOST, MOST_UNKNOWN = 4096, 1024
+MAX_APP_SOCKETS, MAX_UNAUTHENTICATED_SOCKETS = 4096, 1024
 """Maximum number of open WebSockets, and of those among them that have not authenticated yet."""
 HEARTBEAT_SECONDS = 10.0
 
@@ -30,23 +30,23 @@ class AppSockets:
         *,
         heartbeat: float = HEARTBEAT_SECONDS,
         rejected: Callable[[Request], Rejected] | None = None,
-        most: int = MOST,
-        most_unknown: int = MOST_UNKNOWN,
+        max_open: int = MAX_APP_SOCKETS,
+        max_unauthenticated: int = MAX_UNAUTHENTICATED_SOCKETS,
     ) -> None:
         self._accept, self._heartbeat, self._rejected = accept, heartbeat, rejected
-        self._most, self._most_unknown = most, most_unknown
-        self._unknown: dict[OpenWebSocket, None] = {}
+        self._max_open, self._max_unauthenticated = max_open, max_unauthenticated
+        self._unauthenticated: dict[OpenWebSocket, None] = {}
         """In order of arrival."""
         self.open = 0
 
     def routes(self) -> tuple[Route, ...]:
         """Return the only route: the WebSocket endpoint."""
-        summary = "Where mini-apps connect back: a WebSocket; the first message proves which app it is."
+        summary = "WebSocket endpoint of mini-apps; the first message authenticates the app."
         return (
             Route(
                 method="GET",
                 path=APP_SOCKET_PATH,
-                handler=self._switch,
+                handler=self._accept_upgrade,
                 summary=summary,
                 access="open",
                 face="apps",
@@ -54,39 +54,39 @@ class AppSockets:
             ),
         )
 
-    async def _switch(self, request: Request) -> None:
-        switch: WebSocketUpgrade | None = request.scope.pop("toolcrib.switch", None)
-        if switch is None:
+    async def _accept_upgrade(self, request: Request) -> None:
+        upgrade: WebSocketUpgrade | None = request.scope.pop("toolcrib.upgrade", None)
+        if upgrade is None:
             raise Refused(
-                "INVALID_REQUEST", "only WebSocket is spoken here; ask for it with Upgrade: websocket"
+                "INVALID_REQUEST", "only WebSocket is supported here; send the header Upgrade: websocket"
             )
-        if self.open >= self._most:
-            message = f"all {self._most} sockets for apps are taken; try again later"
+        if self.open >= self._max_open:
+            message = f"the limit of {self._max_open} app WebSockets is reached; try again later"
             raise Refused("OVERLOADED", message, retry_after=_RETRY_SECONDS)
         rejected = () if self._rejected is None else (self._rejected(request),)
-        switch(partial(self._run, rejected), heartbeat=self._heartbeat)
+        upgrade(partial(self._run, rejected), heartbeat=self._heartbeat)
         self.open += 1
 
     async def _run(self, rejected: tuple[Rejected, ...], socket: OpenWebSocket) -> None:
-        self._unknown[socket] = None
+        self._unauthenticated[socket] = None
         try:
-            if len(self._unknown) > self._most_unknown:
+            if len(self._unauthenticated) > self._max_unauthenticated:
                 # The oldest is the least likely to be an app that is just starting.
-                oldest = next(iter(self._unknown))
-                del self._unknown[oldest]
+                oldest = next(iter(self._unauthenticated))
+                del self._unauthenticated[oldest]
                 await oldest.close(_TRY_LATER, "too many apps connect at once")
-            await self._accept(_Guest(socket, self._on_known), *rejected)
+            await self._accept(_ObservedSocket(socket, self._on_authenticated), *rejected)
         finally:
             self.open -= 1
-            self._unknown.pop(socket, None)
+            self._unauthenticated.pop(socket, None)
 
-    def _on_known(self, socket: OpenWebSocket) -> None:
-        if socket in self._unknown:
-            del self._unknown[socket]
-            socket.known()
+    def _on_authenticated(self, socket: OpenWebSocket) -> None:
+        if socket in self._unauthenticated:
+            del self._unauthenticated[socket]
+            socket.mark_authenticated()
 
 
-class _Guest:
+class _ObservedSocket:
     """A WebSocket that reports when a message is sent to it."""
 
     def __init__(self, socket: OpenWebSocket, answered: Callable[[OpenWebSocket], None]) -> None:

@@ -49,8 +49,8 @@ class AllowedHosts:
             self._names |= LOOPBACK_NAMES
         if not is_unspecified(bound):
             self._names.add(f"[{bound.lower()}]" if ":" in bound and "[" not in bound else bound.lower())
-        for each in allowed:
-            self._allow(each)
+        for host in allowed:
+            self._allow(host)
         self.public_origin = None
         if public_url:
             parts = urlsplit(public_url)
@@ -84,8 +84,8 @@ class ClientAddresses:
     """Trusts forwarding headers only from trusted proxies."""
 
     def __init__(self, trusted: Iterable[str] = ()) -> None:
-        self._networks = tuple(ip_network(each, strict=False) for each in trusted)
-        self._known: dict[str, tuple[bool, bool]] = {}
+        self._networks = tuple(ip_network(network, strict=False) for network in trusted)
+        self._cached: dict[str, tuple[bool, bool]] = {}
 
     def is_local(self, request: "Request") -> bool:
         """Return whether the request originates from this machine.
@@ -95,7 +95,7 @@ class ClientAddresses:
         peer = request.scope.get("client")
         if peer is None:
             return False
-        loopback, trusted = self._known.get(peer[0]) or self._look(peer[0])
+        loopback, trusted = self._cached.get(peer[0]) or self._classify(peer[0])
         if not (loopback or trusted):
             return False
         headers = request.headers
@@ -106,7 +106,7 @@ class ClientAddresses:
 
     def is_proxy(self, peer: str) -> bool:
         """Return whether an address belongs to a trusted proxy."""
-        return bool(self._networks) and (self._known.get(peer) or self._look(peer))[1]
+        return bool(self._networks) and (self._cached.get(peer) or self._classify(peer))[1]
 
     def address(self, request: "Request") -> str:
         """Return the client's address: the peer's, or the X-Forwarded-For entry set by a trusted proxy."""
@@ -119,11 +119,11 @@ class ClientAddresses:
         named = self._named(request.headers.get(b"x-forwarded-for", b""))
         return peer[0] if named is None else str(named)
 
-    def _look(self, peer: str) -> tuple[bool, bool]:
+    def _classify(self, peer: str) -> tuple[bool, bool]:
         address = _parsed_address(peer)
         found = (False, False) if address is None else (address.is_loopback, self._trusts(address))
-        if len(self._known) < _MAX_CACHED_PEERS:
-            self._known[peer] = found
+        if len(self._cached) < _MAX_CACHED_PEERS:
+            self._cached[peer] = found
         return found
 
     def _trusts(self, address: Address) -> bool:

@@ -136,7 +136,9 @@ class ConnectionLimits:
             transport, _address_principal(peer), self, is_proxied=proxied, is_spare=is_spare
         )
         if is_spare:
-            self._add_surplus(connection, [each for each in self._surplus if each.is_spare], self._max_spare)
+            self._add_surplus(
+                connection, [other for other in self._surplus if other.is_spare], self._max_spare
+            )
         elif not proxied and not self._count_stranger(connection):
             self._add_surplus(connection, self._surplus, min(self._max_surplus, MAX_SURPLUS))
         return connection
@@ -159,9 +161,9 @@ class ConnectionLimits:
         return connection.is_counted
 
     def _add_surplus(
-        self, connection: ClientConnection, others: Collection[ClientConnection], most: int
+        self, connection: ClientConnection, others: Collection[ClientConnection], limit: int
     ) -> None:
-        if len(others) >= most:
+        if len(others) >= limit:
             # The oldest is aborted: a client with a credential presents it at once.
             oldest = next(iter(others))
             self.closed(oldest)
@@ -199,7 +201,7 @@ class ConnectionLimits:
             held = self.unread_blocks.by_principal
             full = held.get(connection.holder, 0) >= self.unread_blocks.per_principal
             largest = connection.holder if full or not held else max(held, key=held.__getitem__)
-            oldest = next((each for each in self._unread if each.unread.holder == largest), connection)
+            oldest = next((other for other in self._unread if other.unread.holder == largest), connection)
             self.hold_unread(oldest, 0)
             self.unread_dropped += 1
             oldest.transport.abort()
@@ -229,12 +231,12 @@ class ConnectionLimits:
             raise overloaded("connections")
 
     def count_malformed(self, connection: ClientConnection) -> None:
-        """Count a malformed request; log a warning at most once in LOG_SECONDS."""
+        """Count a malformed request; log a warning at most once in MALFORMED_LOG_SECONDS."""
         self.malformed += 1
         if monotonic() - self._warned >= MALFORMED_LOG_SECONDS:
             self._warned = monotonic()
             total = f"{self.malformed} since the start; further ones are counted in the metrics"
-            log.warning("no HTTP request, from %s (%s)", connection.holder, total)
+            log.warning("malformed HTTP request from %s (%s)", connection.holder, total)
 
     def unfinished_bytes(self) -> int:
         """Return the bytes of unfinished bodies and of input that is not processed yet."""
@@ -298,5 +300,5 @@ def _address_principal(peer: str) -> str:
 
 
 def overloaded(what: str) -> Refused:
-    message = f"this client holds its share of all {what}; close some, or try again later"
+    message = f"this client has reached its share of {what}; close some, or try again later"
     return Refused("OVERLOADED", message, retry_after=OVERLOAD_RETRY_SECONDS)

@@ -42,10 +42,10 @@ class ChunkedFraming:
     If several messages share a read, that read is not counted: the parser does not report where one ends.
     """
 
-    __slots__ = ("_ended", "_intake", "_is_new", "_lines", "_raw", "_start", "content")
+    __slots__ = ("_ended", "_is_new", "_limits", "_lines", "_raw", "_start", "content")
 
     def __init__(self, intake: ConnectionLimits, start: bytes | None) -> None:
-        self._intake, self._start = intake, start
+        self._limits, self._start = intake, start
         """The last bytes of the head from earlier reads; None if another message ended in the same read."""
         self._is_new = True
         """Whether the head ended within the current read."""
@@ -57,7 +57,7 @@ class ChunkedFraming:
     def append(self, field: tuple[bytes, bytes]) -> None:
         """Drop a trailer field. This object replaces the list of headers once the head is complete."""
         del field
-        self._intake.trailers_dropped += 1
+        self._limits.trailers_dropped += 1
 
     def end_chunk(self) -> None:
         """Count the minimum overhead of this chunk: its size in the fewest hex digits and two line ends."""

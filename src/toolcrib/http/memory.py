@@ -131,7 +131,7 @@ class MemoryWatch:
         self._is_relief_due = False
         # A thread of its own: the shared ones may all be occupied by the work that fills memory.
         self._thread = CapacityLimiter(1)
-        self._given_back, self._is_giving_back = 0.0, False
+        self._released_at, self._is_releasing = 0.0, False
         self._collect_at, self._collect_pause = 0.0, COLLECT_SECONDS
 
     async def run(self) -> None:
@@ -140,7 +140,7 @@ class MemoryWatch:
             return
         own = ResidentMemory()
         self._measure = self._read or own
-        self._given_back, self._is_giving_back = anyio.current_time(), False
+        self._released_at, self._is_releasing = anyio.current_time(), False
         try:
             async with anyio.create_task_group() as tasks:
                 await self._watch(self._measure, self.limit * WATCHED_ABOVE, tasks)
@@ -150,29 +150,29 @@ class MemoryWatch:
 
     async def _watch(self, read: Callable[[], int], near: float, tasks: TaskGroup) -> None:
         while True:
-            self.look(read())
-            since = anyio.current_time() - self._given_back
-            if not self._is_giving_back and since > (
+            self.add_sample(read())
+            since = anyio.current_time() - self._released_at
+            if not self._is_releasing and since > (
                 RELIEF_SECONDS if self.is_high or self._is_relief_due else TRIM_SECONDS
             ):
-                self._is_giving_back = True
-                tasks.start_soon(self._give_back)
+                self._is_releasing = True
+                tasks.start_soon(self._release_memory)
             await anyio.sleep(FREQUENT_SAMPLE_SECONDS if self.resident > near else SAMPLE_SECONDS)
 
-    def look(self, resident: int) -> None:
+    def add_sample(self, resident: int) -> None:
         """Process one sample: start or stop load shedding."""
         limit, self.resident = self.limit or 0, resident
         if self.is_high and resident < limit * ACCEPT_BELOW:
             self.is_high = False
-            log.warning("memory: %s; new work is taken again", self._said())
+            log.warning("memory: %s; new work is accepted again", self._usage_text())
         elif not self.is_high and resident > limit * SHED_ABOVE:
             self.is_high = True
             self.begun += 1
             self._collect_at, self._collect_pause = 0.0, COLLECT_SECONDS
             log.warning(
-                "memory: %s; new work is refused with OVERLOADED, but for the admin key's, until it is less. "
-                "Raise limits.memory_mb if there is more, else lower limits.process or limits.result_bytes",
-                self._said(),
+                "memory: %s; new work, except the admin key's, is refused with OVERLOADED until it falls. "
+                "Raise limits.memory_mb, or lower limits.process or limits.result_bytes",
+                self._usage_text(),
             )
 
     def check(self) -> None:
@@ -187,7 +187,7 @@ class MemoryWatch:
         """
         if self.limit is None or self._measure is None:
             return True
-        self.look(self._measure())
+        self.add_sample(self._measure())
         free = self.limit * SHED_ABOVE - self.resident
         if size > free:
             self._is_relief_due = True
@@ -198,21 +198,21 @@ class MemoryWatch:
         if size > LARGE_BYTES and not self.fits(size * BODY_COPIES):
             raise _short_of_memory()
 
-    def _said(self) -> str:
+    def _usage_text(self) -> str:
         return f"{self.resident >> 20} MiB of limits.memory_mb ({(self.limit or 0) >> 20} MiB) are in use"
 
-    async def _give_back(self) -> None:
+    async def _release_memory(self) -> None:
         """Release free memory to the system; while memory is short, first drop caches and collect garbage."""
         try:
             with suppress(*_RELIEF_ERRORS):
                 if self.is_high or self._is_relief_due:
                     self._is_relief_due = False
-                    self._empty()
+                    self._drop_caches()
                 await to_thread.run_sync(trim, limiter=self._thread)
         finally:
-            self._given_back, self._is_giving_back = anyio.current_time(), False
+            self._released_at, self._is_releasing = anyio.current_time(), False
 
-    def _empty(self) -> None:
+    def _drop_caches(self) -> None:
         if self._relieve is not None:
             self._relieve()
         if anyio.current_time() >= self._collect_at:
@@ -254,10 +254,10 @@ def memory_limit(configured_mb: int | None) -> int | None:
 
 def _cgroup_limits() -> Iterable[int]:
     """Yield the memory limits of this process's cgroups and of all their ancestors, each of which applies."""
-    for controller, place in _own_cgroups().items():
+    for controller, path in _own_cgroups().items():
         top = CGROUPS / controller
-        own = top / place
-        for folder in (own, *(each for each in own.parents if each.is_relative_to(top))):
+        own = top / path
+        for folder in (own, *(parent for parent in own.parents if parent.is_relative_to(top))):
             with suppress(OSError, ValueError):  # `max` stands for no limit
                 yield int((folder / _CGROUP_FILES[controller]).read_text())
 
@@ -267,9 +267,9 @@ def _own_cgroups() -> dict[str, str]:
     found = dict.fromkeys(_CGROUP_FILES, "")
     with suppress(OSError, ValueError):
         for line in OWN_CGROUPS.read_text().splitlines():
-            _, controllers, place = line.split(":", 2)
-            for each in found.keys() & controllers.split(","):
-                found[each] = "" if ".." in place.split("/") else place.lstrip("/")
+            _, controllers, path = line.split(":", 2)
+            for name in found.keys() & controllers.split(","):
+                found[name] = "" if ".." in path.split("/") else path.lstrip("/")
     return found
 
 
@@ -328,11 +328,11 @@ class LargeResults:
         memory, unread = self._memory, self._unread
         if memory is None or unread is None or memory.limit is None:
             return True
-        most, body = memory.limit * MAX_SHARE_OF_LIMIT, size * RESULT_COPIES
+        limit, body = memory.limit * MAX_SHARE_OF_LIMIT, size * RESULT_COPIES
         held = self._by_principal.get(principal, 0) * RESULT_COPIES
         held += unread.by_principal.get(principal, 0) * BLOCK_BYTES
         held_by_all = self._total * RESULT_COPIES + unread.used * BLOCK_BYTES
         # The first result always passes: the share of a small limit can be less than a single response.
-        if (held and held + body > most * self._share) or (held_by_all and held_by_all + body > most):
+        if (held and held + body > limit * self._share) or (held_by_all and held_by_all + body > limit):
             return False
         return memory.fits(size * WORKING_COPIES, reserved=self._total * WORKING_COPIES)

@@ -63,28 +63,28 @@ class BoundedProtocol(HttpToolsProtocol):
     _head = _chunk = 0
     _head_tail = b""
     """The last bytes of an incomplete head, which may contain the start of its end."""
-    _late: asyncio.TimerHandle | None = None
-    _idle: asyncio.TimerHandle | None = None
-    _since = 0.0
-    _intake: ConnectionLimits
+    _arrival_timer: asyncio.TimerHandle | None = None
+    _idle_timer: asyncio.TimerHandle | None = None
+    _idle_since = 0.0
+    _limits: ConnectionLimits
     _connection: ClientConnection
     _running: RequestCycle | None = None
     """The request in progress; later ones wait in the pipeline."""
     _framing: ChunkedFraming | None = None
-    _noted = _upgrade_ignored = False
-    _usual: DefaultHeaders = ([], b"")
+    _has_framing_headers = _upgrade_ignored = False
+    _rendered_defaults: DefaultHeaders = ([], b"")
     is_spare = False
     """Whether the connection uses a descriptor reserved for the operator."""
 
     def connection_made(self, transport: asyncio.Transport) -> None:
         """Register the connection and start the arrival timer of its first request."""
         super().connection_made(transport)
-        self._served, self.headers = cast("ServedApp", self.app), []
-        self._intake = getattr(self.config.app, "intake", None) or ConnectionLimits()
+        self._served_app, self.headers = cast("ServedApp", self.app), []
+        self._limits = getattr(self.config.app, "intake", None) or ConnectionLimits()
         peer = self.client[0] if self.client else ""
-        self._connection = self._intake.opened(transport, peer, is_spare=self.is_spare)
+        self._connection = self._limits.opened(transport, peer, is_spare=self.is_spare)
         self.flow = CountingFlow(transport, self._connection)
-        self._late = self.loop.call_later(ARRIVAL_SECONDS, self._too_late)
+        self._arrival_timer = self.loop.call_later(ARRIVAL_SECONDS, self._arrival_timed_out)
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Cancel the request of a client that disconnected: its response could not be delivered.
@@ -92,7 +92,7 @@ class BoundedProtocol(HttpToolsProtocol):
         A request with `toolcrib.outlives` in its scope is not cancelled.
         """
         self._stop_timers()
-        self._intake.ended(self._connection)
+        self._limits.ended(self._connection)
         super().connection_lost(exc)
         running = self._running
         if running is None or running.response_complete:
@@ -123,10 +123,10 @@ class BoundedProtocol(HttpToolsProtocol):
             self._refuse("the trailers and chunk extensions are too large; leave them out", own=True)
             return
         if self._arrived:
-            if self._late is not None:
+            if self._arrival_timer is not None:
                 self._set_timer(running=False)
         elif not self.transport.is_closing():
-            self._count(data)
+            self._count_head(data)
 
     # Parser callbacks
 
@@ -134,13 +134,13 @@ class BoundedProtocol(HttpToolsProtocol):
         """Reset the state for a new message."""
         self.url, self.headers, self.expect_100_continue = b"", [], False
         self._arrived, self._head = False, 0
-        self._noted, self._framing = False, None
+        self._has_framing_headers, self._framing = False, None
 
     def on_header(self, name: bytes, value: bytes) -> None:
         """Add a header. After the head it is a trailer field, which the framing drops."""
         name = name.lower()
         if name in _FRAMING_HEADERS:
-            self._noted = True
+            self._has_framing_headers = True
         self.headers.append((name, value))
 
     def on_headers_complete(self) -> None:
@@ -151,9 +151,9 @@ class BoundedProtocol(HttpToolsProtocol):
         if authority:
             check_authority(target, self.headers)
         if version not in _VERSIONS or method == _TUNNEL:
-            raise MalformedRequest("this is neither HTTP/1.1 nor HTTP/1.0, or it asks for a tunnel")
+            raise MalformedRequest("only HTTP/1.1 and HTTP/1.0 are supported, and no CONNECT tunnels")
         headers = self.headers
-        if self._noted and self._ignores_upgrade(path, version):
+        if self._has_framing_headers and self._ignores_upgrade(path, version):
             return
         scope: dict[str, Any] = {
             "type": "http",
@@ -168,7 +168,9 @@ class BoundedProtocol(HttpToolsProtocol):
             "query_string": query,
             "headers": headers,
         }
-        cycle = RequestCycle(scope, self.transport, self.flow, self._headers(), self.on_response_complete)
+        cycle = RequestCycle(
+            scope, self.transport, self.flow, self._default_headers(), self.on_response_complete
+        )
         cycle.keep_alive = version != "1.0" and parser.should_keep_alive()
         cycle.waiting_for_100_continue = self.expect_100_continue
         cycle.head, cycle.connection = self._head + self._chunk, self._connection
@@ -180,7 +182,9 @@ class BoundedProtocol(HttpToolsProtocol):
             self._start(cycle)
         else:
             if len(self.pipeline) >= MAX_PIPELINED:
-                raise MalformedRequest("too many requests wait on this connection; read the answers first")
+                raise MalformedRequest(
+                    "too many pipelined requests on this connection; read the responses first"
+                )
             self.flow.pause_reading()
             self.pipeline.appendleft((cycle, cast("Any", self.app)))
 
@@ -201,7 +205,7 @@ class BoundedProtocol(HttpToolsProtocol):
             return True
         if codings:
             start = self._head_tail if self._head else b""
-            self._framing = ChunkedFraming(self._intake, start if self._is_first else None)
+            self._framing = ChunkedFraming(self._limits, start if self._is_first else None)
             self.headers = cast("Any", self._framing)
         return False
 
@@ -241,28 +245,30 @@ class BoundedProtocol(HttpToolsProtocol):
             cycle, _ = self.pipeline.pop()
             self._start(cast("RequestCycle", cycle))
             return
-        self._since = self.loop.time()
-        if self._idle is None:
-            self._idle = self.loop.call_later(self.timeout_keep_alive, self._rested)
+        self._idle_since = self.loop.time()
+        if self._idle_timer is None:
+            self._idle_timer = self.loop.call_later(self.timeout_keep_alive, self._idle_timed_out)
 
     # Timers
 
-    def _rested(self) -> None:
+    def _idle_timed_out(self) -> None:
         """Close an idle connection. One timer serves all idle periods: it checks when the last one began."""
-        left = self._since + self.timeout_keep_alive - self.loop.time()
+        left = self._idle_since + self.timeout_keep_alive - self.loop.time()
         resting = self._arrived and self.cycle is not None and self.cycle.response_complete
         if resting and left <= 0 and not self.transport.is_closing():
             self.transport.close()
         else:
-            self._idle = self.loop.call_later(left if left > 0 else self.timeout_keep_alive, self._rested)
+            self._idle_timer = self.loop.call_later(
+                left if left > 0 else self.timeout_keep_alive, self._idle_timed_out
+            )
 
-    def _count(self, data: bytes) -> None:
-        if self._late is None:
+    def _count_head(self, data: bytes) -> None:
+        if self._arrival_timer is None:
             self._set_timer(running=True)
         if self._head >= 0:
             self._head += self._chunk
-            kept = 1 - len(HEAD_END)
-            self._head_tail = (self._head_tail + data[kept:])[kept:]
+            tail_start = 1 - len(HEAD_END)
+            self._head_tail = (self._head_tail + data[tail_start:])[tail_start:]
             if self._head > MAX_HEAD_BYTES or len(self.headers) > MAX_HEADERS:
                 limit = f"{MAX_HEADERS} headers of {MAX_HEAD_BYTES} bytes"
                 self.send_400_response(f"the headers are over the limit of {limit}; send less")
@@ -270,17 +276,19 @@ class BoundedProtocol(HttpToolsProtocol):
                 self.transport.abort()
 
     def _set_timer(self, *, running: bool) -> None:
-        if self._late is not None:
-            self._late.cancel()
-        self._late = self.loop.call_later(ARRIVAL_SECONDS, self._too_late) if running else None
+        if self._arrival_timer is not None:
+            self._arrival_timer.cancel()
+        self._arrival_timer = (
+            self.loop.call_later(ARRIVAL_SECONDS, self._arrival_timed_out) if running else None
+        )
 
     def _stop_timers(self) -> None:
         self._set_timer(running=False)
-        if self._idle is not None:
-            self._idle.cancel()
+        if self._idle_timer is not None:
+            self._idle_timer.cancel()
         cast("CountingFlow", self.flow).stop()
 
-    def _too_late(self) -> None:
+    def _arrival_timed_out(self) -> None:
         if self.pipeline:
             # It waits behind another request of the same client, while the gateway has paused reading.
             self._set_timer(running=True)
@@ -313,7 +321,7 @@ class BoundedProtocol(HttpToolsProtocol):
                     return False
             else:
                 return True
-        self._offer(rest)
+        self._offer_upgrade(rest)
         return True
 
     def _head_without_upgrade(self) -> bytes:
@@ -322,24 +330,24 @@ class BoundedProtocol(HttpToolsProtocol):
         lines += [b"%b: %b\r\n" % pair for pair in self.headers if pair[0] != b"upgrade"]
         return b"".join((*lines, b"\r\n"))
 
-    def _offer(self, more: bytes) -> None:
+    def _offer_upgrade(self, more: bytes) -> None:
         """Offer the WebSocket upgrade to the handler; `more` are the bytes after the head."""
         cycle = self.cycle
         if cycle is not None and cycle.scope["path"] == APP_SOCKET_PATH:
             # Bytes from here on belong to the WebSocket, if it is opened; they cannot be another request.
             self.flow.pause_reading()
             cycle.keep_alive = False
-            cycle.scope["toolcrib.switch"] = partial(self._switch, cycle, more)
+            cycle.scope["toolcrib.upgrade"] = partial(self._upgrade, cycle, more)
 
-    def _switch(self, cycle: RequestCycle, more: bytes, run: SocketHandler, *, heartbeat: float) -> None:
+    def _upgrade(self, cycle: RequestCycle, more: bytes, run: SocketHandler, *, heartbeat: float) -> None:
         """Complete the handshake and hand the connection over to a WebSocket."""
-        wire, answer = accept_handshake(cycle.scope)
+        protocol, handshake = accept_handshake(cycle.scope)
         cycle.response_started = cycle.response_complete = True
         self._stop_timers()
         self.connections.discard(self)
-        socket = WebSocket(wire, self.transport, self.connections, (self._intake, self._connection))
+        socket = WebSocket(protocol, self.transport, self.connections, (self._limits, self._connection))
         self.transport.set_protocol(socket)
-        self.transport.write(answer)
+        self.transport.write(handshake)
         task = self.loop.create_task(socket.run(run, heartbeat))
         self.tasks.add(task)
         task.add_done_callback(self.tasks.discard)
@@ -354,7 +362,7 @@ class BoundedProtocol(HttpToolsProtocol):
 
         An earlier request still gets its response, and the connection is closed after that.
         """
-        self._intake.count_malformed(self._connection)
+        self._limits.count_malformed(self._connection)
         self.parser = cast("Any", _DiscardingParser())
         last = self.cycle
         if own and last is not None:
@@ -383,19 +391,19 @@ class BoundedProtocol(HttpToolsProtocol):
         self.transport.write(head % len(body) + body)
         self.transport.close()
 
-    def _headers(self) -> DefaultHeaders:
+    def _default_headers(self) -> DefaultHeaders:
         """Return uvicorn's default headers, rendered; cached until uvicorn replaces them, once a second."""
         headers = self.server_state.default_headers
-        if self._usual[0] is not headers:
-            self._usual = (headers, b"".join(b"%b: %b\r\n" % pair for pair in headers))
-        return self._usual
+        if self._rendered_defaults[0] is not headers:
+            self._rendered_defaults = (headers, b"".join(b"%b: %b\r\n" % pair for pair in headers))
+        return self._rendered_defaults
 
     def _start(self, cycle: RequestCycle) -> None:
         """Start the request's task, and store it so that a disconnect can cancel it."""
         cycle.scope["toolcrib.short"] = self._running = cycle
-        task = cycle.task = self.loop.create_task(cycle.run(self._served, self.tasks))
+        task = cycle.task = self.loop.create_task(cycle.run(self._served_app, self.tasks))
         self.tasks.add(task)
-        if self._late is not None:
+        if self._arrival_timer is not None:
             # A pipelined request is read on only from here, so its arrival time starts here.
             self._set_timer(running=True)
 

@@ -60,7 +60,7 @@ def parse_json(text: bytes | str, code: str, what: str, path: str | None) -> Jso
     """Parse a JSON text; the error names the position in the text and the `path` in the request."""
     if not text:
         raise Refused(code, f"{what} is empty; send JSON", path=path)
-    bounded = _surely_bounded(text)
+    bounded = _is_surely_bounded(text)
     if not bounded and isinstance(text, bytes) and has_too_many_values(text):
         raise Refused(code, f"{what} holds more than {MAX_JSON_VALUES:,} values; send less", path=path)
     try:
@@ -74,7 +74,7 @@ def parse_json(text: bytes | str, code: str, what: str, path: str | None) -> Jso
     return value
 
 
-def _surely_bounded(text: bytes | str) -> bool:
+def _is_surely_bounded(text: bytes | str) -> bool:
     """Return whether the text's length and brackets prove that its value is within the limits (fast path)."""
     if len(text) > MAX_JSON_VALUES:
         return False
@@ -183,7 +183,7 @@ class Request:
         found: dict[str, str] = {}
         for name, value in self.pairs():
             if name not in known:
-                accepted = f"this address takes {', '.join(known)}" if known else "this address takes none"
+                accepted = f"the parameters are {', '.join(known)}" if known else "this route has none"
                 message = f"unknown parameter {name[:100]!r}; {accepted}"
                 raise Refused("INVALID_REQUEST", message, path=name[:100])
             if name in found:
@@ -200,18 +200,16 @@ class Request:
                 text, keep_blank_values=True, errors="strict", max_num_fields=_MAX_QUERY_PARAMETERS
             )
         except ValueError:
-            limit = (
-                f"write it as name=value&…, in percent-encoded UTF-8, at most {_MAX_QUERY_PARAMETERS} of them"
-            )
-            raise Refused("INVALID_REQUEST", f"the query of the address cannot be read; {limit}") from None
+            limit = f"write name=value&…, in percent-encoded UTF-8, at most {_MAX_QUERY_PARAMETERS} of them"
+            raise Refused("INVALID_REQUEST", f"the query string is invalid; {limit}") from None
 
     async def body(self, limit: int = DEFAULT_BODY_BYTES) -> bytes:
         """Return the whole body; one over the limit is refused as early as its size is known."""
-        there = self.short.received() if self.short is not None else None
-        if there is not None:
-            if len(there) > limit:
+        complete = self.short.received() if self.short is not None else None
+        if complete is not None:
+            if len(complete) > limit:
                 raise _too_large(limit)
-            return self._admitted(there)
+            return self._admitted(complete)
         length = self.headers.get(b"content-length")
         if (
             length is not None
@@ -292,7 +290,7 @@ class CallOrigins:
         given = {
             name: found for name in _ORIGIN_HEADERS if (found := _printable(headers.get(name))) is not None
         }
-        place = parse_traceparent(given.get(b"traceparent", "")) or TraceParent(
+        trace = parse_traceparent(given.get(b"traceparent", "")) or TraceParent(
             self._new_id(), "", sampled=True
         )
         correlation = given.get(b"x-correlation-id")
@@ -302,10 +300,10 @@ class CallOrigins:
             agent_id=given.get(b"x-agent-id", "unknown"),
             agent_version=given.get(b"x-agent-version", "0"),
             session_id=given.get(b"x-session-id"),
-            trace_id=place.trace_id,
-            parent=place.parent,
-            sampled=place.sampled,
-            correlation_id=place.trace_id if correlation is None else as_uuid(correlation),
+            trace_id=trace.trace_id,
+            parent=trace.parent,
+            sampled=trace.sampled,
+            correlation_id=trace.trace_id if correlation is None else as_uuid(correlation),
         )
 
 

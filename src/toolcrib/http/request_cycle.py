@@ -36,7 +36,7 @@ class CountingFlow(FlowControl):
     def pause_writing(self) -> None:
         """Start to watch the write buffer (backpressure: the client does not read)."""
         super().pause_writing()
-        self._watch_over(self._transport.get_write_buffer_size())
+        self._watch_buffer(self._transport.get_write_buffer_size())
 
     def resume_writing(self) -> None:
         """Resume writing and stop the watch."""
@@ -50,17 +50,17 @@ class CountingFlow(FlowControl):
             self._timer.cancel()
             self._timer = None
 
-    def _watch_over(self, unread: int) -> None:
+    def _watch_buffer(self, unread: int) -> None:
         # Timer first: counting the bytes may abort this connection.
-        self._timer = self._loop.call_later(READ_SECONDS, self._not_read, unread)
+        self._timer = self._loop.call_later(READ_SECONDS, self._check_progress, unread)
         self._connection.hold_unread(unread)
 
-    def _not_read(self, before: int) -> None:
+    def _check_progress(self, before: int) -> None:
         unread = self._transport.get_write_buffer_size()
         if before - unread < READ_BYTES:
             self._transport.abort()
         else:
-            self._watch_over(unread)
+            self._watch_buffer(unread)
 
 
 # --- One request and its response on a connection: uvicorn's cycle with a fast path for complete messages
@@ -101,7 +101,7 @@ class RequestCycle(RequestResponseCycle):
 
     # Defaults as class attributes: setting them per instance would cost every request time.
     message_event: Any = _NoEvent()
-    listened = False
+    is_awaited = False
     """Whether a task may wait for that event."""
     logger = log
     access_log = False
@@ -125,11 +125,11 @@ class RequestCycle(RequestResponseCycle):
         scope: Any,
         transport: asyncio.Transport,
         flow: FlowControl,
-        usual: DefaultHeaders,
+        defaults: DefaultHeaders,
         on_response: Callable[[], None],
     ) -> None:
         self.scope, self.transport, self.flow, self.on_response = scope, transport, flow, on_response
-        self.default_headers, self._usual = usual
+        self.default_headers, self._rendered_defaults = defaults
 
     async def run(self, app: ServedApp, tasks: set[asyncio.Task[None]]) -> None:
         """Run the application for this request; handle cancellation and unexpected errors."""
@@ -137,7 +137,7 @@ class RequestCycle(RequestResponseCycle):
         try:
             await app(self.scope, self.receive, send)
             if not (self.response_complete or self.disconnected):
-                log.error("a request was left without its whole answer")
+                log.error("a request handler returned without a complete response")
                 await self._give_up()
         except asyncio.CancelledError:
             # Only a disconnect or the end of the process cancels this task, and it ends with the request.
@@ -167,13 +167,13 @@ class RequestCycle(RequestResponseCycle):
             # A bytearray: with bytes, many small chunks in one read would be copied again for each of them.
             self.body = bytearray(self.body) + body
         self.fresh = True
-        if self.listened:
+        if self.is_awaited:
             self.message_event.set()
 
     def drop_body(self, refusal: Refused) -> None:
         """Drop the body and read no more of it."""
         self.body, self.refusal, self.fresh = b"", refusal, True
-        if self.listened:
+        if self.is_awaited:
             self.message_event.set()
 
     def end(self) -> None:
@@ -181,7 +181,7 @@ class RequestCycle(RequestResponseCycle):
         if self.refusal is not None:
             return  # incomplete: a dropped body must never be taken for a whole one
         self.more_body, self.fresh = False, True
-        if self.listened:
+        if self.is_awaited:
             self.message_event.set()
 
     def received(self) -> bytes | None:
@@ -199,7 +199,7 @@ class RequestCycle(RequestResponseCycle):
             self.waiting_for_100_continue = False
         while not (self.fresh or self.disconnected or self.response_complete):
             self.flow.resume_reading()
-            await self._something()
+            await self._wait_for_input()
         if self.disconnected or self.response_complete:
             return {"type": "http.disconnect"}
         if self.refusal is not None:
@@ -209,9 +209,9 @@ class RequestCycle(RequestResponseCycle):
         self.flow.resume_reading()
         return {"type": "http.request", "body": bytes(body), "more_body": self.more_body}
 
-    async def _something(self) -> None:
-        if not self.listened:
-            self.listened = True
+    async def _wait_for_input(self) -> None:
+        if not self.is_awaited:
+            self.is_awaited = True
             self.message_event = asyncio.Event()  # noqa: TID251 - anyio's cannot be cleared
         self.message_event.clear()
         await self.message_event.wait()
@@ -224,11 +224,11 @@ class RequestCycle(RequestResponseCycle):
         self.waiting_for_100_continue = False
         last = b"\r\n" if self.keep_alive else b"connection: close\r\n\r\n"
         if len(body) <= MAX_JOINED_BYTES:
-            self.transport.write(b"".join((STATUS_LINE[status], self._usual, head, last, body)))
+            self.transport.write(b"".join((STATUS_LINE[status], self._rendered_defaults, head, last, body)))
         else:
-            self.transport.write(b"".join((STATUS_LINE[status], self._usual, head, last)))
+            self.transport.write(b"".join((STATUS_LINE[status], self._rendered_defaults, head, last)))
             self.transport.write(body)
-        if self.listened:
+        if self.is_awaited:
             self.message_event.set()
         if not self.keep_alive:
             self.transport.close()

@@ -72,9 +72,9 @@ class Router:
         self._static: dict[tuple[str, ...], _Methods] = {}
         self._patterns: list[tuple[tuple[str, ...], _Methods]] = []
         for route in self.routes:
-            self._enter(route)
+            self._add(route)
 
-    def _enter(self, route: Route) -> None:
+    def _add(self, route: Route) -> None:
         methods = self._methods(route.path)
         if route.method in methods:
             message = f"two routes for {route.method} {route.path}"
@@ -99,7 +99,7 @@ class Router:
         """Return the route of a request, and set the request's path parameters."""
         methods = self._raw.get(request.scope.get("raw_path") or b"")
         if methods is None:
-            methods = self._search(request)
+            methods = self._search_patterns(request)
         route = methods.get(request.method)
         if route is None:
             allowed = sorted(methods)
@@ -107,7 +107,7 @@ class Router:
             raise Refused("METHOD_NOT_ALLOWED", message, details={"allow": allowed})
         return route
 
-    def _search(self, request: Request) -> _Methods:
+    def _search_patterns(self, request: Request) -> _Methods:
         segments = _segments(request)
         methods = self._static.get(segments)
         if methods is not None:
@@ -117,7 +117,7 @@ class Router:
             if params is not None:
                 request.params = params
                 return methods
-        message = f"there is nothing at {request.path[:200]!r}; /openapi.json lists what there is"
+        message = f"there is no route {request.path[:200]!r}; /openapi.json lists the routes"
         raise Refused("NOT_FOUND", message)
 
 
@@ -139,10 +139,10 @@ def _match(pattern: tuple[str, ...], segments: tuple[str, ...]) -> dict[str, str
     if len(pattern) != len(segments):
         return None
     params: dict[str, str] = {}
-    for expected, given in zip(pattern, segments, strict=True):
-        if expected.startswith("{") and given:
-            params[expected[1:-1]] = given
-        elif expected != given:
+    for expected, segment in zip(pattern, segments, strict=True):
+        if expected.startswith("{") and segment:
+            params[expected[1:-1]] = segment
+        elif expected != segment:
             return None
     return params
 
@@ -181,24 +181,26 @@ class RequestGuard:
 
     def admit(self, request: Request) -> None:
         """Return if the request passes, else raise Refused."""
-        given, headers = request.scope["headers"], request.headers
-        count = len(given)
+        pairs, headers = request.scope["headers"], request.headers
+        count = len(pairs)
         if count != len(headers):
-            headers = request.headers = _join_repeated(given)
+            headers = request.headers = _join_repeated(pairs)
         if not self._known_names.issuperset(headers):
-            self._learn_names(headers)
+            self._check_names(headers)
             _check_coding(request)
-        if count > MAX_REQUEST_HEADERS or (not _surely_small(request) and _size(headers) > MAX_HEADER_BYTES):
+        if count > MAX_REQUEST_HEADERS or (
+            not _is_surely_small(request) and _size(headers) > MAX_HEADER_BYTES
+        ):
             limit = f"at most {MAX_REQUEST_HEADERS} headers of {MAX_HEADER_BYTES} bytes together"
             raise Refused("INVALID_REQUEST", f"the headers are too large; send {limit}", path="headers")
         host = headers.get(b"host")
         if host is None or host not in self._known_hosts:
-            host = self._learn_host(host)
+            host = self._check_host(host)
         origin = headers.get(b"origin")
         if origin is not None and (origin, host) not in self._known_origins:
-            self._learn_origin(origin, host)
+            self._check_origin(origin, host)
 
-    def _learn_names(self, headers: dict[bytes, bytes]) -> None:
+    def _check_names(self, headers: dict[bytes, bytes]) -> None:
         for name in headers:
             if b"_" in name:
                 shown = name.decode("latin-1")[:100]
@@ -210,7 +212,7 @@ class RequestGuard:
             # Never cached: a message with Transfer-Encoding is checked each time.
             self._known_names.discard(_TRANSFER_ENCODING)
 
-    def _learn_host(self, value: bytes | None) -> bytes:
+    def _check_host(self, value: bytes | None) -> bytes:
         if value is None:
             raise Refused("INVALID_REQUEST", "the Host header is missing", path="Host")
         host = split_host(value.decode("latin-1"))
@@ -219,13 +221,13 @@ class RequestGuard:
             raise Refused("INVALID_REQUEST", message, path="Host")
         if host not in self._hosts:
             shown = value.decode("latin-1")[:100]
-            hint = "use another address, or let the operator add this one to server.allowed_hosts"
-            raise Refused("HOST_REFUSED", f"this gateway does not answer to {shown!r}; {hint}", path="Host")
+            hint = "use another address, or ask the operator to add this one to server.allowed_hosts"
+            raise Refused("HOST_REFUSED", f"the host {shown!r} is not allowed; {hint}", path="Host")
         if len(self._known_hosts) < _MAX_CACHED_VALUES:
             self._known_hosts.add(value)
         return value
 
-    def _learn_origin(self, origin: bytes, host: bytes) -> None:
+    def _check_origin(self, origin: bytes, host: bytes) -> None:
         if not self.is_own(origin, host):
             shown = origin.decode("latin-1")[:100]
             message = (
@@ -253,7 +255,7 @@ def _check_coding(request: Request) -> None:
             raise Refused("INVALID_REQUEST", fault, path="Transfer-Encoding")
 
 
-def _surely_small(request: Request) -> bool:
+def _is_surely_small(request: Request) -> bool:
     return request.short is not None and request.short.head <= MAX_HEADER_BYTES
 
 
@@ -261,10 +263,10 @@ def _size(headers: dict[bytes, bytes]) -> int:
     return sum(map(len, headers)) + sum(map(len, headers.values()))
 
 
-def _join_repeated(given: list[tuple[bytes, bytes]]) -> dict[bytes, bytes]:
+def _join_repeated(pairs: list[tuple[bytes, bytes]]) -> dict[bytes, bytes]:
     """Join repeated headers with a comma, as HTTP specifies; refuse those that must be unique."""
     joined: dict[bytes, bytes] = {}
-    for name, value in given:
+    for name, value in pairs:
         if name not in joined:
             joined[name] = value
         elif name in _UNIQUE_HEADERS:

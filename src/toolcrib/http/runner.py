@@ -139,19 +139,19 @@ class ConnectionAcceptor:
     use. Then only the operator's connections stay open.
     """
 
-    def __init__(self, listening: socket.socket, make: ProtocolFactory) -> None:
-        self._listening, self._make = listening, make
+    def __init__(self, listening: socket.socket, new_protocol: ProtocolFactory) -> None:
+        self._listening, self._new_protocol = listening, new_protocol
         self._loop = asyncio.get_running_loop()
         self._spares: list[int] = []
         """Reserve descriptors, opened on /dev/null; closed when no other descriptor is free."""
         self._wanted = spare_descriptors()
         self._timer: asyncio.TimerHandle | None = None
         self._opening: set[asyncio.Task[None]] = set()
-        self._logged_at, self._is_told = -ACCEPT_LOG_SECONDS, False
+        self._logged_at, self._is_logged = -ACCEPT_LOG_SECONDS, False
         self.is_short = False
         """Whether file descriptors have run out."""
         self._is_closed = False
-        self._take_spares()
+        self._open_spares()
         self._loop.add_reader(listening, self._accept)
 
     def close(self) -> None:
@@ -161,7 +161,7 @@ class ConnectionAcceptor:
             self._loop.remove_reader(self._listening)
             if self._timer is not None:
                 self._timer.cancel()
-            self._drop_spares()
+            self._close_spares()
 
     async def wait_closed(self) -> None:
         """Return at once: draining the connections is the job of the runner."""
@@ -173,7 +173,7 @@ class ConnectionAcceptor:
             except (BlockingIOError, InterruptedError, ConnectionAbortedError):
                 return
             except OSError as error:
-                if not self._may_try_again(error):
+                if not self._may_retry(error):
                     return
                 continue
             self._open(accepted)
@@ -181,27 +181,27 @@ class ConnectionAcceptor:
                 # One per callback: the previous one must be closed first, or nothing else could open a file.
                 return
 
-    def _may_try_again(self, error: OSError) -> bool:
+    def _may_retry(self, error: OSError) -> bool:
         """Free the reserve and return True; else pause accepting, or the event loop would spin."""
         if error.errno in NO_DESCRIPTORS and not self.is_short:
             self._run_out()
             return True
         if error.errno not in NO_DESCRIPTORS:
-            self._say("a connection could not be accepted: %s", error.strerror)
+            self._log_rarely("a connection could not be accepted: %s", error.strerror)
         self._loop.remove_reader(self._listening)
-        self._later(ACCEPT_RETRY_SECONDS, self._resume)
+        self._schedule(ACCEPT_RETRY_SECONDS, self._resume)
         return False
 
     def _run_out(self) -> None:
-        self._drop_spares()
+        self._close_spares()
         self.is_short = True
-        self._is_told = self._say(
-            "file descriptors have run out: new connections are refused, but for the admin key's. "
+        self._is_logged = self._log_rarely(
+            "file descriptors have run out: new connections are refused, except the admin key's. "
             "Raise the limit (ulimit -n, LimitNOFILE=), or lower limits.connections"
         )
-        self._later(RESERVE_CHECK_SECONDS, self._look)
+        self._schedule(RESERVE_CHECK_SECONDS, self._restore_reserve)
 
-    def _say(self, message: str, *more: object) -> bool:
+    def _log_rarely(self, message: str, *more: object) -> bool:
         """Log an error, at most once in LOG_SECONDS; return whether it was logged."""
         if monotonic() - self._logged_at < ACCEPT_LOG_SECONDS:
             return False
@@ -209,18 +209,18 @@ class ConnectionAcceptor:
         log.error(message, *more)
         return True
 
-    def _look(self) -> None:
+    def _restore_reserve(self) -> None:
         """Open the reserve descriptors again once enough are free."""
         self._timer = None
         # Counted first: opening the reserve could leave the rest of the process without a descriptor.
         free = free_descriptors()
-        if (free is not None and free < self._wanted) or not self._take_spares():
-            self._drop_spares()
-            self._later(RESERVE_CHECK_SECONDS, self._look)
+        if (free is not None and free < self._wanted) or not self._open_spares():
+            self._close_spares()
+            self._schedule(RESERVE_CHECK_SECONDS, self._restore_reserve)
             return
         self.is_short = False
-        if self._is_told:
-            log.warning("file descriptors are free again: connections are accepted from everybody")
+        if self._is_logged:
+            log.warning("file descriptors are free again: all connections are accepted")
 
     def _resume(self) -> None:
         self._timer = None
@@ -228,20 +228,20 @@ class ConnectionAcceptor:
             return
         self._loop.add_reader(self._listening, self._accept)
         if self.is_short:
-            self._later(RESERVE_CHECK_SECONDS, self._look)
+            self._schedule(RESERVE_CHECK_SECONDS, self._restore_reserve)
 
-    def _later(self, seconds: float, do: Callable[[], None]) -> None:
+    def _schedule(self, seconds: float, callback: Callable[[], None]) -> None:
         if self._timer is not None:
             self._timer.cancel()
-        self._timer = self._loop.call_later(seconds, do)
+        self._timer = self._loop.call_later(seconds, callback)
 
-    def _take_spares(self) -> bool:
+    def _open_spares(self) -> bool:
         with suppress(OSError):
             while len(self._spares) < self._wanted:
                 self._spares.append(os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC))
         return len(self._spares) == self._wanted
 
-    def _drop_spares(self) -> None:
+    def _close_spares(self) -> None:
         while self._spares:
             os.close(self._spares.pop())
 
@@ -255,7 +255,7 @@ class ConnectionAcceptor:
 
     async def _connect(self, accepted: socket.socket, *, is_spare: bool) -> None:
         try:
-            await self._loop.connect_accepted_socket(partial(self._make, is_spare), accepted)
+            await self._loop.connect_accepted_socket(partial(self._new_protocol, is_spare), accepted)
         except OSError:
             accepted.close()
 
@@ -303,11 +303,11 @@ class _Uvicorn(uvicorn.Server):
         if sys.platform == "win32":  # its event loop cannot watch sockets for reading
             await super().startup(sockets)
         else:
-            self.servers: list[Any] = [ConnectionAcceptor(each, self._make) for each in sockets or ()]
+            self.servers: list[Any] = [ConnectionAcceptor(each, self._new_protocol) for each in sockets or ()]
             self.started = True
         self._on_listening()
 
-    def _make(self, is_spare: bool) -> BoundedProtocol:  # noqa: FBT001 - see `Make`
+    def _new_protocol(self, is_spare: bool) -> BoundedProtocol:  # noqa: FBT001 - see `ProtocolFactory`
         protocol = BoundedProtocol(self.config, self.server_state, self.lifespan.state)
         protocol.is_spare = is_spare
         return protocol
@@ -346,7 +346,7 @@ async def run(
     async with anyio.create_task_group() as tasks:
         if sys.platform != "win32" and threading.current_thread() is threading.main_thread():
             # Awaited: a signal may arrive as soon as the address is announced.
-            await tasks.start(_Signals(app, server, tasks, on_hangup, drain_seconds).obey)
+            await tasks.start(_Signals(app, server, tasks, on_hangup, drain_seconds).handle)
         try:
             await server.serve(sockets=[listening])
         finally:
@@ -372,13 +372,13 @@ class _Signals:
         self._finishing = False
         self._had_terminal = _has_terminal()
 
-    async def obey(self, *, task_status: TaskStatus[None]) -> None:
+    async def handle(self, *, task_status: TaskStatus[None]) -> None:
         """Handle signals until cancelled."""
-        heeded = (signal.SIGINT, signal.SIGTERM, *((signal.SIGHUP,) if self._on_hangup is not None else ()))
-        with anyio.open_signal_receiver(*heeded) as signals:
+        handled = (signal.SIGINT, signal.SIGTERM, *((signal.SIGHUP,) if self._on_hangup is not None else ()))
+        with anyio.open_signal_receiver(*handled) as signals:
             task_status.started()
-            async for each in signals:
-                if each is signal.SIGHUP and self._on_hangup is not None and not self._terminal_is_gone():
+            async for received in signals:
+                if received is signal.SIGHUP and self._on_hangup is not None and not self._terminal_is_gone():
                     self._tasks.start_soon(self._on_hangup)
                 else:
                     self._stop()
@@ -389,7 +389,7 @@ class _Signals:
             return
         self._finishing = True
         self._app.drain()
-        self._tasks.start_soon(_finish, self._app, self._server, self._seconds)
+        self._tasks.start_soon(_drain, self._app, self._server, self._seconds)
 
     def _terminal_is_gone(self) -> bool:
         """Return whether SIGHUP means that the terminal this process was started in has been closed."""
@@ -404,7 +404,7 @@ def _has_terminal() -> bool:
     return True
 
 
-async def _finish(app: DrainableApp, server: _Uvicorn, seconds: float) -> None:
+async def _drain(app: DrainableApp, server: _Uvicorn, seconds: float) -> None:
     with anyio.move_on_after(seconds):
         await app.idle()
     server.should_exit = True

@@ -1,4 +1,4 @@
-"""Who gets a socket of the gateway, and what an app hears that does not prove who it is."""
+"""Which apps get a socket of the gateway, and the answer to an app that fails authentication."""
 
 import json
 from typing import Any

@@ -1,4 +1,4 @@
-"""Two hundred users of one app at once: a socket for each, and each hears and sees their own."""
+"""Two hundred users of one app at once: each has its own socket, and no messages are mixed up."""
 
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
@@ -23,7 +23,7 @@ MANY = 200
 
 
 def echo() -> AppServer:
-    """An app that shows what it hears."""
+    """An app that displays the transcription."""
     app = AppServer(package=PACKAGE, api_key=KEY)
 
     @app.on_transcription
@@ -34,7 +34,7 @@ def echo() -> AppServer:
 
 
 async def user(id: str) -> UserRecord:
-    """Everybody has installed it, and is here."""
+    """All users have installed it and have a session."""
     installs = (InstallRecord(package=PACKAGE, at=0.0),)
     return UserRecord(id=id, installs=installs, session=SessionRecord(user=id, id=f"session of {id}"))
 
@@ -63,10 +63,10 @@ async def running(address: str) -> AsyncGenerator[tuple[UserSessions, AppSockets
 
 
 async def live(sessions: UserSessions, id: str) -> None:
-    """Start the app, speak, and see what was said."""
+    """Start the app, send speech, and read the display."""
     await sessions.start(id, PACKAGE)
     async with sessions.listen(id, "key") as events:
-        # The app says what it wants to hear once it is connected, and so a moment later.
+        # The app subscribes once it is connected, a moment later.
         said = partial(sessions.transcribe, id, "good day", final=True, language=None)
         while not await said():  # noqa: ASYNC110 - it tells nobody when it has
             await anyio.sleep(0.005)

