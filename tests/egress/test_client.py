@@ -1,4 +1,4 @@
-"""What goes out: one server, warm connections, heads that say what they should, and nothing sent twice."""
+"""Requests of the client: one server, kept-alive connections, exact heads, and nothing sent twice."""
 
 import base64
 import gc
@@ -67,7 +67,7 @@ async def test_closed_client_is_garbage_collected() -> None:
             return kept() is None
 
         # Half of the time after which a timer would have let it go anyway.
-        await until(is_gone, within=clients.KEPT_SECONDS / 4)
+        await until(is_gone, within=clients.IDLE_SECONDS / 4)
 
 
 async def test_requests_at_the_same_time_have_connections_of_their_own() -> None:
@@ -171,7 +171,7 @@ async def test_connection_with_surplus_bytes_is_not_reused() -> None:
 
 
 async def test_a_connection_that_rests_for_long_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(clients, "KEPT_SECONDS", 0.02)
+    monkeypatch.setattr(clients, "IDLE_SECONDS", 0.02)
     server = Server()
     async with peer(server.behave) as url, client_for(url) as client:
         await fetched(client, url)
@@ -181,7 +181,7 @@ async def test_a_connection_that_rests_for_long_is_closed(monkeypatch: pytest.Mo
 
 
 async def test_idle_connections_are_limited(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(clients, "MOST_KEPT", 1)
+    monkeypatch.setattr(clients, "MAX_IDLE_CONNECTIONS", 1)
     server = Server()
     async with peer(server.behave) as url, client_for(url) as client:
         async with anyio.create_task_group() as tasks:
@@ -234,7 +234,7 @@ async def test_closing_client_fails_waiting_requests() -> None:
 async def test_tls_hostname_is_verified(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     context = certificate(tmp_path)
     trusting = ssl.create_default_context(cafile=tmp_path / "both.pem")
-    monkeypatch.setattr(clients, "trusted", lambda: trusting)
+    monkeypatch.setattr(clients, "tls_context", lambda: trusting)
     server = Server()
     listener = await anyio.create_tcp_listener(local_host="127.0.0.1")
     secure = TLSListener(listener, context, standard_compatible=False)

@@ -54,7 +54,7 @@ async def test_a_place_that_never_answers_is_not_waited_for(monkeypatch: pytest.
         pass
 
     silent = Silent(monkeypatch, 1, 2)
-    monkeypatch.setattr(dials, "HEAD_START", 0.01)
+    monkeypatch.setattr(dials, "ATTEMPT_DELAY_SECONDS", 0.01)
     async with peer(nothing) as url:
         port = url.port or 0
         with anyio.fail_after(10):
@@ -66,7 +66,7 @@ async def test_a_place_that_never_answers_is_not_waited_for(monkeypatch: pytest.
 
 async def test_families_take_turns(monkeypatch: pytest.MonkeyPatch) -> None:
     silent = Silent(monkeypatch, *range(1, 6))
-    monkeypatch.setattr(dials, "HEAD_START", 0.001)
+    monkeypatch.setattr(dials, "ATTEMPT_DELAY_SECONDS", 0.001)
     six = [ResolvedAddress(socket.AF_INET6, ("::1", port, 0, 0)) for port in (1, 2, 3)]
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(dial, [*six, *at(4, 5)])

@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.egress.corpus import LOOPBACK, MALFORMED, NEVER, PRIVATE, PUBLIC
-from toolcrib.egress import UNNAMEABLE, Egress
+from tests.texts import matches
+from toolcrib.egress import INVALID_HOST, Egress
 
 GUARD = Egress()
 ANYTHING_PRIVATE = Egress(allow_private=("0.0.0.0/0", "::/0"))
@@ -33,9 +34,7 @@ def test_never_allowed_addresses_cannot_be_allowed(url: str) -> None:
 @pytest.mark.requirement("I5")
 @pytest.mark.parametrize("url", [*LOOPBACK, *PRIVATE])
 def test_private_addresses_need_to_be_allowed(url: str) -> None:
-    assert (
-        GUARD.refusal(spelled(url)) == "it is a private address, and allow_private does not name its network"
-    )
+    assert matches("server", "private addresses need to be allowed", GUARD.refusal(spelled(url)))
     assert ANYTHING_PRIVATE.refusal(spelled(url)) is None
 
 
@@ -73,7 +72,7 @@ def test_even_the_operator_needs_a_url(url: str) -> None:
 
 
 def test_invalid_address_is_refused() -> None:
-    assert GUARD.fault("example.org") == "it is not an internet address"
+    assert matches("server", "invalid address is refused", GUARD.fault("example.org"))
 
 
 @given(st.ip_addresses())
@@ -100,4 +99,4 @@ def test_a_wrapped_address_is_judged_like_the_one_inside(address: ipaddress.IPv4
 
 @pytest.mark.parametrize("host", ["a..b", ".a", "a..", f"{'a' * 64}.example"])
 def test_unresolvable_host_is_refused_for_everyone(host: str) -> None:
-    assert Egress(guarded=False).refusal(f"http://{host}/mcp") == UNNAMEABLE
+    assert Egress(guarded=False).refusal(f"http://{host}/mcp") == INVALID_HOST

@@ -9,6 +9,7 @@ import anyio
 import pytest
 from yarl import URL
 
+from tests.texts import matches
 from toolcrib.egress import Egress
 from toolcrib.egress.client import Probe
 from toolcrib.egress.connect import ResolvedAddress
@@ -61,8 +62,9 @@ async def test_a_lookup_that_hangs_ends_in_time() -> None:
         await anyio.sleep_forever()
         return []
 
-    with pytest.raises(NoConnection, match=r"within 0\.01 s"):
+    with pytest.raises(NoConnection) as raised:
         await Probe(URL("http://slow.example/mcp"), FREE, look).connect(0.01)
+    assert matches("server", "a lookup that hangs ends in time", str(raised.value))
 
 
 async def test_probe_skips_forbidden_address() -> None:
@@ -71,12 +73,13 @@ async def test_probe_skips_forbidden_address() -> None:
 
 @pytest.mark.parametrize("host", ["a..b", ".a", f"{'a' * 64}.example"])
 async def test_a_host_that_cannot_be_a_name_is_reported(host: str) -> None:
-    with pytest.raises(NoConnection, match="name is not known"):
+    with pytest.raises(NoConnection) as raised:
         await Probe(URL(f"http://{host}/mcp"), FREE).connect(5.0)
+    assert matches("server", "a host that cannot be a name is reported", str(raised.value))
 
 
 class Resolver:
-    """A name server that answers when the test says so; counts the lookups."""
+    """A name server controlled by the test; counts the lookups."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.lookups = 0
@@ -101,7 +104,7 @@ def resolver(monkeypatch: pytest.MonkeyPatch) -> Generator[Resolver]:
 async def test_lookups_given_up_leave_no_threads_behind(
     resolver: Resolver, monkeypatch: pytest.MonkeyPatch, joined: float, threads: int
 ) -> None:
-    monkeypatch.setattr("toolcrib.egress.connect._JOINED_SECONDS", joined)
+    monkeypatch.setattr("toolcrib.egress.connect._JOIN_SECONDS", joined)
     for _ in range(6):
         with pytest.raises(NoConnection, match="within"):
             await Probe(URL("http://hangs.example:1/mcp"), FREE).connect(0.05)

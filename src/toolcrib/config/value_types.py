@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, BeforeValidator, Field
 
-from toolcrib.egress import UNNAMEABLE, Egress, can_be_looked_up
+from toolcrib.egress import INVALID_HOST, Egress, is_resolvable
 from toolcrib.model import Category, RateLimit
 
 RATE_MESSAGE = "must be a rate, such as 600/min, 10/s or {maxCalls: 600, windowMs: 60000}"
@@ -120,22 +120,17 @@ def _matching(pattern: str, message: str) -> Callable[[str], str]:
 
 def _pattern(text: str) -> str:
     """Validate a tool name or a glob: only `*` is a wildcard, and both sides of a colon are non-empty."""
-    if (
-        not text
-        or len(text) > _MAX_PATTERN_CHARACTERS
-        or not text.isprintable()
-        or any(each in text for each in " ?[]")
-    ):
-        raise ValueError("must be a tool's name or a glob with *, without spaces, ? or brackets")
+    if not text or len(text) > _MAX_PATTERN_CHARACTERS or not text.isprintable() or set(text) & set(" ?[]"):
+        raise ValueError("must be a tool name or a glob with *, without spaces, ? or brackets")
     if text.startswith(":") or text.endswith(":"):
-        raise ValueError("must have something on both sides of the colon")
+        raise ValueError("must have text on both sides of the colon")
     return text
 
 
 def _entry(text: str) -> str:
-    kind, _, what = _pattern(text).partition(":")
-    if kind == "category" and what not in get_args(Category):
-        raise ValueError(f"must name a category: {', '.join(get_args(Category))}")
+    kind, _, name = _pattern(text).partition(":")
+    if kind == "category" and name not in get_args(Category):
+        raise ValueError(f"must be one of the categories {', '.join(get_args(Category))}")
     return text
 
 
@@ -144,10 +139,10 @@ def host_fault(address: str) -> str | None:
     host = urlsplit(address).hostname or ""
     # Fast path: the URL parser is slow to load, and only unusual hosts need it.
     if _HOST_NAME.fullmatch(host):
-        reason = None if can_be_looked_up(host) else UNNAMEABLE
+        reason = None if is_resolvable(host) else INVALID_HOST
     else:
         reason = Egress(guarded=False).refusal(address)
-    return None if reason is None else f"cannot be used: {reason}"
+    return None if reason is None else f"is unusable: {reason}"
 
 
 def _with_usable_host(address: str) -> str:
@@ -157,13 +152,13 @@ def _with_usable_host(address: str) -> str:
 
 
 def _web_address(text: str) -> str:
-    message = "must be a web address, such as https://tools.example.com"
+    message = "must be a URL, such as https://tools.example.com"
     try:
         parts = urlsplit(text)
-        port_is_fine = parts.port is None or parts.port > 0
+        valid_port = parts.port is None or parts.port > 0
     except ValueError:
         raise ValueError(message) from None
-    if parts.scheme not in ("http", "https") or not parts.hostname or not port_is_fine:
+    if parts.scheme not in ("http", "https") or not parts.hostname or not valid_port:
         raise ValueError(message)
     if not text.isprintable() or " " in text:
         raise ValueError(message)
@@ -173,27 +168,27 @@ def _web_address(text: str) -> str:
 def _tool_name(text: str) -> str:
     source, _, local = text.partition(":")
     if not source or not local or not text.isprintable() or "*" in text:
-        raise ValueError("must be one tool's whole name, such as files:read_file")
+        raise ValueError("must be the full name of a tool, such as files:read_file")
     return text
 
 
 def _header_name(text: str) -> str:
     if _HEADER.fullmatch(text) is None:
-        raise ValueError("is not a header's name; use letters, digits and -")
+        raise ValueError("is not a valid header name; use letters, digits and -")
     if text.lower() in _OWN_HEADERS or text.lower().startswith("mcp-"):
-        raise ValueError("is a header the gateway sends itself; leave it out")
+        raise ValueError("is set by the gateway itself; remove it")
     return text
 
 
 def _one_line(text: str) -> str:
-    if any(ord(each) < 32 or ord(each) == 127 for each in text.replace("\t", " ")):
+    if any(ord(char) < 32 or ord(char) == 127 for char in text.replace("\t", " ")):
         raise ValueError("must be one line, without control characters")
     return text
 
 
 def _no_nul(text: str) -> str:
     if "\0" in text:
-        raise ValueError("holds a NUL character")
+        raise ValueError("contains a NUL character")
     return text
 
 
@@ -201,7 +196,7 @@ def _network(text: str) -> str:
     try:
         return str(ip_network(text, strict=False))
     except ValueError:
-        raise ValueError("must be an address or a range of addresses, such as 10.0.0.0/8") from None
+        raise ValueError("must be an IP address or network, such as 10.0.0.0/8") from None
 
 
 def is_day(text: str) -> bool:
@@ -212,9 +207,9 @@ def is_day(text: str) -> bool:
         return False
 
 
-def _refuse_later(start: str, message: str) -> BeforeValidator:
+def _refuse_prefix(prefix: str, message: str) -> BeforeValidator:
     def check(value: object) -> object:
-        if isinstance(value, str) and value.startswith(start):
+        if isinstance(value, str) and value.startswith(prefix):
             raise ValueError(message)
         return value
 
@@ -243,14 +238,14 @@ ContextName = Annotated[
     AfterValidator(
         _matching(
             r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}",
-            "is not a context's name; use letters, digits, -, _ and ., at most 64 of them",
+            "is not a valid context name; use letters, digits, -, _ and ., at most 64 of them",
         )
     ),
 ]
 SourceName = Annotated[
     str,
     AfterValidator(
-        _matching(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}", "is not a name; use letters, digits, -, _ and .")
+        _matching(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}", "is not a valid name; use letters, digits, -, _ and .")
     ),
 ]
 SafeName = Annotated[
@@ -260,12 +255,12 @@ SafeName = Annotated[
     ),
 ]
 MetricPrefix = Annotated[
-    str, AfterValidator(_matching(r"[a-zA-Z_][a-zA-Z0-9_]*", "must hold letters, digits and _ only"))
+    str, AfterValidator(_matching(r"[a-zA-Z_][a-zA-Z0-9_]*", "must consist of letters, digits and _"))
 ]
 Host = Annotated[
     str,
     AfterValidator(
-        _matching(r"[A-Za-z0-9._:\[\]%-]+", "must be an address or a host name, such as 127.0.0.1")
+        _matching(r"[A-Za-z0-9._:\[\]%-]+", "must be an IP address or a host name, such as 127.0.0.1")
     ),
 ]
 HeaderHost = Annotated[
@@ -280,7 +275,9 @@ HeaderHost = Annotated[
 Module = Annotated[
     str,
     AfterValidator(
-        _matching(r"[^\W\d]\w*(?:\.[^\W\d]\w*)*", "must be a module's name, such as my_package.tools")
+        _matching(
+            r"[^\W\d]\w*(?:\.[^\W\d]\w*)*", "must be the name of a Python module, such as my_package.tools"
+        )
     ),
 ]
 StoreAddress = Annotated[
@@ -301,14 +298,15 @@ ToolName = Annotated[str, AfterValidator(_tool_name)]
 HeaderName = Annotated[str, AfterValidator(_header_name)]
 HeaderValue = Annotated[str, AfterValidator(_one_line)]
 EnvName = Annotated[
-    str, AfterValidator(_matching(r"[!-<>-~]{1,255}", "is not a variable's name; use letters, digits and _"))
+    str,
+    AfterValidator(_matching(r"[!-<>-~]{1,255}", "is not a valid variable name; use letters, digits and _")),
 ]
 Argument = Annotated[str, AfterValidator(_no_nul)]
 Network = Annotated[str, AfterValidator(_network)]
 Mode = Annotated[
     Literal["keys", "trust_header"],
-    _refuse_later("jwt", "jwt comes in a later version; use keys or trust_header"),
+    _refuse_prefix("jwt", "jwt is not implemented yet; use keys or trust_header"),
 ]
 SharedAddress = Annotated[
-    Literal["memory"], _refuse_later("redis", "Redis comes in a later version; use memory")
+    Literal["memory"], _refuse_prefix("redis", "Redis is not implemented yet; use memory")
 ]

@@ -3,6 +3,6 @@
 `client` sends requests over connections that an Egress allows.
 """
 
-from toolcrib.egress.egress import UNNAMEABLE, AddressRules, Egress, can_be_looked_up
+from toolcrib.egress.egress import INVALID_HOST, AddressRules, Egress, is_resolvable
 
-__all__ = ["UNNAMEABLE", "AddressRules", "Egress", "can_be_looked_up"]
+__all__ = ["INVALID_HOST", "AddressRules", "Egress", "is_resolvable"]

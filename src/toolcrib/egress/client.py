@@ -15,7 +15,15 @@ import anyio
 import anyio.lowlevel
 from yarl import URL
 
-from toolcrib.egress.connect import AddressBlocked, Look, ResolvedAddress, connect, dial, judged, look_up
+from toolcrib.egress.connect import (
+    AddressBlocked,
+    Resolve,
+    ResolvedAddress,
+    allowed_addresses,
+    connect,
+    dial,
+    resolve,
+)
 from toolcrib.egress.egress import Egress
 from toolcrib.egress.http_connection import ConnectionClosed, HttpConnection, NoConnection, Response
 
@@ -23,20 +31,20 @@ from toolcrib.egress.http_connection import ConnectionClosed, HttpConnection, No
 #
 # Written by hand, because a general HTTP client costs six times as much per call.
 
-KEPT_SECONDS = 30.0
+IDLE_SECONDS = 30.0
 """Seconds after which an idle connection is closed; sweeps run at half this interval."""
-MOST_KEPT = 128
+MAX_IDLE_CONNECTIONS = 128
 
-_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+\Z")
-_FORBIDDEN = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
-_MOST_HEADS, _LONGEST_KEPT = 256, 1_024
+_HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+\Z")
+_FORBIDDEN_CHARACTERS = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
+_MAX_CACHED_HEADS, _MAX_CACHED_VALUE_CHARACTERS = 256, 1_024
 """Entries of the request head cache, and the longest header value in characters of a cached head.
 
 Header values may come from anywhere, so the size of an entry is bounded.
 """
-_CLOSED = "the connection is closed"
+_CLOSED_TEXT = "the connection is closed"
 
-Items = tuple[tuple[str, str], ...]
+HeaderItems = tuple[tuple[str, str], ...]
 
 
 class Client:
@@ -50,13 +58,15 @@ class Client:
         *,
         content_type: str = "application/octet-stream",
         connect_seconds: float,
-        look: Look | None = None,
+        look: Resolve | None = None,
     ) -> None:
         self._origin, self._egress, self._seconds = url.origin(), egress, connect_seconds
-        self._look = look or look_up
+        self._look = look or resolve
         self._content_type = {"Content-Type": content_type}
-        self._always = _merged({"Host": url.host_port_subcomponent or "", **_credentials(url)}, headers)
-        self._rendered = lru_cache(maxsize=_MOST_HEADS)(self._render)
+        self._always = _merged_headers(
+            {"Host": url.host_port_subcomponent or "", **_basic_authorization(url)}, headers
+        )
+        self._rendered = lru_cache(maxsize=_MAX_CACHED_HEADS)(self._render)
         self._idle: list[HttpConnection] = []
         self._wires: set[HttpConnection] = set()
         self._closed = False
@@ -81,7 +91,7 @@ class Client:
     def hang_up(self) -> None:
         """Close every open connection; pending requests raise ConnectionClosed."""
         for wire in tuple(self._wires):
-            wire.close(ConnectionClosed(_CLOSED))
+            wire.close(ConnectionClosed(_CLOSED_TEXT))
 
     async def send(
         self, method: str, url: URL, headers: Mapping[str, str], body: bytes | None = None
@@ -90,7 +100,7 @@ class Client:
 
         Raises NoConnection, ConnectionClosed, NotHttp, and ValueError for headers that HTTP does not allow.
         """
-        kept = not headers or max(map(len, headers.values())) <= _LONGEST_KEPT
+        kept = not headers or max(map(len, headers.values())) <= _MAX_CACHED_VALUE_CHARACTERS
         render = self._rendered if kept else self._render
         head = render(method, url, tuple(headers.items()), body is None)
         data = head + (b"\r\n" if body is None else b"Content-Length: %d\r\n\r\n%b" % (len(body), body))
@@ -99,14 +109,14 @@ class Client:
 
     # Request heads
 
-    def _render(self, method: str, url: URL, items: Items, bare: bool) -> bytes:  # noqa: FBT001 - a cache key
+    def _render(self, method: str, url: URL, items: HeaderItems, bare: bool) -> bytes:  # noqa: FBT001 - a cache key
         """Serialize the request head but `Content-Length`; cached, as it is equal for all calls of a tool."""
         if url.origin() != self._origin:
             raise ValueError("this client is for another server")
-        always = self._always if bare else _merged(self._always, self._content_type)
-        headers = _merged(always, dict(items))
+        always = self._always if bare else _merged_headers(self._always, self._content_type)
+        headers = _merged_headers(always, dict(items))
         for name, value in headers.items():
-            if not _NAME.match(name) or _FORBIDDEN.search(value):
+            if not _HEADER_NAME.match(name) or _FORBIDDEN_CHARACTERS.search(value):
                 raise ValueError("a header holds what HTTP does not allow")
         first = f"{method} {url.raw_path_qs} HTTP/1.1"
         return "\r\n".join((first, *(f"{name}: {value}" for name, value in headers.items()), "")).encode()
@@ -122,7 +132,7 @@ class Client:
 
     async def _connected(self) -> HttpConnection:
         if self._closed:
-            raise NoConnection(_CLOSED)
+            raise NoConnection(_CLOSED_TEXT)
         try:
             with anyio.fail_after(self._seconds):
                 wire = await self._open()
@@ -132,21 +142,21 @@ class Client:
             raise NoConnection(why_no_connection(error)) from error
         self._wires.add(wire)
         if self._closed:
-            wire.close(ConnectionClosed(_CLOSED))
-            raise NoConnection(_CLOSED)
+            wire.close(ConnectionClosed(_CLOSED_TEXT))
+            raise NoConnection(_CLOSED_TEXT)
         return wire
 
     async def _open(self) -> HttpConnection:
         origin, loop = self._origin, asyncio.get_running_loop()
         host = origin.raw_host or ""
-        places = await judged(host, origin.port or 0, self._egress, self._look)
+        places = await allowed_addresses(host, origin.port or 0, self._egress, self._look)
         opened = await dial(places)
         secure = origin.scheme == "https"
         try:
             _, wire = await loop.create_connection(
                 lambda: HttpConnection(self._rest, self._wires.discard),
                 sock=opened,
-                ssl=trusted() if secure else None,
+                ssl=tls_context() if secure else None,
                 server_hostname=host.rstrip(".").partition("%")[0] if secure else None,
             )
         except BaseException:
@@ -156,39 +166,39 @@ class Client:
 
     def _rest(self, wire: HttpConnection) -> None:
         """Return an idle connection to the pool; close it if the pool is full or closed."""
-        if self._closed or len(self._idle) >= MOST_KEPT:
-            wire.close(ConnectionClosed(_CLOSED))
+        if self._closed or len(self._idle) >= MAX_IDLE_CONNECTIONS:
+            wire.close(ConnectionClosed(_CLOSED_TEXT))
             return
         loop = asyncio.get_running_loop()
         wire.since = loop.time()
         self._idle.append(wire)
         if self._sweeping is None:
-            self._sweeping = loop.call_later(KEPT_SECONDS / 2, self._sweep, loop)
+            self._sweeping = loop.call_later(IDLE_SECONDS / 2, self._sweep, loop)
 
     def _sweep(self, loop: asyncio.AbstractEventLoop) -> None:
         """Close connections past the idle timeout. The list is ordered from least to most recently used."""
-        old = loop.time() - KEPT_SECONDS
+        old = loop.time() - IDLE_SECONDS
         while self._idle and self._idle[0].since < old:
-            self._idle.pop(0).close(ConnectionClosed(_CLOSED))
+            self._idle.pop(0).close(ConnectionClosed(_CLOSED_TEXT))
         is_wanted = bool(self._idle) and not self._closed
-        self._sweeping = loop.call_later(KEPT_SECONDS / 2, self._sweep, loop) if is_wanted else None
+        self._sweeping = loop.call_later(IDLE_SECONDS / 2, self._sweep, loop) if is_wanted else None
 
 
 @lru_cache(maxsize=1)
-def trusted() -> ssl.SSLContext:
+def tls_context() -> ssl.SSLContext:
     """Return a TLS context with the system's CA certificates; cached, since loading them is slow."""
     context = ssl.create_default_context()
     context.set_alpn_protocols(["http/1.1"])
     return context
 
 
-def _merged(headers: Mapping[str, str], over: Mapping[str, str]) -> dict[str, str]:
+def _merged_headers(headers: Mapping[str, str], over: Mapping[str, str]) -> dict[str, str]:
     """Merge two sets of headers; `over` wins. Names are compared case-insensitively."""
     named = {name.lower() for name in over}
     return {name: value for name, value in headers.items() if name.lower() not in named} | dict(over)
 
 
-def _credentials(url: URL) -> dict[str, str]:
+def _basic_authorization(url: URL) -> dict[str, str]:
     """Return the Basic `Authorization` header for the credentials in a URL, if there are any."""
     if url.user is None and url.password is None:
         return {}
@@ -216,9 +226,9 @@ def why_no_connection(error: OSError) -> str:
 class Probe:
     """Connects to the server of a URL and closes the connection at once."""
 
-    def __init__(self, url: URL, egress: Egress, look: Look | None = None) -> None:
+    def __init__(self, url: URL, egress: Egress, look: Resolve | None = None) -> None:
         self._host, self._port = url.raw_host or "", url.port or 0
-        self._egress, self._look = egress, look or look_up
+        self._egress, self._look = egress, look or resolve
 
     async def connect(self, within: float) -> None:
         """Raise NoConnection unless the server accepts a connection within this many seconds.
@@ -227,7 +237,9 @@ class Probe:
         """
         try:
             with anyio.fail_after(within):
-                await _connect(await judged(self._host, self._port, self._egress, self._look))
+                await _connect_first(
+                    await allowed_addresses(self._host, self._port, self._egress, self._look)
+                )
         except AddressBlocked:
             return
         except TimeoutError as error:
@@ -236,7 +248,7 @@ class Probe:
             raise NoConnection(why_no_connection(error)) from error
 
 
-async def _connect(places: Sequence[ResolvedAddress]) -> None:
+async def _connect_first(places: Sequence[ResolvedAddress]) -> None:
     if len(places) > 1:
         (await dial(places)).close()
         return

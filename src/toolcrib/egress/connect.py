@@ -17,9 +17,9 @@ from toolcrib.egress.egress import Egress
 # --- DNS resolution with egress checks: resolved addresses are checked and used directly (no DNS rebinding)
 # ---
 
-_MOST_LOOKUPS = 2
+_MAX_LOOKUPS_PER_NAME = 2
 """Limit of concurrent lookup threads per name, abandoned lookups included."""
-_JOINED_SECONDS = 1.0
+_JOIN_SECONDS = 1.0
 """Seconds in which callers join a running lookup; after that a second one starts: DNS may have recovered."""
 
 
@@ -36,7 +36,7 @@ class ResolvedAddress(NamedTuple):
         return f"{host}%{more[1]}" if more and more[1] else str(host)
 
 
-Look = Callable[[str, int], Awaitable[Sequence[ResolvedAddress]]]
+Resolve = Callable[[str, int], Awaitable[Sequence[ResolvedAddress]]]
 """Resolves a name and a port to addresses. Raises OSError."""
 
 
@@ -47,7 +47,7 @@ class AddressBlocked(OSError):
         super().__init__(errno.EACCES, f"the address is refused: {reason}")
 
 
-class _Running(NamedTuple):
+class _Lookup(NamedTuple):
     """One lookup in its thread: its start by the loop's clock, and the future of its result."""
 
     since: float
@@ -61,24 +61,24 @@ class _Lookups:
     """
 
     def __init__(self) -> None:
-        self._running: dict[tuple[str, int], list[_Running]] = {}
+        self._running: dict[tuple[str, int], list[_Lookup]] = {}
 
     def join(self, host: str, port: int) -> "asyncio.Future[list[ResolvedAddress]]":
         """Return the future of the newest lookup of a name; start a lookup if there is none to join."""
         now, running = asyncio.get_running_loop().time(), self._running.get((host, port), [])
-        if not running or (len(running) < _MOST_LOOKUPS and now - running[-1].since > _JOINED_SECONDS):
+        if not running or (len(running) < _MAX_LOOKUPS_PER_NAME and now - running[-1].since > _JOIN_SECONDS):
             self._begin(host, port, now)
         return self._running[host, port][-1].found
 
     def _begin(self, host: str, port: int, now: float) -> None:
         loop = asyncio.get_running_loop()
-        lookup = _Running(now, loop.create_future())
+        lookup = _Lookup(now, loop.create_future())
         # Retrieves the exception: asyncio would log a warning if all waiters were cancelled.
         lookup.found.add_done_callback(lambda found: found.cancelled() or found.exception())
 
         def run() -> None:
             try:
-                found: list[ResolvedAddress] | Exception = _look(host, port, socket.AI_ADDRCONFIG)
+                found: list[ResolvedAddress] | Exception = _getaddrinfo(host, port, socket.AI_ADDRCONFIG)
             except Exception as error:  # noqa: BLE001 - boundary of a thread: the waiters get it
                 found = error
             with suppress(RuntimeError):  # the event loop has been closed
@@ -88,7 +88,7 @@ class _Lookups:
         Thread(target=run, name="name lookup", daemon=True).start()
         self._running.setdefault((host, port), []).append(lookup)
 
-    def _end(self, name: tuple[str, int], lookup: _Running, found: list[ResolvedAddress] | Exception) -> None:
+    def _end(self, name: tuple[str, int], lookup: _Lookup, found: list[ResolvedAddress] | Exception) -> None:
         self._running[name].remove(lookup)
         if not self._running[name]:
             del self._running[name]
@@ -101,7 +101,7 @@ class _Lookups:
 _LOOKUPS: RunVar[_Lookups] = RunVar("_LOOKUPS")
 
 
-async def look_up(host: str, port: int) -> Sequence[ResolvedAddress]:
+async def resolve(host: str, port: int) -> Sequence[ResolvedAddress]:
     """Resolve a name in a thread of its own, so that a slow lookup does not delay other names."""
     try:
         lookups = _LOOKUPS.get()
@@ -110,9 +110,9 @@ async def look_up(host: str, port: int) -> Sequence[ResolvedAddress]:
     return await asyncio.shield(lookups.join(host, port))
 
 
-async def judged(host: str, port: int, egress: Egress, look: Look) -> list[ResolvedAddress]:
+async def allowed_addresses(host: str, port: int, egress: Egress, look: Resolve) -> list[ResolvedAddress]:
     """Resolve a host and return its allowed addresses; raise AddressBlocked if there are none."""
-    found = _look(host, port, socket.AI_NUMERICHOST) if _is_address(host) else await look(host, port)
+    found = _getaddrinfo(host, port, socket.AI_NUMERICHOST) if _is_address(host) else await look(host, port)
     reasons = [egress.fault(place.shown) for place in found]
     free = [place for place, reason in zip(found, reasons, strict=True) if reason is None]
     if free:
@@ -120,7 +120,7 @@ async def judged(host: str, port: int, egress: Egress, look: Look) -> list[Resol
     raise AddressBlocked(next(filter(None, reasons), "the name has no address"))
 
 
-def _look(host: str, port: int, flags: int) -> list[ResolvedAddress]:
+def _getaddrinfo(host: str, port: int, flags: int) -> list[ResolvedAddress]:
     try:
         found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=flags)
     except UnicodeError as error:
@@ -139,19 +139,19 @@ def _is_address(host: str) -> bool:
 
 # --- Happy Eyeballs (RFC 8305): staggered parallel connects; the first success wins ---
 
-HEAD_START = 0.25
+ATTEMPT_DELAY_SECONDS = 0.25
 """Connection Attempt Delay in seconds: the wait before the next address is tried in parallel."""
 
 
 async def dial(places: Sequence[ResolvedAddress]) -> socket.socket:
     """Return a connected socket; if every attempt fails, raise the error of the attempt that failed first."""
-    race = _Race()
+    race = _ConnectRace()
     try:
         async with anyio.create_task_group() as tasks:
-            for place in _mixed(places):
+            for place in _interleaved(places):
                 failed = anyio.Event()
                 tasks.start_soon(race.run, place, failed, tasks.cancel_scope)
-                with anyio.move_on_after(HEAD_START):
+                with anyio.move_on_after(ATTEMPT_DELAY_SECONDS):
                     await failed.wait()
     except BaseException:
         if race.won is not None:
@@ -167,7 +167,7 @@ async def connect(opened: socket.socket, address: tuple[Any, ...]) -> None:
     await asyncio.get_running_loop().sock_connect(opened, address)
 
 
-class _Race:
+class _ConnectRace:
     def __init__(self) -> None:
         self.won: socket.socket | None = None
         self.lost: list[OSError] = []
@@ -177,7 +177,7 @@ class _Race:
         try:
             opened = socket.socket(place.family, socket.SOCK_STREAM)
             opened.setblocking(False)
-            _keep_alive(opened)
+            _enable_keep_alive(opened)
             await connect(opened, place.address)
         except OSError as error:
             self.lost.append(error)
@@ -191,7 +191,7 @@ class _Race:
                 opened.close()
 
 
-def _mixed(places: Sequence[ResolvedAddress]) -> list[ResolvedAddress]:
+def _interleaved(places: Sequence[ResolvedAddress]) -> list[ResolvedAddress]:
     """Interleave the address families, so that a broken one (often IPv6) delays the connect only briefly."""
     first = [place for place in places if place.family == places[0].family]
     other = [place for place in places if place.family != places[0].family]
@@ -202,7 +202,7 @@ def _mixed(places: Sequence[ResolvedAddress]) -> list[ResolvedAddress]:
     return mixed
 
 
-def _keep_alive(opened: socket.socket) -> None:
+def _enable_keep_alive(opened: socket.socket) -> None:
     """Enable TCP keep-alive: a dead peer of an idle stream is detected within about a minute."""
     opened.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
     for name, value in (("TCP_KEEPIDLE", 30), ("TCP_KEEPINTVL", 10), ("TCP_KEEPCNT", 3)):

@@ -63,14 +63,14 @@ _PRIVATE = (
 FORBIDDEN = tuple((ip_network(text), what) for what, texts in _FORBIDDEN.items() for text in texts)
 PRIVATE = tuple(ip_network(text) for text in _PRIVATE)
 LOOPBACK: tuple[Network, ...] = (IPv4Network("127.0.0.0/8"), IPv6Network("::1/128"))
-UNICAST = IPv6Network("2000::/3")
+GLOBAL_UNICAST = IPv6Network("2000::/3")
 """The allocated global unicast range of IPv6; any other address that is not private is refused."""
 
 
 def fault(text: str, allowed: Iterable[Network]) -> str | None:
     """Return why an address is refused, or None if it is allowed; `allowed` are private networks."""
     try:
-        address = _inside(ip_address(text))
+        address = _unwrapped(ip_address(text))
     except ValueError:
         return "it is not an internet address"
     for network, what in FORBIDDEN:
@@ -80,7 +80,7 @@ def fault(text: str, allowed: Iterable[Network]) -> str | None:
         if any(address in network for network in allowed):
             return None
         return "it is a private address, and allow_private does not name its network"
-    if isinstance(address, IPv6Address) and address not in UNICAST:
+    if isinstance(address, IPv6Address) and address not in GLOBAL_UNICAST:
         return "it is an unspecified or reserved address, and those are never allowed"
     return None
 
@@ -88,7 +88,7 @@ def fault(text: str, allowed: Iterable[Network]) -> str | None:
 def private_network(text: str) -> Network | None:
     """Return the private network that contains an address; None if it is public, forbidden or invalid."""
     try:
-        address = _inside(ip_address(text))
+        address = _unwrapped(ip_address(text))
     except ValueError:
         return None
     if any(address in network for network, _ in FORBIDDEN):
@@ -96,7 +96,7 @@ def private_network(text: str) -> Network | None:
     return next((network for network in PRIVATE if address in network), None)
 
 
-def _inside(address: Address) -> Address:
+def _unwrapped(address: Address) -> Address:
     """Unwrap an IPv4-mapped or IPv4-compatible IPv6 address (`::ffff:127.0.0.1`, `::127.0.0.1`)."""
     if isinstance(address, IPv4Address):
         return address
@@ -108,15 +108,17 @@ def _inside(address: Address) -> Address:
 
 # --- Egress policy (SSRF protection): URLs of the operator are unrestricted, all others are checked ---
 
-_ODD = re.compile(r"[\x00-\x20\x7f\\]")
+_AMBIGUOUS = re.compile(r"[\x00-\x20\x7f\\]")
 """Characters that URL parsers interpret differently, so that a check could be bypassed."""
 
-_NUMBER = re.compile(r"(?:0x[0-9a-f]*|[0-9]+)\Z", re.IGNORECASE)
-_QUAD = re.compile(r"(?:(?:0|[1-9][0-9]{0,2})\.){3}(?:0|[1-9][0-9]{0,2})\Z")
+_NUMERIC_LABEL = re.compile(r"(?:0x[0-9a-f]*|[0-9]+)\Z", re.IGNORECASE)
+_IPV4_LITERAL = re.compile(r"(?:(?:0|[1-9][0-9]{0,2})\.){3}(?:0|[1-9][0-9]{0,2})\Z")
 
-LONGEST_LABEL = 63
+MAX_LABEL_CHARACTERS = 63
 """Characters of a DNS label (RFC 1035); resolving a name with a longer one is an error."""
-UNNAMEABLE = f"its host has an empty part or one of more than {LONGEST_LABEL} characters between the dots"
+INVALID_HOST = (
+    f"its host has an empty part or one of more than {MAX_LABEL_CHARACTERS} characters between the dots"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,30 +151,30 @@ class Egress:
             return "only http and https are spoken"
         if not parsed.raw_host:
             return "it names no host"
-        if not can_be_looked_up(parsed.raw_host):
-            return UNNAMEABLE
+        if not is_resolvable(parsed.raw_host):
+            return INVALID_HOST
         return self._suspicion(url, parsed, parsed.raw_host) if self.guarded else None
 
     def _suspicion(self, url: str, parsed: "URL", host: str) -> str | None:
-        if _ODD.search(url):
+        if _AMBIGUOUS.search(url):
             return "it holds blanks, control characters or a backslash"
         if "@" in parsed.raw_authority:
             return "it holds a user name or password; give credentials as headers"
-        name = _plain(host)
+        name = _normalized(host)
         if _is_localhost(name):
             return self.fault("127.0.0.1") and self.fault("::1")
         if ":" in host:
             return self.fault(host)
-        if not _NUMBER.match(name.rpartition(".")[2]):
+        if not _NUMERIC_LABEL.match(name.rpartition(".")[2]):
             return None
-        if not _QUAD.match(host):
+        if not _IPV4_LITERAL.match(host):
             return "its host is an address in an unusual spelling"
         return self.fault(host)
 
 
-def can_be_looked_up(host: str) -> bool:
+def is_resolvable(host: str) -> bool:
     """Whether every label of a host, in ASCII, has a length valid for DNS; one trailing dot is allowed."""
-    return all(0 < len(label) <= LONGEST_LABEL for label in host.removesuffix(".").split("."))
+    return all(0 < len(label) <= MAX_LABEL_CHARACTERS for label in host.removesuffix(".").split("."))
 
 
 def literal_address(url: str) -> str | None:
@@ -183,12 +185,12 @@ def literal_address(url: str) -> str | None:
         host = URL(url).raw_host or ""
     except ValueError:
         return None
-    if _is_localhost(_plain(host)):
+    if _is_localhost(_normalized(host)):
         return "127.0.0.1"
-    return host if ":" in host or _QUAD.match(host) else None
+    return host if ":" in host or _IPV4_LITERAL.match(host) else None
 
 
-def _plain(host: str) -> str:
+def _normalized(host: str) -> str:
     return host.removesuffix(".").lower()
 
 
@@ -199,7 +201,7 @@ def _is_localhost(name: str) -> bool:
 # --- Egress rules for stored URLs: the allowed networks depend on who gave the URL, not on the bind address
 # ---
 
-_MAX_JUDGED_URLS = 4_096
+_MAX_CACHED_URLS = 4_096
 _GIVEN_BEFORE = "was given before the gateway recorded who gives an address, and keeps working"
 
 
@@ -264,7 +266,7 @@ class AddressRules:
         return f"{allow}, or register it with the admin key" if self.needs_operator(url) else allow
 
 
-@lru_cache(maxsize=_MAX_JUDGED_URLS)
+@lru_cache(maxsize=_MAX_CACHED_URLS)
 def _refusal(egress: Egress, url: str) -> str | None:
     """Check a URL; cached per Egress, since each status request checks the URLs of all apps."""
     return egress.refusal(url)

@@ -9,9 +9,9 @@ import httptools
 
 # --- HTTP response with a streamed body and backpressure, and the errors of a request ---
 
-_MOST_HELD = 256 << 10
+_MAX_BUFFERED_BYTES = 256 << 10
 """High-water mark in bytes: reading from the transport pauses when more of a body is buffered."""
-_LONGEST = 20
+_MAX_LENGTH_DIGITS = 20
 """Digits parsed of a `Content-Length`; Python refuses to parse integers of thousands of digits."""
 
 
@@ -81,13 +81,13 @@ class Response:
     @property
     def content_type(self) -> str:
         """The media type: lower case, without parameters; empty if there is no `Content-Type`."""
-        return _kind(self._raw.get(b"content-type", b""))
+        return _media_type(self._raw.get(b"content-type", b""))
 
     @property
     def content_length(self) -> int | None:
         """The declared length of the body; None if there is no valid `Content-Length`."""
         length = self._raw.get(b"content-length", b"")
-        return int(length.lstrip(b"0")[:_LONGEST] or 0) if length.isdigit() else None
+        return int(length.lstrip(b"0")[:_MAX_LENGTH_DIGITS] or 0) if length.isdigit() else None
 
     def at_end(self) -> bool:
         """Whether the whole body has been received and read."""
@@ -104,7 +104,7 @@ class Response:
             await self._reader
         data = self._parts[0] if len(self._parts) == 1 else b"".join(self._parts)
         self._parts.clear()
-        if self._held > _MOST_HELD:
+        if self._held > _MAX_BUFFERED_BYTES:
             self._way.resume()
         self._held = 0
         return data
@@ -120,7 +120,7 @@ class Response:
         """Buffer a part of the body; pause the connection above the high-water mark."""
         self._parts.append(part)
         before, self._held = self._held, self._held + len(part)
-        if before <= _MOST_HELD < self._held:
+        if before <= _MAX_BUFFERED_BYTES < self._held:
             self._way.pause()
         self._wake()
 
@@ -136,18 +136,18 @@ class Response:
 
 
 @lru_cache(maxsize=64)
-def _kind(value: bytes) -> str:
+def _media_type(value: bytes) -> str:
     return value.partition(b";")[0].strip().lower().decode("latin-1")
 
 
 # --- One persistent HTTP/1.1 client connection: sequential requests, bounded response heads ---
 
-HEAD_BYTES = 64 << 10
+MAX_HEAD_BYTES = 64 << 10
 """Limit in bytes for the head of a response, and for all other bytes that are not body."""
-HEADERS = 256
+MAX_HEADERS = 256
 
-_STRANGE, _LARGE = "it is not HTTP", "its head is too large"
-_EARLY = "the connection was closed"
+_NOT_HTTP, _HEAD_TOO_LARGE = "it is not HTTP", "its head is too large"
+_CLOSED_EARLY = "the connection was closed"
 
 
 class HttpConnection(asyncio.Protocol):
@@ -186,7 +186,7 @@ class HttpConnection(asyncio.Protocol):
         except BaseException:
             # If the response is complete already, another request may be using the connection.
             if self._asked is asked:
-                self.close(ConnectionClosed(_EARLY))
+                self.close(ConnectionClosed(_CLOSED_EARLY))
             raise
 
     def close(self, trouble: Exception) -> None:
@@ -222,12 +222,12 @@ class HttpConnection(asyncio.Protocol):
         except (httptools.HttpParserError, httptools.HttpParserUpgrade):
             self._keep = False
             if not self._whole:
-                self.close(NotHttp(_STRANGE))
+                self.close(NotHttp(_NOT_HTTP))
                 return
         if not self._moved:
             self._spent += len(data)
-        if self._spent > HEAD_BYTES or self._size > HEAD_BYTES or self._count > HEADERS:
-            self.close(NotHttp(_LARGE))
+        if self._spent > MAX_HEAD_BYTES or self._size > MAX_HEAD_BYTES or self._count > MAX_HEADERS:
+            self.close(NotHttp(_HEAD_TOO_LARGE))
         elif self._whole:
             self._finish()
 
@@ -236,7 +236,7 @@ class HttpConnection(asyncio.Protocol):
         if exc is None and response is not None and self._is_open_ended():
             response.end()
             self._asked = self._response = None
-        self._end(ConnectionClosed(_EARLY))
+        self._end(ConnectionClosed(_CLOSED_EARLY))
         self._gone(self)
 
     # httptools parser callbacks
@@ -259,7 +259,7 @@ class HttpConnection(asyncio.Protocol):
         elif self._response is None and asked is not None:
             self._moved, self._spent = True, 0
             self._response = response = Response(status, self._headers, self)
-            if not asked.done() and self._size <= HEAD_BYTES and self._count <= HEADERS:
+            if not asked.done() and self._size <= MAX_HEAD_BYTES and self._count <= MAX_HEADERS:
                 asked.set_result(response)
 
     def on_body(self, body: bytes) -> None:

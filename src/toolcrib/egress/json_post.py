@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from toolcrib.egress.connect import AddressBlocked, Look
+from toolcrib.egress.connect import AddressBlocked, Resolve
 from toolcrib.egress.egress import AddressRules, Egress
 from toolcrib.egress.http_connection import NoConnection, Response
 from toolcrib.model import AddressGiver
@@ -19,15 +19,15 @@ if TYPE_CHECKING:
 
 CONNECT_SECONDS = 3.0
 """Timeout in seconds from DNS resolution to the end of the TLS handshake."""
-ERROR_BYTES = 64 << 10
+MAX_ERROR_BYTES = 64 << 10
 """Bytes read of the body of an error response; the rest is discarded."""
-MOST_PLACES = 256
+MAX_ORIGINS = 256
 """Limit of pooled origins (least recently used are evicted); origins in use may exceed it."""
 
 _JSON = "application/json"
-_OURS = {"Accept": _JSON, "Accept-Encoding": "identity", "User-Agent": f"toolcrib/{VERSION}"}
-_MOST_URLS = 4_096
-_CLOSED = "no more is sent"
+_HEADERS = {"Accept": _JSON, "Accept-Encoding": "identity", "User-Agent": f"toolcrib/{VERSION}"}
+_MAX_CACHED_URLS = 4_096
+_CLOSED_TEXT = "no more is sent"
 
 
 class UrlForbidden(NoConnection):
@@ -48,7 +48,7 @@ class PostResponse:
     body: bytes
 
 
-class _Place:
+class _PooledOrigin:
     """An origin with its connection pool; `users` is the number of its requests in flight."""
 
     __slots__ = ("client", "users")
@@ -65,12 +65,12 @@ class JsonPoster:
         rules: AddressRules,
         *,
         connect_seconds: float = CONNECT_SECONDS,
-        most_places: int = MOST_PLACES,
-        look: Look | None = None,
+        most_places: int = MAX_ORIGINS,
+        look: Resolve | None = None,
     ) -> None:
         self._rules, self._seconds, self._most, self._look = rules, connect_seconds, most_places, look
-        self._judged = lru_cache(maxsize=_MOST_URLS)(self._judge)
-        self._places: dict[tuple[str, str, Egress], _Place] = {}
+        self._judged = lru_cache(maxsize=_MAX_CACHED_URLS)(self._judge)
+        self._places: dict[tuple[str, str, Egress], _PooledOrigin] = {}
         """LRU order: the least recently used is first."""
         self._closed = False
 
@@ -99,7 +99,7 @@ class JsonPoster:
                     raise UrlForbidden(str(error)) from error
                 raise
             try:
-                return await _read(response, most_bytes)
+                return await _read_response(response, most_bytes)
             finally:
                 response.close()
 
@@ -132,20 +132,20 @@ class JsonPoster:
             place.users -= 1
             await self._make_room()
 
-    def _opened(self, url: "URL", egress: Egress) -> _Place:
+    def _opened(self, url: "URL", egress: Egress) -> _PooledOrigin:
         from toolcrib.egress.client import Client
 
         if self._closed:
-            raise NoConnection(_CLOSED)
+            raise NoConnection(_CLOSED_TEXT)
         client = Client(
             url,
-            _OURS,
+            _HEADERS,
             egress,
             content_type=_JSON,
             connect_seconds=self._seconds,
             look=self._look,
         )
-        return _Place(client)
+        return _PooledOrigin(client)
 
     async def _make_room(self) -> None:
         """Evict the least recently used idle origin if there are too many."""
@@ -158,9 +158,9 @@ class JsonPoster:
                 return
 
 
-async def _read(response: Response, most_bytes: int) -> PostResponse:
+async def _read_response(response: Response, most_bytes: int) -> PostResponse:
     good = response.status < 300
-    most = most_bytes if good else min(most_bytes, ERROR_BYTES)
+    most = most_bytes if good else min(most_bytes, MAX_ERROR_BYTES)
     if good and (response.content_length or 0) > most:
         raise _too_large(most)
     parts: list[bytes] = []
