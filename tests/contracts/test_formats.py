@@ -60,8 +60,8 @@ def replied(name: str, *answers: ProviderResult) -> list[Reply]:
     replies = SPOKEN[name].replies(spelled)
     if SPOKEN[name].ids:
         return replies
-    assert [(each.id, each.name) for each in replies] == [("", each.asked.name) for each in answers]
-    return [replace(reply, id=each.asked.id) for reply, each in zip(replies, answers, strict=True)]
+    assert [(each.id, each.name) for each in replies] == [("", each.call.name) for each in answers]
+    return [replace(reply, id=each.call.id) for reply, each in zip(replies, answers, strict=True)]
 
 
 def test_every_format_is_covered() -> None:
@@ -81,8 +81,8 @@ def test_declarations_match_the_golden_files(name: str) -> None:
     shapes = {
         "tools": provider.tools([provider.tool(TOOL, "post_entry")]),
         "message": message,
-        "went": provider.results([ProviderResult(asked=call, result=WENT)]),
-        "failed": provider.results([ProviderResult(asked=call, result=FAILED)]),
+        "went": provider.results([ProviderResult(call=call, result=WENT)]),
+        "failed": provider.results([ProviderResult(call=call, result=FAILED)]),
     }
     assert shapes == json.loads(file.read_text(encoding="utf-8"))
     assert (call.id, call.name, dict(call.arguments)) == (
@@ -150,7 +150,7 @@ def test_declared_tool_can_be_called(tool: Tool, safe: str, call_id: str, argume
         told = SPOKEN[name].declared(declared)["name"]
         (call,) = asked(name, Said(id=call_id, name=told, arguments=arguments))
         assert (call.id, call.name, call.arguments, call.problem) == (call_id, safe, arguments, None)
-        (reply,) = replied(name, ProviderResult(asked=call, result=WENT))
+        (reply,) = replied(name, ProviderResult(call=call, result=WENT))
         assert (reply.id, reply.failed) == (call_id, False)
         assert reply.name in (None, safe)
 
@@ -165,7 +165,7 @@ def test_several_calls_are_answered_in_order(name: str) -> None:
     ]
     outcomes = [WENT if n % 2 else FAILED for n in range(20)]
     replies = replied(
-        name, *(ProviderResult(asked=call, result=each) for call, each in zip(calls, outcomes, strict=True))
+        name, *(ProviderResult(call=call, result=each) for call, each in zip(calls, outcomes, strict=True))
     )
     assert [(each.id, each.failed) for each in replies] == [
         (call.id, each.problem is not None) for call, each in zip(calls, outcomes, strict=True)
@@ -182,7 +182,7 @@ def test_arguments_that_are_no_object_are_answered(name: str, text: str) -> None
     assert call.problem is not None
     assert (call.problem.code, call.problem.path) == ("INVALID_ARGUMENTS", "arguments")
     assert (call.id, call.name, call.arguments) == ("call_1", "post_entry", {})
-    (reply,) = replied(name, ProviderResult(asked=call, result=Result(problem=call.problem)))
+    (reply,) = replied(name, ProviderResult(call=call, result=Result(problem=call.problem)))
     assert (reply.id, reply.failed) == ("call_1", True)
 
 
@@ -199,7 +199,7 @@ def test_arguments_of_another_kind_are_answered(name: str, given_: Any) -> None:
     (call,) = asked(name, Said(id="call_1", name="post_entry", arguments=given_))
     assert call.problem is not None
     assert call.problem.code == "INVALID_ARGUMENTS"
-    (reply,) = replied(name, ProviderResult(asked=call, result=Result(problem=call.problem)))
+    (reply,) = replied(name, ProviderResult(call=call, result=Result(problem=call.problem)))
     assert (reply.id, reply.failed) == ("call_1", True)
 
 
@@ -223,7 +223,7 @@ def test_unicode_text_round_trips(name: str) -> None:
     words = {"名前": "Zoë 😀 \u2028 \u0000 \u202eolleh", "nested": [{"ключ": "значение"}]}
     (call,) = asked(name, Said(id="çall–1", name="post_entry", arguments=words))
     assert (call.id, call.arguments) == ("çall–1", words)
-    (reply,) = replied(name, ProviderResult(asked=call, result=Result(data=words, message="Привет, Zoë 😀")))
+    (reply,) = replied(name, ProviderResult(call=call, result=Result(data=words, message="Привет, Zoë 😀")))
     assert reply.id == "çall–1"
     assert "Привет, Zoë 😀" in json.dumps(reply.said, ensure_ascii=False)
 
@@ -282,7 +282,7 @@ def test_calls_cancel_nothing(name: str) -> None:
 def test_unknown_tool_is_answered(name: str) -> None:
     (call,) = asked(name, Said(id="call_1", name="no_such_tool"))
     unknown = Result(problem=problem("TOOL_NOT_FOUND", "no tool no_such_tool"), message="I do not have that.")
-    (reply,) = replied(name, ProviderResult(asked=call, result=unknown))
+    (reply,) = replied(name, ProviderResult(call=call, result=unknown))
     assert (reply.id, reply.failed) == ("call_1", True)
 
 
@@ -290,7 +290,7 @@ def test_unknown_tool_is_answered(name: str) -> None:
 def test_message_is_always_in_the_reply(name: str) -> None:
     (call,) = asked(name, Said(id="call_1", name="post_entry"))
     for outcome in (WENT, FAILED):
-        (reply,) = replied(name, ProviderResult(asked=call, result=outcome))
+        (reply,) = replied(name, ProviderResult(call=call, result=outcome))
         assert outcome.message in json.dumps(reply.said)
 
 
@@ -326,7 +326,7 @@ def _within(provider: Provider, dialogue: Dialogue, outcome: Result) -> None:
     most = provider.bounds.result_bytes
     assert most is not None
     (call,) = provider.calls(dialogue.asks([Said(id="call_1", name="post_entry")]))
-    spelled = provider.results([ProviderResult(asked=call, result=outcome)])
+    spelled = provider.results([ProviderResult(call=call, result=outcome)])
     if outcome.voice.suppress and provider.name == "openai_realtime":
         spelled.append({"type": "response.create"})  # nobody speaks after this one
     (reply,) = dialogue.replies(json.loads(json.dumps(spelled)))

@@ -34,7 +34,7 @@ TOLD_GONE = (
 
 
 def answered(result: Result, *, id: str = "c1", name: str = "weather") -> ProviderResult:
-    return ProviderResult(asked=ProviderCall(id=id, name=name, arguments={"city": "Oslo"}), result=result)
+    return ProviderResult(call=ProviderCall(id=id, name=name, arguments={"city": "Oslo"}), result=result)
 
 
 def of_server(**fields: Any) -> Tool:

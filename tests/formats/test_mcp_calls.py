@@ -21,7 +21,7 @@ def request(**more: object) -> JsonObject:
 def test_response_has_the_id_of_its_request(id: str | int) -> None:
     (call,) = MCP.calls(request(id=id))
     assert (call.id, call.name, call.arguments) == (str(id), "look", {"n": 1})
-    (reply,) = MCP.results([ProviderResult(asked=call, result=Result(data={"n": 1}, message="One."))])
+    (reply,) = MCP.results([ProviderResult(call=call, result=Result(data={"n": 1}, message="One."))])
     assert (reply["jsonrpc"], reply["id"], type(reply["id"])) == ("2.0", id, type(id))
     assert reply["result"]["structuredContent"] == {"n": 1}
 
@@ -29,13 +29,13 @@ def test_response_has_the_id_of_its_request(id: str | int) -> None:
 def test_bare_params_get_a_bare_result() -> None:
     (call,) = MCP.calls({"name": "look", "_meta": {"progressToken": 1}})
     assert call == ProviderCall(id="", name="look")
-    (reply,) = MCP.results([ProviderResult(asked=call, result=Result(data="words", message="Words."))])
+    (reply,) = MCP.results([ProviderResult(call=call, result=Result(data="words", message="Words."))])
     assert (reply["content"], reply["isError"]) == ([{"type": "text", "text": "words"}], False)
 
 
 def test_question_is_returned_as_text() -> None:
     ask = Result(ask=Ask(questions={"sure": {}}), message="Are you sure?")
-    (reply,) = MCP.results([ProviderResult(asked=ProviderCall(id="", name="look"), result=ask)])
+    (reply,) = MCP.results([ProviderResult(call=ProviderCall(id="", name="look"), result=ask)])
     assert reply["content"] == [{"type": "text", "text": "Are you sure?"}]
 
 

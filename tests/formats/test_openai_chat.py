@@ -117,7 +117,7 @@ def test_reply_has_status_message_and_data() -> None:
     failed = Result(problem=problem("TOOL_FAILED", "it broke"), message="That broke.")
     replies = CHAT.results(
         [
-            ProviderResult(asked=ProviderCall(id=each, name="x"), result=r)
+            ProviderResult(call=ProviderCall(id=each, name="x"), result=r)
             for each, r in (("a", went), ("b", failed))
         ]
     )
@@ -141,7 +141,7 @@ def test_long_result_keeps_its_beginning() -> None:
     (reply,) = CHAT.results(
         [
             ProviderResult(
-                asked=ProviderCall(id="a", name="x"), result=Result(data="x" * 2_000_000, message="Long.")
+                call=ProviderCall(id="a", name="x"), result=Result(data="x" * 2_000_000, message="Long.")
             )
         ]
     )

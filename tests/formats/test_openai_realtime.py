@@ -50,7 +50,7 @@ def done(status: str, *items: JsonObject) -> JsonObject:
 
 def answered(id: str, *, suppress: bool = False) -> ProviderResult:
     result = Result(data={"n": 1}, message="One.", voice=Voice(suppress=suppress))
-    return ProviderResult(asked=ProviderCall(id=id, name="look"), result=result)
+    return ProviderResult(call=ProviderCall(id=id, name="look"), result=result)
 
 
 @pytest.mark.parametrize("event", [ARGUMENTS, item_done(item()), done("completed", MESSAGE, item())])
@@ -126,7 +126,7 @@ def test_no_calls_no_response_create() -> None:
 @pytest.mark.requirement("G3")
 def test_long_result_keeps_message_and_beginning() -> None:
     result = Result(data={"text": "x" * 12_000}, message="Found a lot.")
-    reply, _ = REALTIME.results([ProviderResult(asked=LOOK, result=result)])
+    reply, _ = REALTIME.results([ProviderResult(call=LOOK, result=result)])
     output = reply["item"]["output"]
     said = json.loads(output)
     assert said.pop("data").startswith('{"text":"xxxx')

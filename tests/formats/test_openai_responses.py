@@ -84,6 +84,6 @@ def test_declaration_always_has_strict() -> None:
 
 
 def test_reply_is_a_function_call_output_item() -> None:
-    (reply,) = RESPONSES.results([ProviderResult(asked=LOOK, result=Result(data=[1], message="One."))])
+    (reply,) = RESPONSES.results([ProviderResult(call=LOOK, result=Result(data=[1], message="One."))])
     assert (reply["type"], reply["call_id"]) == ("function_call_output", "call_1")
     assert json.loads(reply["output"]) == {"status": "success", "message": "One.", "data": [1]}

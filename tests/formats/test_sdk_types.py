@@ -195,7 +195,7 @@ def test_calls_and_results_fit_the_sdk_types(judges: Judges) -> None:
             dialogue = DIALOGUES[name]
             said = [Said(id=f"{call_id}{n}", name=safe, arguments=arguments) for n in range(many)]
             message = dialogue.asks(said if dialogue.parallel else said[:1])
-            answers = [ProviderResult(asked=each, result=outcome) for each in provider.calls(message)]
+            answers = [ProviderResult(call=each, result=outcome) for each in provider.calls(message)]
             lines.extend([(name, "message", message), (name, "replies", provider.results(answers))])
             if dialogue.cancels is not None:
                 lines.append((name, "cancellation", dialogue.cancels([call_id])))

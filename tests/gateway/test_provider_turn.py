@@ -266,7 +266,7 @@ async def test_each_call_has_its_own_deadline() -> None:
 
 
 async def test_calls_per_message_are_bounded() -> None:
-    client = ProviderClient(READ, work=echo, most_calls=3)
+    client = ProviderClient(READ, work=echo, max_running_calls=3)
     replies = await client.replies(*(said(str(n), "look") for n in range(5)))
     assert [code(each) for each in replies] == [None, None, None, "OVERLOADED", "OVERLOADED"]
     assert json.loads(replies[-1].said)["error"]["retryAfter"] == 1.0

@@ -88,13 +88,13 @@ def test_provider_tool_limit_holds(format: str) -> None:
 
 def test_smallest_limit_wins() -> None:
     caller = a_caller()
-    assert ToolSelection(client_for(WEATHER).gateway).most(caller, "rest") is None
-    assert ToolSelection(client_for(WEATHER).gateway).most(caller, "openai_chat") == 128
-    assert ToolSelection(client_for(WEATHER, max_tools=5).gateway).most(caller, "openai_chat") == 5
-    assert ToolSelection(client_for(WEATHER, max_tools=500).gateway).most(caller, "openai_chat") == 128
-    assert ToolSelection(client_for(WEATHER, provider="openai_chat").gateway).most(caller, "rest") == 128
+    assert ToolSelection(client_for(WEATHER).gateway).max_tools(caller, "rest") is None
+    assert ToolSelection(client_for(WEATHER).gateway).max_tools(caller, "openai_chat") == 128
+    assert ToolSelection(client_for(WEATHER, max_tools=5).gateway).max_tools(caller, "openai_chat") == 5
+    assert ToolSelection(client_for(WEATHER, max_tools=500).gateway).max_tools(caller, "openai_chat") == 128
+    assert ToolSelection(client_for(WEATHER, provider="openai_chat").gateway).max_tools(caller, "rest") == 128
     assert (
-        ToolSelection(client_for(WEATHER, provider="openai_chat").gateway).most(
+        ToolSelection(client_for(WEATHER, provider="openai_chat").gateway).max_tools(
             a_caller(context="gone"), "rest"
         )
         is None
@@ -177,7 +177,7 @@ def test_conversation_ranks_only_search_results() -> None:
 
 def test_list_options_are_parsed_once(monkeypatch: pytest.MonkeyPatch) -> None:
     pinned, needed = list[str](), list[str]()
-    pins, misfit = Context.pins, Declarations._misfit  # pyright: ignore[reportPrivateUsage]
+    pins, misfit = Context.pins, Declarations._rejected_name  # pyright: ignore[reportPrivateUsage]
 
     def pinning(context: Context, tool: Tool) -> bool:
         pinned.append(tool.name)
@@ -188,7 +188,7 @@ def test_list_options_are_parsed_once(monkeypatch: pytest.MonkeyPatch) -> None:
         return misfit(declaring, tool, allowed)
 
     monkeypatch.setattr(Context, "pins", pinning)
-    monkeypatch.setattr(Declarations, "_misfit", looking)
+    monkeypatch.setattr(Declarations, "_rejected_name", looking)
     client = client_for(*MANY, max_tools=5, pinned=("x:tool-150",))
     lists = [declared(client, "gemini").tools for _ in range(3)]
     assert lists[0] == lists[1] == lists[2]

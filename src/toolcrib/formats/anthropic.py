@@ -74,7 +74,7 @@ def _answer(answered: ProviderResult) -> JsonObject:
     result = answered.result
     return {
         "type": "tool_result",
-        "tool_use_id": answered.asked.id,
+        "tool_use_id": answered.call.id,
         "content": _content(result),
         "is_error": result.problem is not None,
     }

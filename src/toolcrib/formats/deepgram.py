@@ -71,8 +71,8 @@ class Deepgram:
         return [
             {
                 "type": "FunctionCallResponse",
-                "id": each.asked.id,
-                "name": each.asked.name,
+                "id": each.call.id,
+                "name": each.call.name,
                 "content": payload_json(truncate_payload(result_payload(each.result), MAX_CONTENT_BYTES)),
             }
             for each in answers

@@ -72,7 +72,7 @@ class ElevenLabs:
         return [
             {
                 "type": "client_tool_result",
-                "tool_call_id": each.asked.id,
+                "tool_call_id": each.call.id,
                 "result": payload_json(result_payload(each.result)),
                 "is_error": each.result.problem is not None,
             }

@@ -82,7 +82,7 @@ def _parsed_call(given: Json, path: str) -> ProviderCall:
 
 
 def _answer(answered: ProviderResult) -> JsonObject:
-    asked, result = answered.asked, answered.result
+    asked, result = answered.call, answered.result
     key = "output" if result.problem is None else "error"
     answer = {"name": asked.name, "response": {key: result_payload(result)}}
     return {"id": asked.id, **answer} if asked.id else answer

@@ -90,7 +90,7 @@ class GeminiLive:
         return [_message([self._answer(each) for each in answers])]
 
     def _answer(self, answered: ProviderResult) -> JsonObject:
-        asked, result = answered.asked, answered.result
+        asked, result = answered.call, answered.result
         answer: dict[str, Any] = {"name": asked.name, "response": {}}
         said = result_payload(result, data=False)
         if not self._vertex:

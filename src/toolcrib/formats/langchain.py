@@ -96,7 +96,7 @@ def _unparsed_call(call: JsonObject, path: str) -> ProviderCall:
 
 
 def _answer(answered: ProviderResult) -> JsonObject:
-    call, result = answered.asked, answered.result
+    call, result = answered.call, answered.result
     return {
         "type": "tool",
         "content": payload_json(result_payload(result)),

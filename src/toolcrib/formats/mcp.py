@@ -98,7 +98,7 @@ def _answer(answer: ProviderResult) -> JsonObject:
     if outcome.ask is not None:
         outcome = outcome.replace(content=({"type": "text", "text": outcome.message},))
     result: JsonObject = loads(encode(outcome))
-    known = answer.asked.more
+    known = answer.call.more
     return {"jsonrpc": "2.0", "id": known["id"], "result": result} if "id" in known else result
 
 

@@ -65,7 +65,7 @@ class OpenAIChat:
         return [
             {
                 "role": "tool",
-                "tool_call_id": each.asked.id,
+                "tool_call_id": each.call.id,
                 "content": payload_json(
                     truncate_payload(result_payload(each.result), self.bounds.result_bytes)
                 ),

@@ -107,5 +107,5 @@ def _parsed_call(path: str, call: JsonObject) -> ProviderCall:
 
 def _output(answer: ProviderResult, bounds: Bounds) -> JsonObject:
     output = payload_json(truncate_payload(result_payload(answer.result), bounds.result_bytes))
-    item = {"type": "function_call_output", "call_id": answer.asked.id, "output": output}
+    item = {"type": "function_call_output", "call_id": answer.call.id, "output": output}
     return {"type": "conversation.item.create", "item": item}

@@ -67,7 +67,7 @@ class OpenAIResponses:
         return [
             {
                 "type": "function_call_output",
-                "call_id": each.asked.id,
+                "call_id": each.call.id,
                 "output": payload_json(
                     truncate_payload(result_payload(each.result), self.bounds.result_bytes)
                 ),

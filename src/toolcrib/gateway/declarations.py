@@ -27,9 +27,9 @@ class ToolChoice:
         self.tools, self._context = tools, context
 
     @cached_property
-    def places(self) -> Mapping[str, int]:
+    def index_by_name(self) -> Mapping[str, int]:
         """The index of each tool, by canonical name."""
-        return {tool.name: place for place, tool in enumerate(self.tools)}
+        return {tool.name: index for index, tool in enumerate(self.tools)}
 
     @cached_property
     def pinned(self) -> Sequence[int]:
@@ -37,7 +37,7 @@ class ToolChoice:
         context = self._context
         if context is None or not context.pinned:
             return ()
-        return [place for place, tool in enumerate(self.tools) if context.pins(tool)]
+        return [index for index, tool in enumerate(self.tools) if context.pins(tool)]
 
 
 class ToolSelection:
@@ -46,11 +46,11 @@ class ToolSelection:
     def __init__(self, gateway: Gateway) -> None:
         self._gateway = gateway
 
-    def most(self, caller: Caller, format: str) -> int | None:
+    def max_tools(self, caller: Caller, format: str) -> int | None:
         """Return the limit of a list: the minimum over the context, its provider and the format."""
         context = self._gateway.context(caller)
-        readers = {format, context.provider if context is not None else None} & PROVIDERS.keys()
-        limits = [PROVIDERS[name].bounds.tools for name in readers if name is not None]
+        format_names = {format, context.provider if context is not None else None} & PROVIDERS.keys()
+        limits = [PROVIDERS[name].bounds.tools for name in format_names if name is not None]
         limits.append(None if context is None else context.max_tools)
         return min((each for each in limits if each is not None), default=None)
 
@@ -59,16 +59,16 @@ class ToolSelection:
         if tools is not self._gateway.tools(caller):
             return ToolChoice(tools, self._gateway.context(caller))
         return self._gateway.view(
-            caller, "choice", lambda whole: ToolChoice(whole, self._gateway.context(caller))
+            caller, "choice", lambda tools: ToolChoice(tools, self._gateway.context(caller))
         )
 
     async def ready(self, caller: Caller, format: str) -> None:
         """Prepare the lookups, if the list will be cut; thousands of tools take a while the first time."""
-        tools, most = await self._gateway.tools_cooperatively(caller), self.most(caller, format)
-        if most is not None and len(tools) > most:
-            await self.choosing(caller)
+        tools, max_tools = await self._gateway.tools_cooperatively(caller), self.max_tools(caller, format)
+        if max_tools is not None and len(tools) > max_tools:
+            await self.choice_cooperatively(caller)
 
-    async def choosing(self, caller: Caller) -> ToolChoice:
+    async def choice_cooperatively(self, caller: Caller) -> ToolChoice:
         """Return the lookups for the caller's whole list; yields to the event loop while it matches pins."""
         context = self._gateway.context(caller)
 
@@ -94,66 +94,70 @@ class ToolSelection:
         The most relevant to the text of a conversation stay, and of equals the most used. With `ranked`, the
         tools are sorted best first already.
         """
-        whole = tools.tools if isinstance(tools, ToolChoice) else tools
-        most = self.most(caller, format)
-        if most is None or len(whole) <= most:
-            return whole
+        tools_to_cut = tools.tools if isinstance(tools, ToolChoice) else tools
+        max_tools = self.max_tools(caller, format)
+        if max_tools is None or len(tools_to_cut) <= max_tools:
+            return tools_to_cut
         choice = tools if isinstance(tools, ToolChoice) else self.choice(tools, caller)
-        fitting = self._gateway.fit(caller, text, self._enough(choice, caller, most)) if text.strip() else {}
-        used = {} if ranked else self._gateway.used()
-        pinned, others = choice.pinned, _unpinned_indexes(choice, fitting.keys() | used.keys())
-        rank = partial(_rank, choice, fitting, used)
+        scores = (
+            self._gateway.fit(caller, text, self._ranked_count(choice, caller, max_tools))
+            if text.strip()
+            else {}
+        )
+        call_counts = {} if ranked else self._gateway.used()
+        pinned, others = choice.pinned, _unpinned_indexes(choice, scores.keys() | call_counts.keys())
+        rank = partial(_rank, choice, scores, call_counts)
         # Usually all pinned tools stay, and none of them needs to be ranked.
-        first = pinned if len(pinned) < most else nsmallest(most, pinned, rank)
-        then = nsmallest(most, others, rank) if len(pinned) < most else ()
-        kept = _first_indexes(most, first, then, range(len(choice.tools)))
-        return tuple([choice.tools[place] for place in kept])
+        first = pinned if len(pinned) < max_tools else nsmallest(max_tools, pinned, rank)
+        then = nsmallest(max_tools, others, rank) if len(pinned) < max_tools else ()
+        selected = _first_indexes(max_tools, first, then, range(len(choice.tools)))
+        return tuple([choice.tools[index] for index in selected])
 
-    def _enough(self, choice: ToolChoice, caller: Caller, most: int) -> int:
+    def _ranked_count(self, choice: ToolChoice, caller: Caller, max_tools: int) -> int:
         """Return how many of the caller's tools must be ranked, so that enough of them can be chosen."""
-        every, pinned = len(self._gateway.tools(caller)), len(choice.pinned)
+        total_tools, pinned = len(self._gateway.tools(caller)), len(choice.pinned)
         # Pinned tools, and tools outside this choice, may take the best ranks.
-        return every if pinned >= most else most + pinned + every - len(choice.tools)
+        return total_tools if pinned >= max_tools else max_tools + pinned + total_tools - len(choice.tools)
 
     def why_cut(self, tool: Tool, caller: Caller) -> str | None:
         """Return why a tool is cut from the lists of the caller's context; None where it is listed."""
         context = self._gateway.context(caller)
         provider = "" if context is None else context.provider or ""
-        kept = self.cut(self._gateway.tools(caller), caller, provider)
-        if any(each.name == tool.name for each in kept):
+        selected = self.cut(self._gateway.tools(caller), caller, provider)
+        if any(each.name == tool.name for each in selected):
             return None
-        return f"is over the {len(kept)} tools that a list of {caller.context} holds; it may be called anyway"
+        return f"exceeds the limit of {len(selected)} tools in a list of {caller.context}; it can be called anyway"
 
 
 def _unpinned_indexes(choice: ToolChoice, names: Iterable[str]) -> Iterator[int]:
     """Yield the indexes of the tools with these names, without the pinned ones."""
-    places, pinned = choice.places, frozenset(choice.pinned)
-    found = (places.get(name) for name in names)
-    return (place for place in found if place is not None and place not in pinned)
+    index_by_name, pinned = choice.index_by_name, frozenset(choice.pinned)
+    indexes = (index_by_name.get(name) for name in names)
+    return (index for index in indexes if index is not None and index not in pinned)
 
 
 def _rank(
-    choice: ToolChoice, fitting: Mapping[str, float], used: Mapping[str, int], place: int
+    choice: ToolChoice, scores: Mapping[str, float], call_counts: Mapping[str, int], index: int
 ) -> tuple[float, int, int]:
     """Return the sort key of a tool; the best has the smallest."""
-    name = choice.tools[place].name
-    return -fitting.get(name, 0.0), -used.get(name, 0), place
+    name = choice.tools[index].name
+    return -scores.get(name, 0.0), -call_counts.get(name, 0), index
 
 
-def _first_indexes(most: int, *orders: Iterable[int]) -> Sequence[int]:
+def _first_indexes(max_tools: int, *index_groups: Iterable[int]) -> Sequence[int]:
     """Take indexes in this order until there are enough; return them sorted."""
-    kept: set[int] = set()
-    for place in chain(*orders):
-        kept.add(place)
-        if len(kept) == most:
+    selected: set[int] = set()
+    for index in chain(*index_groups):
+        selected.add(index)
+        if len(selected) == max_tools:
             break
-    return sorted(kept)
+    return sorted(selected)
 
 
 # --- Renders tool declarations for a provider format, and reports the tools that had to be left out ---
 
 _MAX_CACHED_CHECKS = 20_000
-"""Most cached checks of tool definitions; the cache is cleared when it is full."""
+"""Checks of tool definitions in the cache, which is cleared when it is full."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -170,11 +174,11 @@ class DeclaredTools:
 
     def as_json(self) -> JsonObject:
         """Return the list as JSON; empty fields are left out."""
-        lost = [{"name": each.name, "reason": each.reason} for each in self.withheld]
-        more: JsonObject = {"cut": self.cut} if self.cut else {}
-        if lost:
-            more["withheld"] = lost
-        return {"tools": self.tools, "total": self.total, **more}
+        withheld = [{"name": each.name, "reason": each.reason} for each in self.withheld]
+        optional_fields: JsonObject = {"cut": self.cut} if self.cut else {}
+        if withheld:
+            optional_fields["withheld"] = withheld
+        return {"tools": self.tools, "total": self.total, **optional_fields}
 
 
 class ChosenTools(NamedTuple):
@@ -187,8 +191,8 @@ class ChosenTools(NamedTuple):
 
     def declared(self, declared: list[JsonObject], format: str) -> DeclaredTools:
         """Return the list, given the rendered tools or the first of them."""
-        spoken = PROVIDERS.get(format)
-        tools = declared if spoken is None else spoken.tools(declared)
+        provider = PROVIDERS.get(format)
+        tools = declared if provider is None else provider.tools(declared)
         return DeclaredTools(tools=tools, total=self.total, cut=self.cut, withheld=self.withheld)
 
 
@@ -202,29 +206,29 @@ class Declarations:
 
     def __init__(self, gateway: Gateway) -> None:
         self._gateway = gateway
-        self.cutting = ToolSelection(gateway)
-        self._misfits: dict[tuple[str, str], str | None] = {}
+        self.selection = ToolSelection(gateway)
+        self._rejected_names: dict[tuple[str, str], str | None] = {}
 
     def style(self, caller: Caller, format: str, wanted: str | None = None) -> str:
         """Return the naming style: the requested one, else the context's, else the default of the format."""
-        usual = self._gateway.style(caller) or ("qualified" if format == "rest" else "safe")
-        style = wanted or usual
+        default_style = self._gateway.style(caller) or ("qualified" if format == "rest" else "safe")
+        style = wanted or default_style
         if style == "qualified" and format != "rest":
-            message = f"qualified names hold a colon, which {format} does not allow; use safe or flat"
+            message = f"qualified names contain a colon, which {format} does not allow; use safe or flat"
             raise Refused("INVALID_REQUEST", message, path="style")
         return style
 
     async def ready(self, caller: Caller, format: str) -> None:
         """Prepare the caches that `choose` uses; thousands of tools take a while the first time."""
-        await self.cutting.ready(caller, format)
+        await self.selection.ready(caller, format)
         allowed = _parameter_pattern(format)
         if allowed is not None:
 
-            async def fitting(tools: Sequence[Tool]) -> _DeclarableTools:
-                await map_cooperatively(tools, lambda tool: self._misfit(tool, allowed))
-                return self._fitting(tools, caller, format, allowed)
+            async def check(tools: Sequence[Tool]) -> _DeclarableTools:
+                await map_cooperatively(tools, lambda tool: self._rejected_name(tool, allowed))
+                return self._checked_tools(tools, caller, format, allowed)
 
-            await self._gateway.view_cooperatively(caller, f"fitting-{format}", fitting)
+            await self._gateway.view_cooperatively(caller, f"fitting-{format}", check)
 
     def choose(
         self, tools: Sequence[Tool], caller: Caller, format: str, *, text: str = "", ranked: bool = False
@@ -232,11 +236,11 @@ class Declarations:
         """Choose the tools to declare; see `ToolSelection.cut` for the choice where there are too many."""
         allowed = _parameter_pattern(format)
         if allowed is None:
-            kept = self.cutting.cut(tools, caller, format, text=text, ranked=ranked)
-            return ChosenTools(kept, len(tools), len(tools) - len(kept), ())
-        choice, withheld = self._fit(tools, caller, format, allowed)
-        kept = self.cutting.cut(choice, caller, format, text=text, ranked=ranked)
-        return ChosenTools(kept, len(tools), len(choice.tools) - len(kept), withheld)
+            selected = self.selection.cut(tools, caller, format, text=text, ranked=ranked)
+            return ChosenTools(selected, len(tools), len(tools) - len(selected), ())
+        choice, withheld = self._declarable(tools, caller, format, allowed)
+        selected = self.selection.cut(choice, caller, format, text=text, ranked=ranked)
+        return ChosenTools(selected, len(tools), len(choice.tools) - len(selected), withheld)
 
     def declare(
         self,
@@ -250,63 +254,71 @@ class Declarations:
     ) -> DeclaredTools:
         """Render tools in a format."""
         chosen = self.choose(tools, caller, format, text=text, ranked=ranked)
-        spell = FORMATS[format].tool
-        declared = [spell(tool, self.name(tool, style, caller, format)) for tool in chosen.tools]
+        render = FORMATS[format].tool
+        declared = [render(tool, self.name(tool, style, caller, format)) for tool in chosen.tools]
         return chosen.declared(declared, format)
 
     def name(self, tool: Tool, style: str, caller: Caller, format: str) -> str:
         """Return the name in the style where the format accepts it, else the safe name, which fits all."""
         if style != "flat":
             return tool.exposed if style == "safe" else tool.name
-        name, spoken = self._gateway.named(tool, style, caller), PROVIDERS.get(format)
+        name, provider = self._gateway.named(tool, style, caller), PROVIDERS.get(format)
         return (
-            name if spoken is None or _compiled_pattern(spoken.bounds.name).fullmatch(name) else tool.exposed
+            name
+            if provider is None or _compiled_pattern(provider.bounds.name).fullmatch(name)
+            else tool.exposed
         )
 
-    def _fit(self, tools: Sequence[Tool], caller: Caller, format: str, allowed: str) -> _DeclarableTools:
+    def _declarable(
+        self, tools: Sequence[Tool], caller: Caller, format: str, allowed: str
+    ) -> _DeclarableTools:
         """Return the tools with parameters that the format accepts; cached for the caller's whole list."""
-        find = partial(self._fitting, caller=caller, format=format, allowed=allowed)
+        find = partial(self._checked_tools, caller=caller, format=format, allowed=allowed)
         if tools is not self._gateway.tools(caller):
             return find(tools)
         return self._gateway.view(caller, f"fitting-{format}", find)
 
-    def _fitting(self, tools: Sequence[Tool], caller: Caller, format: str, allowed: str) -> _DeclarableTools:
-        found = [(tool, self._misfit(tool, allowed)) for tool in tools]
-        if all(name is None for _, name in found):
-            return _DeclarableTools(self.cutting.choice(tools, caller), ())
-        reason = f"needs a parameter with a name that {format} does not take: "
+    def _checked_tools(
+        self, tools: Sequence[Tool], caller: Caller, format: str, allowed: str
+    ) -> _DeclarableTools:
+        checked = [(tool, self._rejected_name(tool, allowed)) for tool in tools]
+        if all(name is None for _, name in checked):
+            return _DeclarableTools(self.selection.choice(tools, caller), ())
+        reason = f"requires a parameter with a name that {format} rejects: "
         withheld = [
-            Withheld(tool.name, tool.source, f"{reason}{name!r}") for tool, name in found if name is not None
+            Withheld(tool.name, tool.source, f"{reason}{name!r}")
+            for tool, name in checked
+            if name is not None
         ]
-        fitting = tuple(tool for tool, name in found if name is None)
-        return _DeclarableTools(self.cutting.choice(fitting, caller), tuple(withheld))
+        declarable = tuple(tool for tool, name in checked if name is None)
+        return _DeclarableTools(self.selection.choice(declarable, caller), tuple(withheld))
 
-    def _misfit(self, tool: Tool, allowed: str) -> str | None:
+    def _rejected_name(self, tool: Tool, allowed: str) -> str | None:
         """Return a required parameter with a name that is not allowed; cached per tool definition.
 
         An optional one is removed from the schema by the format, which reports the loss.
         """
         key = (tool.fingerprint or tool.name, allowed)
-        if key not in self._misfits:
-            if len(self._misfits) >= _MAX_CACHED_CHECKS:
-                self._misfits.clear()
+        if key not in self._rejected_names:
+            if len(self._rejected_names) >= _MAX_CACHED_CHECKS:
+                self._rejected_names.clear()
             pattern = _compiled_pattern(allowed)
             names = _required_names(tool.input_schema)
-            self._misfits[key] = next((name for name in names if not pattern.fullmatch(name)), None)
-        return self._misfits[key]
+            self._rejected_names[key] = next((name for name in names if not pattern.fullmatch(name)), None)
+        return self._rejected_names[key]
 
 
 def _required_names(schema: JsonObject) -> Sequence[str]:
     """Return the names of all required parameters, at any depth."""
-    places = [place.schema for place in index_subschemas(dict(schema)).values()]
-    asked = [(place.get("properties", ()), frozenset(place.get("required", ()))) for place in places]
-    return [name for named, required in asked for name in named if name in required]
+    schemas = [subschema.schema for subschema in index_subschemas(dict(schema)).values()]
+    objects = [(each.get("properties", ()), frozenset(each.get("required", ()))) for each in schemas]
+    return [name for properties, required in objects for name in properties if name in required]
 
 
 def _parameter_pattern(format: str) -> str | None:
     """Return the pattern for parameter names in a format; None where any name is accepted."""
-    spoken = PROVIDERS.get(format)
-    return None if spoken is None else spoken.bounds.parameter
+    provider = PROVIDERS.get(format)
+    return None if provider is None else provider.bounds.parameter
 
 
 @lru_cache(maxsize=64)

@@ -22,11 +22,11 @@ from toolcrib.schemas import too_deep
 log = logging.getLogger(__name__)
 
 MAX_RUNNING_CALLS = 128
-"""Most concurrent calls of one connection; calls beyond it are refused with OVERLOADED."""
+"""Limit of concurrent calls of one connection; further ones are refused with OVERLOADED."""
 _MAX_CALLS_PER_MESSAGE = 2_048
-"""Most calls in one message; a message with more is refused as a whole."""
+"""A message with more calls is refused as a whole."""
 _MAX_REMEMBERED_IDS = 1024
-"""Most call ids that a connection remembers for deduplication; the oldest is evicted."""
+"""Call ids that a connection remembers for deduplication; the oldest is evicted."""
 _CLOSING_SECONDS = 5.0
 """How long cancelled calls are waited for, in seconds."""
 
@@ -51,11 +51,11 @@ class _TurnOptions(NamedTuple):
     report: Report | None
     key: str
 
-    def of(self, asked: ProviderCall, place: int) -> "_TurnOptions":
+    def for_call(self, call: ProviderCall, position: int) -> "_TurnOptions":
         """Return the options for one call, with an idempotency key derived from the key of the message."""
         if not self.key:
             return self
-        own = sha256(f"{self.key} {place} {asked.id}".encode("utf-8", "replace"))
+        own = sha256(f"{self.key} {position} {call.id}".encode("utf-8", "replace"))
         return self._replace(key=own.hexdigest())
 
 
@@ -63,11 +63,11 @@ class _TurnOptions(NamedTuple):
 class _TurnCall:
     """One call of a message that is in progress."""
 
-    asked: ProviderCall
+    call: ProviderCall
     result: Result | None = None
     """The outcome; None while the call runs, and where it was cancelled."""
     task: "asyncio.Task[None] | None" = None
-    unwanted: bool = False
+    cancelled: bool = False
     """Whether the provider has cancelled it and expects no reply."""
 
 
@@ -79,13 +79,21 @@ class ProviderConnection:
     """
 
     def __init__(
-        self, gateway: Gateway, conversations: MultiRoundCalls, *, most_calls: int = MAX_RUNNING_CALLS
+        self,
+        gateway: Gateway,
+        multi_round_calls: MultiRoundCalls,
+        *,
+        max_running_calls: int = MAX_RUNNING_CALLS,
     ) -> None:
-        self._gateway, self._conversations, self._most = gateway, conversations, most_calls
-        self._errands: set[_TurnCall] = set()
+        self._gateway, self._multi_round_calls, self._max_running_calls = (
+            gateway,
+            multi_round_calls,
+            max_running_calls,
+        )
+        self._turn_calls: set[_TurnCall] = set()
         self._tasks: set[asyncio.Task[None]] = set()
-        self._known: dict[str, None] = {}
-        self._lanes: dict[str, anyio.Lock] = {}
+        self._seen_ids: dict[str, None] = {}
+        self._source_locks: dict[str, anyio.Lock] = {}
 
     @property
     def running(self) -> int:
@@ -110,92 +118,100 @@ class ProviderConnection:
         "waiting" is reported once per message. With an idempotency key, a repeated message has no second
         effect.
         """
-        spoken = provider(format)
-        calls, gone = calls_of(message, format)
-        self.cancel(gone)
-        shared = self._gateway.identified(origin.replace(provider=format))
-        way = _TurnOptions(
-            caller, shared, deadline, None if report is None else _one_waiting_report(report), idempotency_key
+        provider_format = provider(format)
+        calls, cancelled_ids = calls_of(message, format)
+        self.cancel(cancelled_ids)
+        shared_origin = self._gateway.identified(origin.replace(provider=format))
+        options = _TurnOptions(
+            caller,
+            shared_origin,
+            deadline,
+            None if report is None else _one_waiting_report(report),
+            idempotency_key,
         )
-        errands = [self._begin(asked, way.of(asked, place)) for place, asked in enumerate(self._fresh(calls))]
-        self._errands.update(errands)
+        turn_calls = [
+            self._begin(call, options.for_call(call, position))
+            for position, call in enumerate(self._without_repeats(calls))
+        ]
+        self._turn_calls.update(turn_calls)
         try:
-            await self._ended(errands)
+            await self._wait_for(turn_calls)
         finally:
-            self._errands.difference_update(errands)
-        answers = [self._answered(each, shared) for each in errands if not each.unwanted]
-        silent = any(each.result.voice.suppress for each in answers)
-        said = [_without_speech(each) for each in answers] if silent else answers
-        follow_ups = dict.fromkeys(text for each in answers for text in each.result.voice.follow_ups)
-        messages = spoken.results(said) if said else []
+            self._turn_calls.difference_update(turn_calls)
+        replies = [self._reply(each, shared_origin) for each in turn_calls if not each.cancelled]
+        silent = any(each.result.voice.suppress for each in replies)
+        if silent:
+            replies = [_without_speech(each) for each in replies]
+        follow_ups = dict.fromkeys(text for each in replies for text in each.result.voice.follow_ups)
+        messages = provider_format.results(replies) if replies else []
         return TurnResult(messages=messages, silent=silent, follow_ups=tuple(follow_ups))
 
     def cancel(self, ids: Iterable[str]) -> None:
         """Cancel calls by their ids; they get no reply. An id that has not arrived yet will be skipped."""
-        gone = {each for each in ids if each}
-        self._remember(gone)
-        for errand in self._errands:
-            if errand.asked.id in gone:
-                errand.unwanted = True
-                if errand.task is not None:
-                    errand.task.cancel()
+        cancelled_ids = {each for each in ids if each}
+        self._remember(cancelled_ids)
+        for turn_call in self._turn_calls:
+            if turn_call.call.id in cancelled_ids:
+                turn_call.cancelled = True
+                if turn_call.task is not None:
+                    turn_call.task.cancel()
 
     async def close(self) -> None:
         """Cancel every call, and wait a bounded time until they have ended."""
         await _cancel_and_wait(self._tasks)
 
-    def _fresh(self, calls: Sequence[ProviderCall]) -> list[ProviderCall]:
-        fresh = [each for each in calls if each.id not in self._known]
-        self._remember(each.id for each in fresh if each.id)
-        return fresh
+    def _without_repeats(self, calls: Sequence[ProviderCall]) -> list[ProviderCall]:
+        new_calls = [each for each in calls if each.id not in self._seen_ids]
+        self._remember(each.id for each in new_calls if each.id)
+        return new_calls
 
     def _remember(self, ids: Iterable[str]) -> None:
-        self._known.update(dict.fromkeys(ids))
-        while len(self._known) > _MAX_REMEMBERED_IDS:
-            del self._known[next(iter(self._known))]
+        self._seen_ids.update(dict.fromkeys(ids))
+        while len(self._seen_ids) > _MAX_REMEMBERED_IDS:
+            del self._seen_ids[next(iter(self._seen_ids))]
 
-    def _begin(self, asked: ProviderCall, way: _TurnOptions) -> _TurnCall:
-        fault = asked.problem or self._too_many() or _argument_problem(asked.arguments)
-        if fault is not None:
-            return _TurnCall(asked, self._gateway.refusal(fault, way.origin))
-        errand = _TurnCall(asked)
-        errand.task = asyncio.get_running_loop().create_task(self._run(errand, way))
-        self._tasks.add(errand.task)
-        errand.task.add_done_callback(self._tasks.discard)
-        return errand
+    def _begin(self, call: ProviderCall, options: _TurnOptions) -> _TurnCall:
+        call_problem = call.problem or self._too_many() or _argument_problem(call.arguments)
+        if call_problem is not None:
+            return _TurnCall(call, self._gateway.refusal(call_problem, options.origin))
+        turn_call = _TurnCall(call)
+        turn_call.task = asyncio.get_running_loop().create_task(self._run(turn_call, options))
+        self._tasks.add(turn_call.task)
+        turn_call.task.add_done_callback(self._tasks.discard)
+        return turn_call
 
     def _too_many(self) -> Problem | None:
-        if len(self._tasks) < self._most:
+        if len(self._tasks) < self._max_running_calls:
             return None
-        said = f"{self._most} calls run already, which is as many as one connection may; ask again later"
-        return problem("OVERLOADED", said, retry_after=1.0)
+        message = f"this connection has {self._max_running_calls} running calls, which is the limit; try again later"
+        return problem("OVERLOADED", message, retry_after=1.0)
 
-    async def _run(self, errand: _TurnCall, way: _TurnOptions) -> None:
+    async def _run(self, turn_call: _TurnCall, options: _TurnOptions) -> None:
         try:
-            errand.result = await self._made(errand.asked, way)
+            turn_call.result = await self._run_in_order(turn_call.call, options)
         except Exception:  # boundary: a bug in one call must not cost the others their replies
-            log.exception("a call of %s failed unexpectedly", way.origin.provider)
-            said = "the gateway failed; the operator has the details"
-            errand.result = self._gateway.refusal(problem("EXECUTION_ERROR", said), way.origin)
+            log.exception("a call of %s failed unexpectedly", options.origin.provider)
+            message = "the gateway failed; the operator has the details"
+            turn_call.result = self._gateway.refusal(problem("EXECUTION_ERROR", message), options.origin)
 
-    async def _made(self, asked: ProviderCall, way: _TurnOptions) -> Result:
-        source = self._changes(asked.name, way.caller)
+    async def _run_in_order(self, call: ProviderCall, options: _TurnOptions) -> Result:
+        source = self._modified_source(call.name, options.caller)
         if source is None:
-            return await self._call(asked, way)
-        lane = self._lanes.setdefault(source, anyio.Lock())
+            return await self._call(call, options)
+        source_lock = self._source_locks.setdefault(source, anyio.Lock())
         try:
-            if not await _acquire_before(lane, way.deadline):
-                said = f"earlier calls to {source} took until the deadline; nothing was done"
-                return self._gateway.refusal(problem("TIMEOUT", said), way.origin)
+            if not await _acquire_before(source_lock, options.deadline):
+                message = f"earlier calls to {source} ran until the deadline; nothing was done"
+                return self._gateway.refusal(problem("TIMEOUT", message), options.origin)
             try:
-                return await self._call(asked, way)
+                return await self._call(call, options)
             finally:
-                lane.release()
+                source_lock.release()
         finally:
-            if not lane.locked():
-                self._lanes.pop(source, None)
+            if not source_lock.locked():
+                self._source_locks.pop(source, None)
 
-    def _changes(self, name: str, caller: Caller) -> str | None:
+    def _modified_source(self, name: str, caller: Caller) -> str | None:
         """Return the source that a call may modify; None where it needs no serialization."""
         try:
             tool = self._gateway.tool(name, caller)
@@ -203,20 +219,20 @@ class ProviderConnection:
             return None
         return None if tool.read_only else tool.source
 
-    async def _call(self, asked: ProviderCall, way: _TurnOptions) -> Result:
-        return await self._conversations.run(
-            asked.name,
-            asked.arguments,
-            way.caller,
-            origin=way.origin,
-            deadline=way.deadline,
-            report=way.report,
-            idempotency_key=way.key,
+    async def _call(self, call: ProviderCall, options: _TurnOptions) -> Result:
+        return await self._multi_round_calls.run(
+            call.name,
+            call.arguments,
+            options.caller,
+            origin=options.origin,
+            deadline=options.deadline,
+            report=options.report,
+            idempotency_key=options.key,
         )
 
-    async def _ended(self, errands: Sequence[_TurnCall]) -> None:
+    async def _wait_for(self, turn_calls: Sequence[_TurnCall]) -> None:
         """Wait for all of the calls; cancels them when this task is cancelled (the client disconnected)."""
-        tasks = {each.task for each in errands if each.task is not None}
+        tasks = {each.task for each in turn_calls if each.task is not None}
         if not tasks:
             return
         try:
@@ -225,20 +241,20 @@ class ProviderConnection:
             await _cancel_and_wait(tasks)
             raise
 
-    def _answered(self, errand: _TurnCall, origin: Origin) -> ProviderResult:
-        if errand.result is not None:
-            return ProviderResult(asked=errand.asked, result=errand.result)
-        fault = problem("CANCELLED", "the call was cancelled before it answered")
-        return ProviderResult(asked=errand.asked, result=self._gateway.refusal(fault, origin))
+    def _reply(self, turn_call: _TurnCall, origin: Origin) -> ProviderResult:
+        if turn_call.result is not None:
+            return ProviderResult(call=turn_call.call, result=turn_call.result)
+        call_problem = problem("CANCELLED", "the call was cancelled before it returned a result")
+        return ProviderResult(call=turn_call.call, result=self._gateway.refusal(call_problem, origin))
 
 
-async def _acquire_before(lane: anyio.Lock, deadline: float | None) -> bool:
+async def _acquire_before(source_lock: anyio.Lock, deadline: float | None) -> bool:
     """Acquire the lock of a source before the deadline; True on success. A free lock is acquired at once."""
-    if not lane.locked():
-        lane.acquire_nowait()
+    if not source_lock.locked():
+        source_lock.acquire_nowait()
         return True
     with anyio.CancelScope(deadline=inf if deadline is None else deadline) as waiting:
-        await lane.acquire()
+        await source_lock.acquire()
     return not waiting.cancelled_caught
 
 
@@ -253,15 +269,13 @@ async def _cancel_and_wait(tasks: Iterable["asyncio.Task[None]"]) -> None:
 
 def calls_of(message: JsonObject, format: str) -> tuple[tuple[ProviderCall, ...], tuple[str, ...]]:
     """Return the calls of a message and the ids that it cancels; raises `Refused` for an invalid message."""
-    spoken = provider(format)
-    calls, gone = spoken.calls(message), spoken.cancelled(message)
+    provider_format = provider(format)
+    calls, cancelled_ids = provider_format.calls(message), provider_format.cancelled(message)
     if len(calls) > _MAX_CALLS_PER_MESSAGE:
         # Thousands of replies would block the event loop for all other clients.
-        said = (
-            f"the message asks for {len(calls):,} calls; {_MAX_CALLS_PER_MESSAGE:,} can be answered at once"
-        )
-        raise Refused("INVALID_REQUEST", said, path="message")
-    return calls, gone
+        excess = f"{len(calls):,} calls, which exceeds the limit of {_MAX_CALLS_PER_MESSAGE:,}"
+        raise Refused("INVALID_REQUEST", f"the message has {excess}", path="message")
+    return calls, cancelled_ids
 
 
 def _argument_problem(arguments: JsonObject) -> Problem | None:
@@ -273,25 +287,25 @@ def _argument_problem(arguments: JsonObject) -> Problem | None:
     if found is not None:
         return problem("INVALID_ARGUMENTS", f"arguments {found}; send less", path="arguments")
     try:
-        said = oversized(arguments)
+        message = oversized(arguments)
     except TypeError as error:
-        return problem("INVALID_ARGUMENTS", f"the arguments are no JSON: {error}", path="arguments")
-    return None if said is None else problem("PAYLOAD_TOO_LARGE", said, path="arguments")
+        return problem("INVALID_ARGUMENTS", f"the arguments are not JSON: {error}", path="arguments")
+    return None if message is None else problem("PAYLOAD_TOO_LARGE", message, path="arguments")
 
 
 def _one_waiting_report(report: Report) -> Report:
     """Return a callback that drops "waiting" progress after the first, and passes on the rest."""
-    said: list[Progress] = []
+    reported: list[Progress] = []
 
-    async def told(progress: Progress) -> None:
+    async def filtered(progress: Progress) -> None:
         if progress.kind == "waiting":
-            said.append(progress)
-        if progress.kind != "waiting" or len(said) == 1:
+            reported.append(progress)
+        if progress.kind != "waiting" or len(reported) == 1:
             await report(progress)
 
-    return told
+    return filtered
 
 
-def _without_speech(answered: ProviderResult) -> ProviderResult:
-    voice = replace(answered.result.voice, suppress=True)
-    return replace(answered, result=answered.result.replace(voice=voice))
+def _without_speech(reply: ProviderResult) -> ProviderResult:
+    voice = replace(reply.result.voice, suppress=True)
+    return replace(reply, result=reply.result.replace(voice=voice))

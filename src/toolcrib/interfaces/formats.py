@@ -56,7 +56,7 @@ class ProviderCall:
 class ProviderResult:
     """A provider's call and its result."""
 
-    asked: ProviderCall
+    call: ProviderCall
     result: Result
 
 

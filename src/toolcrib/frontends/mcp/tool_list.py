@@ -33,7 +33,7 @@ class SearchResults:
     """The tools found per session, or per caller and context where there is no session."""
 
     def __init__(self, gateway: Gateway) -> None:
-        self._gateway, self._cutting = gateway, ToolSelection(gateway)
+        self._gateway, self._selection = gateway, ToolSelection(gateway)
         self._callers: OrderedDict[_Owner, Found] = OrderedDict()
 
     def on(self, caller: Caller) -> bool:
@@ -57,7 +57,7 @@ class SearchResults:
 
     def shown(self, caller: Caller, session: SessionLink | None) -> Sequence[Tool]:
         """Return the list: pinned tools in catalog order, the search tool, then the tools found."""
-        most = self._cutting.most(caller, "mcp")
+        most = self._selection.max_tools(caller, "mcp")
         first = self._gateway.view(caller, "mcp-first", partial(self._first, caller, most))
         known = self._gateway.view(caller, "mcp-exposed", _by_exposed)
         told = {tool.name for tool in first}
@@ -122,7 +122,7 @@ class McpToolList:
     """Handles `tools/list`. Each definition is encoded once per revision and cached."""
 
     def __init__(self, gateway: Gateway, finds: SearchResults) -> None:
-        self._gateway, self._finds, self._cutting = gateway, finds, ToolSelection(gateway)
+        self._gateway, self._finds, self._selection = gateway, finds, ToolSelection(gateway)
         self._kept: dict[tuple[str, str, str], bytes] = {}
         self._max_kept = _MIN_KEPT
 
@@ -146,13 +146,13 @@ class McpToolList:
         if kept is not None:
             return kept
         if self._finds.on(caller):
-            await self._cutting.choosing(caller)
+            await self._selection.choice_cooperatively(caller)
             return await self._rendered(self._finds.shown(caller, peer.session), name, revision)
 
         def whole(tools: Sequence[Tool]) -> Awaitable[Pages]:
-            return self._rendered(self._cutting.cut(tools, caller, "mcp"), name, revision)
+            return self._rendered(self._selection.cut(tools, caller, "mcp"), name, revision)
 
-        await self._cutting.ready(caller, "mcp")
+        await self._selection.ready(caller, "mcp")
         return await self._gateway.view_cooperatively(caller, kind, whole)
 
     def _name(self, style: str, caller: Caller) -> Callable[[Tool], str]:

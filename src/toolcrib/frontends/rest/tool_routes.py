@@ -331,7 +331,7 @@ class RestToolList:
         """Return the complete list, cached unless it must be cut to the provider's limit."""
         caller, spelling = wanted.caller, wanted.spelling
         await self._declaring.ready(caller, spelling)
-        most = self._declaring.cutting.most(caller, spelling)
+        most = self._declaring.selection.max_tools(caller, spelling)
         if most is not None and len(self._gateway.tools(caller)) > most:
             return await self._chosen(wanted, query, MOST)
         return await self._gateway.view_cooperatively(caller, wanted.kept, partial(self._spelled, wanted))
