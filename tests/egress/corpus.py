@@ -1,4 +1,4 @@
-"""Spellings of addresses that nobody but the operator may make the gateway connect to."""
+"""Notations of addresses that only the operator may use."""
 
 NEVER = (
     # Link-local and metadata, plain and wrapped.
@@ -33,7 +33,7 @@ NEVER = (
     "http://169.254.43518/",
     "http://①⑥⑨.②⑤④.①⑥⑨.②⑤④/",
     "http://169。254。169。254/",
-    # Everybody and nobody.
+    # Broadcast and unspecified.
     "http://0.0.0.0:{port}/",
     "http://0:{port}/",
     "http://0.1.2.3:{port}/",

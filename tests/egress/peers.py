@@ -1,4 +1,4 @@
-"""Servers to send to that do as a test says, byte by byte."""
+"""Servers that act byte by byte as a test says."""
 
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
@@ -83,6 +83,6 @@ async def body_of(response: Response) -> bytes:
 
 
 async def fetched(client: Client, url: URL, body: bytes | None = None) -> bytes:
-    """Ask once, and read the answer."""
+    """Send one request and read the response."""
     with anyio.fail_after(10):
         return await body_of(await client.send("GET" if body is None else "POST", url, {}, body))

@@ -103,7 +103,7 @@ async def test_only_short_heads_are_kept_for_the_next_time() -> None:
     async with peer(server.behave) as url, client_for(url) as client:
         for value in ("short", "long" * 1_000):
             (await client.send("POST", url, {"X-Name": value}, b"")).close()
-        assert client._rendered.cache_info().currsize == 1  # pyright: ignore[reportPrivateUsage]
+        assert client._cached_head.cache_info().currsize == 1  # pyright: ignore[reportPrivateUsage]
     assert b"X-Name: %b\r\n" % (b"long" * 1_000) in server.requests[1]
 
 
@@ -151,7 +151,7 @@ async def test_a_connection_the_server_has_closed_is_not_used_again() -> None:
     async with peer(once) as url, client_for(url) as client:
         for _ in range(3):
             assert await fetched(client, url) == b"ok"
-            await until(lambda: not client._wires)  # pyright: ignore[reportPrivateUsage]
+            await until(lambda: not client._connections)  # pyright: ignore[reportPrivateUsage]
     assert requests == 3
 
 

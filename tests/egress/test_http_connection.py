@@ -1,4 +1,4 @@
-"""What comes back: every way to spell an answer is read, and nothing a server sends can fill our memory."""
+"""Responses of the client: every valid notation is read, and no response can fill the memory."""
 
 import asyncio
 from collections.abc import Callable
@@ -66,7 +66,7 @@ async def test_some_answers_have_no_body(head: bytes) -> None:
 
 async def test_the_head_of_an_answer() -> None:
     head = b"HTTP/1.1 418 Teapot\r\nContent-Type: Text/HTML; charset=x\r\nX-A: 1\r\nx-a: 2\r\n"
-    # Zeros without end are still zero.
+    # Endless zeros are still zero.
     length = b"Content-Length: %b\r\n\r\n" % (b"0" * 5_000)
     async with peer(saying(head + length)) as url, client_for(url) as client:
         response = await client.send("GET", url, {})
@@ -204,7 +204,7 @@ async def test_unread_response_applies_backpressure() -> None:
     while taken < 1_000_000:
         wire.data_received(b"x" * 50_000)
         taken += 50_000
-    # The rest has come, so that the connection can be used for something else, whoever reads it when.
+    # The body is complete, so the connection is free for reuse before the body is read.
     assert resting == [wire]
     assert not line.paused
     assert not got[0].at_end()

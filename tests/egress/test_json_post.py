@@ -88,7 +88,7 @@ async def test_url_credentials_use_their_own_connection() -> None:
 
 async def test_of_too_many_places_the_one_used_longest_ago_is_let_go() -> None:
     one, two, three = Server(), Server(), Server()
-    post = JsonPoster(AddressRules.same(FREE), most_places=2)
+    post = JsonPoster(AddressRules.same(FREE), max_origins=2)
     async with peer(one.behave) as first, peer(two.behave) as second, peer(three.behave) as third:
         await posted(post, first)
         await posted(post, second)
@@ -110,7 +110,7 @@ async def test_a_place_in_use_is_not_let_go() -> None:
         await answer.wait()
         await peer.say(OK)
 
-    server, post, replies = Server(), JsonPoster(AddressRules.same(FREE), most_places=1), list[PostResponse]()
+    server, post, replies = Server(), JsonPoster(AddressRules.same(FREE), max_origins=1), list[PostResponse]()
 
     async def wait(url: object) -> None:
         replies.append(await posted(post, url))
@@ -207,7 +207,7 @@ async def test_a_name_that_leads_to_a_forbidden_address_gets_nothing() -> None:
         assert host == "rebound.example"
         return [ResolvedAddress(2, ("127.0.0.1", port))]
 
-    server, post = Server(), JsonPoster(AddressRules.same(Egress()), look=look)
+    server, post = Server(), JsonPoster(AddressRules.same(Egress()), resolver=look)
     async with peer(server.behave) as url:
         with pytest.raises(UrlForbidden):
             await posted(post, f"http://rebound.example:{url.port}/")
@@ -224,7 +224,7 @@ async def test_givers_share_no_connection() -> None:
         return [ResolvedAddress(2, ("127.0.0.1", port))]
 
     rules = AddressRules.of((), ())
-    server, post = Server(), JsonPoster(rules, look=look)
+    server, post = Server(), JsonPoster(rules, resolver=look)
     async with peer(server.behave) as url:
         place = f"http://rebound.example:{url.port}/"
         for _ in range(2):

@@ -1,4 +1,4 @@
-"""Connections go to checked addresses only: changing names, literals, and a listener that must stay unreached."""
+"""Connections go to checked addresses only: changing names, literals, an unreachable listener."""
 
 import socket
 from collections.abc import AsyncGenerator, Sequence
@@ -16,7 +16,7 @@ from tests.egress.peers import body_of
 from tests.texts import matches
 from toolcrib.egress import Egress
 from toolcrib.egress.client import Client
-from toolcrib.egress.connect import AddressBlocked, Resolve, ResolvedAddress
+from toolcrib.egress.connect import AddressBlocked, ResolvedAddress, Resolver
 from toolcrib.egress.http_connection import NoConnection
 
 GUARD = Egress()
@@ -61,9 +61,9 @@ async def canary() -> AsyncGenerator[tuple[int, list[str]]]:
         tasks.cancel_scope.cancel()
 
 
-async def fetch(url: str, egress: Egress, look: Resolve | None = None) -> str:
+async def fetch(url: str, egress: Egress, look: Resolver | None = None) -> str:
     parsed = URL(url)
-    async with Client(parsed, {}, egress, connect_seconds=3.0, look=look) as client:
+    async with Client(parsed, {}, egress, connect_seconds=3.0, resolver=look) as client:
         return (await body_of(await client.send("GET", parsed, {}))).decode()
 
 

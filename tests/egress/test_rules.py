@@ -1,4 +1,4 @@
-"""What an address is judged by depends on who gave it, and a refusal says how to allow it."""
+"""The verdict on an address depends on who gave it, and a refusal names the setting that allows it."""
 
 import pytest
 

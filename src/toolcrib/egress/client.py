@@ -17,8 +17,8 @@ from yarl import URL
 
 from toolcrib.egress.connect import (
     AddressBlocked,
-    Resolve,
     ResolvedAddress,
+    Resolver,
     allowed_addresses,
     connect,
     dial,
@@ -58,19 +58,19 @@ class Client:
         *,
         content_type: str = "application/octet-stream",
         connect_seconds: float,
-        look: Resolve | None = None,
+        resolver: Resolver | None = None,
     ) -> None:
         self._origin, self._egress, self._seconds = url.origin(), egress, connect_seconds
-        self._look = look or resolve
+        self._resolver = resolver or resolve
         self._content_type = {"Content-Type": content_type}
-        self._always = _merged_headers(
+        self._common_headers = _merged_headers(
             {"Host": url.host_port_subcomponent or "", **_basic_authorization(url)}, headers
         )
-        self._rendered = lru_cache(maxsize=_MAX_CACHED_HEADS)(self._render)
+        self._cached_head = lru_cache(maxsize=_MAX_CACHED_HEADS)(self._render_head)
         self._idle: list[HttpConnection] = []
-        self._wires: set[HttpConnection] = set()
+        self._connections: set[HttpConnection] = set()
         self._closed = False
-        self._sweeping: asyncio.TimerHandle | None = None
+        self._sweep_timer: asyncio.TimerHandle | None = None
 
     async def __aenter__(self) -> Self:
         return self
@@ -81,17 +81,17 @@ class Client:
     async def close(self) -> None:
         """Close every connection; pending requests raise ConnectionClosed."""
         self._closed = True
-        self.hang_up()
+        self.close_connections()
         # The timer would reference this client, and all it holds, for up to the idle time of connections.
-        if self._sweeping is not None:
-            self._sweeping.cancel()
+        if self._sweep_timer is not None:
+            self._sweep_timer.cancel()
         with anyio.CancelScope(shield=True):
             await anyio.lowlevel.checkpoint()
 
-    def hang_up(self) -> None:
+    def close_connections(self) -> None:
         """Close every open connection; pending requests raise ConnectionClosed."""
-        for wire in tuple(self._wires):
-            wire.close(ConnectionClosed(_CLOSED_TEXT))
+        for connection in tuple(self._connections):
+            connection.close(ConnectionClosed(_CLOSED_TEXT))
 
     async def send(
         self, method: str, url: URL, headers: Mapping[str, str], body: bytes | None = None
@@ -100,61 +100,65 @@ class Client:
 
         Raises NoConnection, ConnectionClosed, NotHttp, and ValueError for headers that HTTP does not allow.
         """
-        kept = not headers or max(map(len, headers.values())) <= _MAX_CACHED_VALUE_CHARACTERS
-        render = self._rendered if kept else self._render
+        is_cacheable = not headers or max(map(len, headers.values())) <= _MAX_CACHED_VALUE_CHARACTERS
+        render = self._cached_head if is_cacheable else self._render_head
         head = render(method, url, tuple(headers.items()), body is None)
         data = head + (b"\r\n" if body is None else b"Content-Length: %d\r\n\r\n%b" % (len(body), body))
-        wire = self._warm() or await self._connected()
-        return await wire.send(data)
+        connection = self._take_idle() or await self._connect_new()
+        return await connection.send(data)
 
     # Request heads
 
-    def _render(self, method: str, url: URL, items: HeaderItems, bare: bool) -> bytes:  # noqa: FBT001 - a cache key
+    def _render_head(self, method: str, url: URL, items: HeaderItems, without_body: bool) -> bytes:  # noqa: FBT001 - a cache key
         """Serialize the request head but `Content-Length`; cached, as it is equal for all calls of a tool."""
         if url.origin() != self._origin:
-            raise ValueError("this client is for another server")
-        always = self._always if bare else _merged_headers(self._always, self._content_type)
-        headers = _merged_headers(always, dict(items))
+            raise ValueError("the URL has another origin than this client")
+        common = (
+            self._common_headers
+            if without_body
+            else _merged_headers(self._common_headers, self._content_type)
+        )
+        headers = _merged_headers(common, dict(items))
         for name, value in headers.items():
             if not _HEADER_NAME.match(name) or _FORBIDDEN_CHARACTERS.search(value):
-                raise ValueError("a header holds what HTTP does not allow")
+                raise ValueError("a header name or value contains characters that HTTP forbids")
         first = f"{method} {url.raw_path_qs} HTTP/1.1"
         return "\r\n".join((first, *(f"{name}: {value}" for name, value in headers.items()), "")).encode()
 
     # Connection pool
 
-    def _warm(self) -> HttpConnection | None:
+    def _take_idle(self) -> HttpConnection | None:
         while self._idle:
-            wire = self._idle.pop()
-            if not wire.closing:
-                return wire
+            connection = self._idle.pop()
+            if not connection.closing:
+                return connection
         return None
 
-    async def _connected(self) -> HttpConnection:
+    async def _connect_new(self) -> HttpConnection:
         if self._closed:
             raise NoConnection(_CLOSED_TEXT)
         try:
             with anyio.fail_after(self._seconds):
-                wire = await self._open()
+                connection = await self._open()
         except TimeoutError as error:
             raise NoConnection(f"no connection within {self._seconds:g} s") from error
         except (OSError, ssl.CertificateError) as error:
             raise NoConnection(why_no_connection(error)) from error
-        self._wires.add(wire)
+        self._connections.add(connection)
         if self._closed:
-            wire.close(ConnectionClosed(_CLOSED_TEXT))
+            connection.close(ConnectionClosed(_CLOSED_TEXT))
             raise NoConnection(_CLOSED_TEXT)
-        return wire
+        return connection
 
     async def _open(self) -> HttpConnection:
         origin, loop = self._origin, asyncio.get_running_loop()
         host = origin.raw_host or ""
-        places = await allowed_addresses(host, origin.port or 0, self._egress, self._look)
-        opened = await dial(places)
+        addresses = await allowed_addresses(host, origin.port or 0, self._egress, self._resolver)
+        opened = await dial(addresses)
         secure = origin.scheme == "https"
         try:
-            _, wire = await loop.create_connection(
-                lambda: HttpConnection(self._rest, self._wires.discard),
+            _, connection = await loop.create_connection(
+                lambda: HttpConnection(self._return_idle, self._connections.discard),
                 sock=opened,
                 ssl=tls_context() if secure else None,
                 server_hostname=host.rstrip(".").partition("%")[0] if secure else None,
@@ -162,26 +166,26 @@ class Client:
         except BaseException:
             opened.close()
             raise
-        return wire
+        return connection
 
-    def _rest(self, wire: HttpConnection) -> None:
+    def _return_idle(self, connection: HttpConnection) -> None:
         """Return an idle connection to the pool; close it if the pool is full or closed."""
         if self._closed or len(self._idle) >= MAX_IDLE_CONNECTIONS:
-            wire.close(ConnectionClosed(_CLOSED_TEXT))
+            connection.close(ConnectionClosed(_CLOSED_TEXT))
             return
         loop = asyncio.get_running_loop()
-        wire.since = loop.time()
-        self._idle.append(wire)
-        if self._sweeping is None:
-            self._sweeping = loop.call_later(IDLE_SECONDS / 2, self._sweep, loop)
+        connection.idle_since = loop.time()
+        self._idle.append(connection)
+        if self._sweep_timer is None:
+            self._sweep_timer = loop.call_later(IDLE_SECONDS / 2, self._sweep, loop)
 
     def _sweep(self, loop: asyncio.AbstractEventLoop) -> None:
         """Close connections past the idle timeout. The list is ordered from least to most recently used."""
-        old = loop.time() - IDLE_SECONDS
-        while self._idle and self._idle[0].since < old:
+        oldest = loop.time() - IDLE_SECONDS
+        while self._idle and self._idle[0].idle_since < oldest:
             self._idle.pop(0).close(ConnectionClosed(_CLOSED_TEXT))
         is_wanted = bool(self._idle) and not self._closed
-        self._sweeping = loop.call_later(IDLE_SECONDS / 2, self._sweep, loop) if is_wanted else None
+        self._sweep_timer = loop.call_later(IDLE_SECONDS / 2, self._sweep, loop) if is_wanted else None
 
 
 @lru_cache(maxsize=1)
@@ -211,11 +215,11 @@ def why_no_connection(error: OSError) -> str:
     if isinstance(error, AddressBlocked):
         return str(error.strerror)
     if isinstance(error, ssl.SSLCertVerificationError):
-        return "its certificate is not valid"
+        return "its TLS certificate is not valid"
     if isinstance(error, ssl.SSLError):
-        return "no TLS connection could be made"
+        return "the TLS handshake failed"
     if isinstance(error, gaierror):
-        return "its name is not known"
+        return "its host name cannot be resolved"
     return os.strerror(error.errno) if error.errno else "no connection could be made"
 
 
@@ -226,9 +230,9 @@ def why_no_connection(error: OSError) -> str:
 class Probe:
     """Connects to the server of a URL and closes the connection at once."""
 
-    def __init__(self, url: URL, egress: Egress, look: Resolve | None = None) -> None:
+    def __init__(self, url: URL, egress: Egress, resolver: Resolver | None = None) -> None:
         self._host, self._port = url.raw_host or "", url.port or 0
-        self._egress, self._look = egress, look or resolve
+        self._egress, self._resolver = egress, resolver or resolve
 
     async def connect(self, within: float) -> None:
         """Raise NoConnection unless the server accepts a connection within this many seconds.
@@ -238,7 +242,7 @@ class Probe:
         try:
             with anyio.fail_after(within):
                 await _connect_first(
-                    await allowed_addresses(self._host, self._port, self._egress, self._look)
+                    await allowed_addresses(self._host, self._port, self._egress, self._resolver)
                 )
         except AddressBlocked:
             return
@@ -248,11 +252,11 @@ class Probe:
             raise NoConnection(why_no_connection(error)) from error
 
 
-async def _connect_first(places: Sequence[ResolvedAddress]) -> None:
-    if len(places) > 1:
-        (await dial(places)).close()
+async def _connect_first(addresses: Sequence[ResolvedAddress]) -> None:
+    if len(addresses) > 1:
+        (await dial(addresses)).close()
         return
     # One address needs no Happy Eyeballs, which costs more than the connect itself.
-    with socket.socket(places[0].family, socket.SOCK_STREAM) as opened:
+    with socket.socket(addresses[0].family, socket.SOCK_STREAM) as opened:
         opened.setblocking(False)
-        await connect(opened, places[0].address)
+        await connect(opened, addresses[0].address)

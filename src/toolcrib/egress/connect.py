@@ -36,7 +36,7 @@ class ResolvedAddress(NamedTuple):
         return f"{host}%{more[1]}" if more and more[1] else str(host)
 
 
-Resolve = Callable[[str, int], Awaitable[Sequence[ResolvedAddress]]]
+Resolver = Callable[[str, int], Awaitable[Sequence[ResolvedAddress]]]
 """Resolves a name and a port to addresses. Raises OSError."""
 
 
@@ -110,13 +110,13 @@ async def resolve(host: str, port: int) -> Sequence[ResolvedAddress]:
     return await asyncio.shield(lookups.join(host, port))
 
 
-async def allowed_addresses(host: str, port: int, egress: Egress, look: Resolve) -> list[ResolvedAddress]:
+async def allowed_addresses(host: str, port: int, egress: Egress, look: Resolver) -> list[ResolvedAddress]:
     """Resolve a host and return its allowed addresses; raise AddressBlocked if there are none."""
     found = _getaddrinfo(host, port, socket.AI_NUMERICHOST) if _is_address(host) else await look(host, port)
-    reasons = [egress.fault(place.shown) for place in found]
-    free = [place for place, reason in zip(found, reasons, strict=True) if reason is None]
-    if free:
-        return free
+    reasons = [egress.fault(address.shown) for address in found]
+    allowed = [address for address, reason in zip(found, reasons, strict=True) if reason is None]
+    if allowed:
+        return allowed
     raise AddressBlocked(next(filter(None, reasons), "the name has no address"))
 
 
@@ -143,23 +143,23 @@ ATTEMPT_DELAY_SECONDS = 0.25
 """Connection Attempt Delay in seconds: the wait before the next address is tried in parallel."""
 
 
-async def dial(places: Sequence[ResolvedAddress]) -> socket.socket:
+async def dial(addresses: Sequence[ResolvedAddress]) -> socket.socket:
     """Return a connected socket; if every attempt fails, raise the error of the attempt that failed first."""
     race = _ConnectRace()
     try:
         async with anyio.create_task_group() as tasks:
-            for place in _interleaved(places):
+            for address in _interleaved(addresses):
                 failed = anyio.Event()
-                tasks.start_soon(race.run, place, failed, tasks.cancel_scope)
+                tasks.start_soon(race.run, address, failed, tasks.cancel_scope)
                 with anyio.move_on_after(ATTEMPT_DELAY_SECONDS):
                     await failed.wait()
     except BaseException:
-        if race.won is not None:
-            race.won.close()
+        if race.winner is not None:
+            race.winner.close()
         raise
-    if race.won is not None:
-        return race.won
-    raise race.lost[0]
+    if race.winner is not None:
+        return race.winner
+    raise race.errors[0]
 
 
 async def connect(opened: socket.socket, address: tuple[Any, ...]) -> None:
@@ -169,37 +169,37 @@ async def connect(opened: socket.socket, address: tuple[Any, ...]) -> None:
 
 class _ConnectRace:
     def __init__(self) -> None:
-        self.won: socket.socket | None = None
-        self.lost: list[OSError] = []
+        self.winner: socket.socket | None = None
+        self.errors: list[OSError] = []
 
-    async def run(self, place: ResolvedAddress, failed: anyio.Event, tasks: anyio.CancelScope) -> None:
+    async def run(self, address: ResolvedAddress, failed: anyio.Event, tasks: anyio.CancelScope) -> None:
         opened: socket.socket | None = None
         try:
-            opened = socket.socket(place.family, socket.SOCK_STREAM)
+            opened = socket.socket(address.family, socket.SOCK_STREAM)
             opened.setblocking(False)
             _enable_keep_alive(opened)
-            await connect(opened, place.address)
+            await connect(opened, address.address)
         except OSError as error:
-            self.lost.append(error)
+            self.errors.append(error)
             failed.set()
         else:
-            if self.won is None:
-                self.won, opened = opened, None
+            if self.winner is None:
+                self.winner, opened = opened, None
                 tasks.cancel()
         finally:
             if opened is not None:
                 opened.close()
 
 
-def _interleaved(places: Sequence[ResolvedAddress]) -> list[ResolvedAddress]:
+def _interleaved(addresses: Sequence[ResolvedAddress]) -> list[ResolvedAddress]:
     """Interleave the address families, so that a broken one (often IPv6) delays the connect only briefly."""
-    first = [place for place in places if place.family == places[0].family]
-    other = [place for place in places if place.family != places[0].family]
-    mixed: list[ResolvedAddress] = []
+    first = [address for address in addresses if address.family == addresses[0].family]
+    other = [address for address in addresses if address.family != addresses[0].family]
+    interleaved: list[ResolvedAddress] = []
     while first or other:
-        mixed += first[:1] + other[:1]
+        interleaved += first[:1] + other[:1]
         del first[:1], other[:1]
-    return mixed
+    return interleaved
 
 
 def _enable_keep_alive(opened: socket.socket) -> None:

@@ -33,7 +33,7 @@ _FORBIDDEN = {
     ),
     "a multicast address": ("224.0.0.0/4", "ff00::/8"),
     "an unspecified or reserved address": ("0.0.0.0/8", "240.0.0.0/4", "192.88.99.0/24", "::/128"),
-    "an address that stands for another one": (
+    "an address that embeds another one": (
         "64:ff9b::/96",
         "64:ff9b:1::/48",
         "::ffff:0:0:0/96",
@@ -72,16 +72,16 @@ def fault(text: str, allowed: Iterable[Network]) -> str | None:
     try:
         address = _unwrapped(ip_address(text))
     except ValueError:
-        return "it is not an internet address"
+        return "it is not an IP address"
     for network, what in FORBIDDEN:
         if address in network:
-            return f"it is {what}, and those are never allowed"
+            return f"it is {what}, which is never allowed"
     if any(address in network for network in PRIVATE):
         if any(address in network for network in allowed):
             return None
-        return "it is a private address, and allow_private does not name its network"
+        return "it is a private address, and its network is not in allow_private"
     if isinstance(address, IPv6Address) and address not in GLOBAL_UNICAST:
-        return "it is an unspecified or reserved address, and those are never allowed"
+        return "it is an unspecified or reserved address, which is never allowed"
     return None
 
 
@@ -148,18 +148,18 @@ class Egress:
         except ValueError:
             return "it is not a URL"
         if parsed.scheme not in {"http", "https"}:
-            return "only http and https are spoken"
+            return "only http and https are supported"
         if not parsed.raw_host:
-            return "it names no host"
+            return "it has no host"
         if not is_resolvable(parsed.raw_host):
             return INVALID_HOST
-        return self._suspicion(url, parsed, parsed.raw_host) if self.guarded else None
+        return self._refusal_reason(url, parsed, parsed.raw_host) if self.guarded else None
 
-    def _suspicion(self, url: str, parsed: "URL", host: str) -> str | None:
+    def _refusal_reason(self, url: str, parsed: "URL", host: str) -> str | None:
         if _AMBIGUOUS.search(url):
-            return "it holds blanks, control characters or a backslash"
+            return "it contains spaces, control characters or a backslash"
         if "@" in parsed.raw_authority:
-            return "it holds a user name or password; give credentials as headers"
+            return "it contains a user name or password; send credentials in headers"
         name = _normalized(host)
         if _is_localhost(name):
             return self.fault("127.0.0.1") and self.fault("::1")
@@ -168,7 +168,7 @@ class Egress:
         if not _NUMERIC_LABEL.match(name.rpartition(".")[2]):
             return None
         if not _IPV4_LITERAL.match(host):
-            return "its host is an address in an unusual spelling"
+            return "its host is an IP address in an unusual notation"
         return self.fault(host)
 
 
@@ -202,7 +202,7 @@ def _is_localhost(name: str) -> bool:
 # ---
 
 _MAX_CACHED_URLS = 4_096
-_GIVEN_BEFORE = "was given before the gateway recorded who gives an address, and keeps working"
+_GIVEN_BEFORE = "was registered before the gateway recorded who supplies a URL, and keeps working"
 
 
 @dataclass(slots=True, kw_only=True)
@@ -251,7 +251,7 @@ class AddressRules:
         if refused := self.refusal(url, giver):
             return f"is not connected to: {refused}"
         today = self.refusal(url, "other") if giver is None else None
-        return None if today is None else f"{_GIVEN_BEFORE}; given now, {today}"
+        return None if today is None else f"{_GIVEN_BEFORE}; registered now, {today}"
 
     def needs_operator(self, url: str) -> bool:
         """Whether this URL is allowed for the admin key only."""

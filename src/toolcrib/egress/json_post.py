@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from toolcrib.egress.connect import AddressBlocked, Resolve
+from toolcrib.egress.connect import AddressBlocked, Resolver
 from toolcrib.egress.egress import AddressRules, Egress
 from toolcrib.egress.http_connection import NoConnection, Response
 from toolcrib.model import AddressGiver
@@ -27,7 +27,7 @@ MAX_ORIGINS = 256
 _JSON = "application/json"
 _HEADERS = {"Accept": _JSON, "Accept-Encoding": "identity", "User-Agent": f"toolcrib/{VERSION}"}
 _MAX_CACHED_URLS = 4_096
-_CLOSED_TEXT = "no more is sent"
+_CLOSED_TEXT = "the client is closed"
 
 
 class UrlForbidden(NoConnection):
@@ -65,12 +65,17 @@ class JsonPoster:
         rules: AddressRules,
         *,
         connect_seconds: float = CONNECT_SECONDS,
-        most_places: int = MAX_ORIGINS,
-        look: Resolve | None = None,
+        max_origins: int = MAX_ORIGINS,
+        resolver: Resolver | None = None,
     ) -> None:
-        self._rules, self._seconds, self._most, self._look = rules, connect_seconds, most_places, look
-        self._judged = lru_cache(maxsize=_MAX_CACHED_URLS)(self._judge)
-        self._places: dict[tuple[str, str, Egress], _PooledOrigin] = {}
+        self._rules, self._connect_seconds, self._max_origins, self._resolver = (
+            rules,
+            connect_seconds,
+            max_origins,
+            resolver,
+        )
+        self._checked_url = lru_cache(maxsize=_MAX_CACHED_URLS)(self._check_url)
+        self._origins: dict[tuple[str, str, Egress], _PooledOrigin] = {}
         """LRU order: the least recently used is first."""
         self._closed = False
 
@@ -90,7 +95,7 @@ class JsonPoster:
         or NotHttp if something was, PostResponseTooLarge, and ValueError for headers invalid in HTTP.
         """
         egress = self._rules.egress(giver)
-        target = self._judged(url, egress)
+        target = self._checked_url(url, egress)
         async with self._client(target, egress) as client:
             try:
                 response = await client.send("POST", target, headers, body)
@@ -106,10 +111,10 @@ class JsonPoster:
     async def close(self) -> None:
         """Close every connection; pending requests raise ConnectionClosed."""
         self._closed = True
-        while self._places:
-            await self._places.popitem()[1].client.close()
+        while self._origins:
+            await self._origins.popitem()[1].client.close()
 
-    def _judge(self, url: str, egress: Egress) -> "URL":
+    def _check_url(self, url: str, egress: Egress) -> "URL":
         # Lazy imports throughout: loading is slow, and many gateways have no apps.
         from yarl import URL
 
@@ -123,16 +128,16 @@ class JsonPoster:
         # The key has the credentials of the URL, since a client sends them over all its connections. It has
         # the egress too: a connection allowed for one giver must not serve another who may not open it.
         key = url.scheme, url.raw_authority, egress
-        place = self._places.pop(key, None) or self._opened(url, egress)
-        self._places[key] = place
-        place.users += 1
+        origin = self._origins.pop(key, None) or self._new_origin(url, egress)
+        self._origins[key] = origin
+        origin.users += 1
         try:
-            yield place.client
+            yield origin.client
         finally:
-            place.users -= 1
-            await self._make_room()
+            origin.users -= 1
+            await self._evict()
 
-    def _opened(self, url: "URL", egress: Egress) -> _PooledOrigin:
+    def _new_origin(self, url: "URL", egress: Egress) -> _PooledOrigin:
         from toolcrib.egress.client import Client
 
         if self._closed:
@@ -142,36 +147,36 @@ class JsonPoster:
             _HEADERS,
             egress,
             content_type=_JSON,
-            connect_seconds=self._seconds,
-            look=self._look,
+            connect_seconds=self._connect_seconds,
+            resolver=self._resolver,
         )
         return _PooledOrigin(client)
 
-    async def _make_room(self) -> None:
+    async def _evict(self) -> None:
         """Evict the least recently used idle origin if there are too many."""
-        if len(self._places) <= self._most:
+        if len(self._origins) <= self._max_origins:
             return
-        for key, place in self._places.items():
-            if not place.users:
-                del self._places[key]
-                await place.client.close()
+        for key, origin in self._origins.items():
+            if not origin.users:
+                del self._origins[key]
+                await origin.client.close()
                 return
 
 
 async def _read_response(response: Response, most_bytes: int) -> PostResponse:
-    good = response.status < 300
-    most = most_bytes if good else min(most_bytes, MAX_ERROR_BYTES)
-    if good and (response.content_length or 0) > most:
-        raise _too_large(most)
+    is_success = response.status < 300
+    limit = most_bytes if is_success else min(most_bytes, MAX_ERROR_BYTES)
+    if is_success and (response.content_length or 0) > limit:
+        raise _too_large(limit)
     parts: list[bytes] = []
     size = 0
-    while size <= most and (data := await response.read()):
+    while size <= limit and (data := await response.read()):
         parts.append(data)
         size += len(data)
-    if good and size > most:
-        raise _too_large(most)
-    return PostResponse(response.status, response.content_type, b"".join(parts)[:most])
+    if is_success and size > limit:
+        raise _too_large(limit)
+    return PostResponse(response.status, response.content_type, b"".join(parts)[:limit])
 
 
-def _too_large(most: int) -> PostResponseTooLarge:
-    return PostResponseTooLarge(f"the answer has more than {most:,} bytes")
+def _too_large(limit: int) -> PostResponseTooLarge:
+    return PostResponseTooLarge(f"the response has more than {limit:,} bytes")

@@ -15,7 +15,7 @@ from yarl import URL
 from toolcrib.cooperative import CooperativeWork
 from toolcrib.egress import Egress
 from toolcrib.egress.client import Client
-from toolcrib.egress.connect import Resolve
+from toolcrib.egress.connect import Resolver
 from toolcrib.egress.http_connection import ConnectionClosed, NoConnection, NotHttp, Response
 from toolcrib.formats.mirrored_headers import header_value
 from toolcrib.model import Json, JsonObject
@@ -237,13 +237,13 @@ _STATUS = {
 
 @asynccontextmanager
 async def session(
-    url: str, headers: Mapping[str, str], egress: Egress, look: Resolve | None = None
+    url: str, headers: Mapping[str, str], egress: Egress, look: Resolver | None = None
 ) -> AsyncGenerator[Client]:
     """Open a session for one server: no cookies, no proxies, no redirects; only connecting has a timeout."""
     if reason := egress.refusal(url):
         raise NotSent(f"the server's URL is refused: {reason}")
     async with Client(
-        URL(url), _merged(headers), egress, content_type=JSON, connect_seconds=CONNECT_SECONDS, look=look
+        URL(url), _merged(headers), egress, content_type=JSON, connect_seconds=CONNECT_SECONDS, resolver=look
     ) as opened:
         yield opened
 

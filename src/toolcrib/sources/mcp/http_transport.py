@@ -163,7 +163,7 @@ class _Connection:
         self._lose("the connection to the server was closed")
         for scope in tuple(self._scopes):
             scope.cancel()
-        self._opened.hang_up()
+        self._opened.close_connections()
         if not kept:
             return
         with anyio.move_on_after(COURTESY_SECONDS), suppress(ServerError):
