@@ -127,7 +127,7 @@ async def test_a_name_and_password_in_the_url_become_a_header() -> None:
 async def test_headers_that_http_does_not_allow_are_never_sent(name: str, value: str) -> None:
     url = URL("http://127.0.0.1:1/")
     async with client_for(url) as client:
-        with pytest.raises(ValueError, match="does not allow"):
+        with pytest.raises(ValueError, match="HTTP"):
             await client.send("GET", url, {name: value})
 
 
@@ -135,7 +135,7 @@ async def test_it_is_for_one_server_only() -> None:
     url = URL("http://127.0.0.1:1/")
     async with client_for(url) as client:
         for other in ("http://127.0.0.1:2/", "https://127.0.0.1:1/", "http://127.0.0.2:1/"):
-            with pytest.raises(ValueError, match="another server"):
+            with pytest.raises(ValueError, match="origin"):
                 await client.send("GET", URL(other), {})
 
 
