@@ -1,4 +1,4 @@
-"""What varies from start to start without meaning is no change, and nothing can hide behind that."""
+"""Meaningless variations of definitions are no change; every other difference is."""
 
 from copy import deepcopy
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""How the catalog changes: one swap per change and none for no change, with nothing left over."""
+"""Catalog changes: one snapshot swap per change, none without, no leftovers."""
 
 from collections.abc import Collection, Mapping
 from typing import Any
@@ -15,7 +15,7 @@ from toolcrib.testing import a_tool
 
 
 class WatchedCatalog:
-    """A catalog, the snapshots it made, and the claims on safe names it told of."""
+    """A catalog, its snapshots and its claims on safe names."""
 
     def __init__(self, *sources: str, overrides: Overrides | None = None) -> None:
         self.heard: list[Snapshot] = []
@@ -36,7 +36,7 @@ class WatchedCatalog:
         return list(self.catalog.snapshot.tools)
 
     def news(self) -> int:
-        """How many snapshots there were since the last time this was asked."""
+        """The number of snapshots since the previous call."""
         count = len(self.heard)
         self.heard.clear()
         return count
@@ -48,7 +48,7 @@ def _safe_names(keys: Collection[str]) -> list[str]:
 
 @pytest.fixture
 def checks(monkeypatch: pytest.MonkeyPatch) -> list[object]:
-    """Every schema that was checked."""
+    """The checked schemas."""
     seen: list[object] = []
 
     def counting(schema: object, **more: Any) -> GuardedSchema:

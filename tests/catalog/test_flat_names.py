@@ -1,4 +1,4 @@
-"""Flat names: the first claimant owns one, whoever claims it later and in whatever order sources come up."""
+"""Flat names belong to their first claimant, in any start order."""
 
 import logging
 from collections.abc import Collection, Mapping, Sequence
@@ -18,7 +18,7 @@ pytestmark = pytest.mark.requirement("A4")
 
 
 class Kept:
-    """What a store keeps of claims, from one catalog to the next."""
+    """Stored claims that outlive a catalog."""
 
     def __init__(self, *sources: str) -> None:
         self.claims: dict[str, str] = {}
@@ -26,7 +26,7 @@ class Kept:
         self.start(*sources)
 
     def start(self, *sources: str, added: Collection[str] = ()) -> None:
-        """Start anew over what was kept."""
+        """Restart with the stored claims."""
         self.catalog = Catalog(sources, added=added, claims=dict(self.claims), claimed=self._claimed)
 
     def _claimed(self, fresh: Mapping[str, str], stale: Collection[str]) -> None:
@@ -39,7 +39,7 @@ class Kept:
         self.catalog.replace(source, Offer(tools=tools))
 
     def owner(self, name: str) -> str | None:
-        """Return who a name belongs to, present or not."""
+        """Return the owner of a name, present or not."""
         found = self.catalog.snapshot.claimants(name)
         return found[0].name if found else None
 
@@ -202,7 +202,7 @@ def test_config_file_precedes_apps_and_later_sources() -> None:
 
 @pytest.fixture
 def most(monkeypatch: pytest.MonkeyPatch) -> int:
-    """How many absent names a source may keep: few."""
+    """A small limit of absent names per source."""
     monkeypatch.setattr(name_claims, "MAX_ABSENT_NAMES", 4)
     return name_claims.MAX_ABSENT_NAMES
 

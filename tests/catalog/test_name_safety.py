@@ -1,4 +1,4 @@
-"""Ten thousand names as servers of the world might give them, and what every provider is told instead."""
+"""Safe names for ten thousand random tool names."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -21,14 +21,14 @@ PER_SOURCE, SOURCES = 1250, 8
 
 
 def name(random: Random) -> str:
-    """A name as nobody would want it: of any length, in any script, hardly different from others."""
+    """A difficult name: any length, any script, similar to others."""
     length = random.choice((1, 2, 3, 8, 20, 64, 65, 200))
     text = "".join(random.choice(LETTERS) for _ in range(length)).strip()
     return random.choice((text, text.upper(), f"get{text.title()}", "x" * 80 + text)).strip() or "x"
 
 
 def offers(random: Random) -> dict[str, list[Tool]]:
-    """So many tools of each of so many sources; no two of one source have the same name."""
+    """Tools of several sources; names are unique per source."""
     found: dict[str, list[Tool]] = {}
     for place in range(SOURCES):
         source, family = f"Server-{place}.x".lower(), FAMILIES[place % len(FAMILIES)]
@@ -42,7 +42,7 @@ def offers(random: Random) -> dict[str, list[Tool]]:
 def served(
     tools: Mapping[str, Sequence[Tool]], arriving: Sequence[str], claims: dict[str, str]
 ) -> dict[str, str]:
-    """Say what each tool is exposed as once all sources have come in this order; claims are kept."""
+    """The safe names after all sources have come up in this order, with stored claims."""
 
     def keep(fresh: Mapping[str, str], stale: Sequence[str]) -> None:
         claims.update(fresh)
@@ -72,6 +72,6 @@ def test_safe_names_are_unique_short_valid_and_stable() -> None:
     for _ in range(2):
         arriving = random.sample(list(tools), SOURCES)
         assert served(tools, arriving, dict(claims)) == first
-    # Who comes first where nothing is kept may own what others want too, but nobody is ever renamed.
+    # Without stored claims the first source may own a shared name; no tool is ever renamed.
     other = served(tools, list(reversed(tools)), {})
     assert {each: name for each, name in other.items() if first.get(each, name) != name} == {}

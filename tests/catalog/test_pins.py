@@ -1,4 +1,4 @@
-"""Pins: a tool that is no longer what was trusted is noticed, whatever changed and whenever it comes back."""
+"""Pins: any change of a trusted definition is detected, also after a removal or restart."""
 
 import json
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -24,7 +24,7 @@ POLICY = Policy([PinnedRule()])
 
 
 class PinnedCatalog:
-    """A catalog that is pinned, and what would be in its store."""
+    """A catalog with pins and the stored definitions."""
 
     def __init__(
         self, mode: PinMode = "strict", stored: Mapping[str, StoredDefinition] | None = None
@@ -222,7 +222,7 @@ def test_unhashable_definition_is_never_trusted(
 
 
 def _ignore(_fresh: Sequence[StoredDefinition], _gone: Collection[str]) -> None:
-    """Nothing is stored."""
+    """Store nothing."""
 
 
 def test_pins_per_source_are_bounded() -> None:
@@ -291,7 +291,7 @@ def _places(value: Any) -> Iterator[tuple[Any, Any]]:
 
 @st.composite
 def mutated(draw: st.DrawFn) -> tuple[JsonObject, JsonObject]:
-    """A definition, and the same with one thing in it replaced, removed, renamed or added."""
+    """A definition and a copy with one part replaced, removed, renamed or added."""
     definition = draw(definitions)
     other = deepcopy(definition)
     holder, key = draw(st.sampled_from(list(_places(other))))

@@ -1,4 +1,4 @@
-"""What a source has besides tools enters the catalog behind doors, and every change of it is a change."""
+"""Resources and prompts enter the catalog as pseudo-tools; their changes are catalog changes."""
 
 from tests.gateway.resource_host import materials
 from toolcrib.catalog import PSEUDO_TOOL_NAMES, Catalog, Overrides, Snapshot, ToolOverride

@@ -1,1 +1,1 @@
-"""What a tool must be and do, sentence by sentence, and the tests that prove each of them."""
+"""The tool contract: every rule with the tests that prove it."""

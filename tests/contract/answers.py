@@ -1,4 +1,4 @@
-"""What must hold of an answer: its data, hints and metadata, and of what a handler is told."""
+"""Rules of answers: data, hints, metadata and the handler's context."""
 
 from tests.contract.must import Must, must
 

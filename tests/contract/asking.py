@@ -1,4 +1,4 @@
-"""One tool asked on every face there is, and what each face says, in one shape."""
+"""Calls a tool on every frontend and normalizes the answers."""
 
 import json
 from collections.abc import AsyncGenerator
@@ -13,7 +13,7 @@ from toolcrib.sdk import AnyTool
 
 FACES = ("rest", "stream", "modern", "legacy", "library")
 SERVED = FACES[:-1]
-"""The faces that ask for a credential; the library is the program's own."""
+"""The frontends with authentication; the library has none."""
 MODERN, LEGACY = "2026-07-28", "2025-06-18"
 _CLIENT = {"name": "asker", "version": "1.2.3"}
 _MCP = {"accept": "application/json, text/event-stream"}
@@ -21,7 +21,7 @@ _MCP = {"accept": "application/json, text/event-stream"}
 
 @dataclass(frozen=True)
 class Answer:
-    """What came back."""
+    """The normalized answer."""
 
     raw: str
     """All of it, as it was sent."""
@@ -44,7 +44,7 @@ class Asker:
     async def ask(
         self, face: str, name: str, arguments: Any = None, *, key: str = ADMIN, trace: str = ""
     ) -> Answer:
-        """Call a tool; `trace` is a traceparent, given where the face takes one."""
+        """Call a tool; `trace` is a traceparent for frontends that accept one."""
         if face == "library":
             assert self.own is not None
             return _plain(json.dumps(as_json(await self.own.call(name, arguments))))

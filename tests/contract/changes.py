@@ -1,4 +1,4 @@
-"""What must hold as tools change: the checklist before they are served, versions, and how they leave."""
+"""Rules of changes: the checklist, versions and deprecation."""
 
 from tests.contract.must import Must, must
 

@@ -1,4 +1,4 @@
-"""What must hold of every call: before and after it, how it fails, and how it can be followed."""
+"""Rules of calls: checks before and after, errors and tracing."""
 
 from tests.contract.must import Must, must
 

@@ -1,4 +1,4 @@
-"""What must hold of a tool's definition, of how it is registered and of what its parameters are made of."""
+"""Rules of tool definitions, registration and parameters."""
 
 from tests.contract.must import Must, must
 

@@ -1,4 +1,4 @@
-"""One thing that must hold of every tool, and what proves it."""
+"""One rule for every tool and its tests."""
 
 from dataclasses import dataclass
 
@@ -8,7 +8,7 @@ PERSON = "check:"
 
 @dataclass(frozen=True, slots=True)
 class Must:
-    """What must hold, under which ids of the ledger, and the tests or questions that prove it."""
+    """A rule, its requirement ids, and the tests or review questions that prove it."""
 
     key: str
     holds: str

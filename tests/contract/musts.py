@@ -1,4 +1,4 @@
-"""All that must hold of a tool, in one table: each sentence with the tests or questions that prove it."""
+"""All rules of tools in one table, each with its tests or review questions."""
 
 from tests.contract.answers import ANSWERS
 from tests.contract.changes import CHANGES

@@ -1,4 +1,4 @@
-"""Before anything runs: permission, arguments and limit, for tools of every source on every face."""
+"""Checks before a call: permissions, arguments and limits, for every source and frontend."""
 
 from collections.abc import AsyncGenerator
 from typing import Any
@@ -13,7 +13,7 @@ from toolcrib.testing import FakeSource, a_tool
 pytestmark = [pytest.mark.anyio, pytest.mark.requirement("E10")]
 
 FAMILIES: tuple[Family, ...] = ("function", "core", "mcp", "langchain", "openapi")
-"""Apps need a user who has them: tests/walks/test_apps_everywhere.py asks real ones the same."""
+"""Apps need a user who installed them: tests/walks/test_apps_everywhere.py covers them."""
 SCHEMA: dict[str, Any] = {
     "type": "object",
     "properties": {"count": {"type": "integer", "minimum": 1}, "note": {"type": "string"}},
@@ -23,7 +23,7 @@ CONFIG = "limits: {per_user: null}"
 
 
 class ToolSources:
-    """A gateway with a source of every kind behind it, whose tools are counted as they run."""
+    """A gateway with a source of every kind that records its calls."""
 
     def __init__(self, asker: Asker) -> None:
         self.asker = asker
@@ -43,7 +43,7 @@ class ToolSources:
         return FakeSource([guarded, a_tool(f"{family}:{family}-open", **plain), *limited])
 
     def ran(self, family: str) -> list[str]:
-        """Which tools of a source have run."""
+        """The tools of a source that were called."""
         return [call.tool.local for call in self.sources[family].calls]
 
     async def code(self, face: str, name: str, arguments: Any, key: str = ADMIN) -> str | None:

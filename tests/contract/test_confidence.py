@@ -18,7 +18,7 @@ async def list_rows(some: int) -> ToolResult[list[str]]:
 
 @create_tool(category="query")
 async def list_plainly(some: int) -> list[str]:
-    """List some of ten rows, and fail where more are wanted."""
+    """List some of ten rows; fail if more are requested."""
     if some > len(ROWS):
         raise ValueError
     return ROWS[:some]

@@ -1,4 +1,4 @@
-"""A tool by our own decorator carries every field a definition has, and whoever lists tools can read them."""
+"""Decorated tools carry every field of a definition, and tool lists show them."""
 
 import json
 from typing import Annotated, Any

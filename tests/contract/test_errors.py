@@ -1,4 +1,4 @@
-"""What goes wrong comes back as one of three kinds, with what to do and nothing of what is behind it."""
+"""Errors have one of three classes and advice, and hide their causes."""
 
 import sqlite3
 from typing import Any
@@ -21,7 +21,7 @@ SHOWN = ("Traceback", "Error(", "OperationalError", ".py", "line ")
 
 
 class Odd:
-    """Something JSON has no word for."""
+    """A value that is not JSON."""
 
     def __repr__(self) -> str:
         return "; ".join(BEHIND)
@@ -55,7 +55,7 @@ WAYS: dict[int | str, tuple[str, str]] = {
 
 
 def told(answer: Answer) -> dict[str, Any]:
-    """The error of an answer that is whole all the same."""
+    """The error of an otherwise complete answer."""
     assert answer.error is not None
     assert answer.hints.keys() >= HINT_FIELD_SET
     assert answer.hints["suggestedNextActions"] or answer.hints["contextNeeded"], "it says what to do"

@@ -1,4 +1,4 @@
-"""Every field of the hints, written down a second time and apart from the code: names, words and ranges."""
+"""Every hint field, listed independently of the code: names, words and ranges."""
 
 from copy import deepcopy
 from typing import Any
@@ -119,7 +119,7 @@ NEEDED: dict[str, set[str]] = {
     "alternatives": {"approach", "confidence", "reasoning"},
     "metadata": {"generatedAt", "generatedBy"},
 }
-"""What each part must have; a dependency is `required` and a return is reckoned where nothing is said."""
+"""Required fields per part; a dependency defaults to `required`, and roi is calculated."""
 
 WORDS: dict[str, tuple[str, ...]] = {
     "suggestedNextActions.priority": LEVELS,
@@ -148,7 +148,7 @@ RANGES: dict[str, tuple[float, float]] = {
 
 
 def holder(hints: dict[str, Any], path: str) -> tuple[dict[str, Any], str]:
-    """The part a field stands in, and the field's own name."""
+    """The part that contains a field, and the name of the field."""
     part, _, name = path.rpartition(".")
     if not part:
         return hints, name

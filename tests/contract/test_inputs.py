@@ -1,4 +1,4 @@
-"""What a caller gives stays as it was, however deep, however often it is tried, whatever the handler does."""
+"""Arguments stay unchanged at any depth, across retries, whatever the handler does."""
 
 from collections.abc import AsyncGenerator
 from copy import deepcopy
@@ -29,7 +29,7 @@ def spoil(value: Any) -> None:
 
 
 class Spoilers:
-    """Handlers that note what they are given, spoil it, and fail the first two times."""
+    """Handlers that record and mutate their arguments and fail twice."""
 
     def __init__(self) -> None:
         self.seen: list[Any] = []
@@ -87,7 +87,7 @@ async def test_every_attempt_gets_the_original_arguments(monkeypatch: pytest.Mon
 
 @create_tool(name="spoil-it", category="query")
 async def spoil_it(given: dict[str, Any]) -> str:
-    """Spoil what it is given."""
+    """Mutate the arguments."""
     spoil(given)
     return "done"
 

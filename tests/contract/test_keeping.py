@@ -1,4 +1,4 @@
-"""What may be kept is kept for its caller and its time, and what changes something never is."""
+"""Caching: per caller and ttl, never for mutations."""
 
 import json
 from typing import Any
@@ -30,7 +30,7 @@ def counting(name: str, category: Category, **options: Any) -> AnyTool:
 
 
 async def run_of(gateway: InProcessGateway, name: str, **more: Any) -> tuple[int, bool]:
-    """Which run an answer is of, and whether it says that it was kept."""
+    """The run number of an answer, and whether it is marked as cached."""
     told = (await gateway.call(name, **more)).json
     return told["data"]["run"], told["metadata"]["cached"]
 

@@ -1,4 +1,4 @@
-"""Every answer says which version gave it, when, how long it took and under which ids: on every face."""
+"""Every answer has version, time, duration and ids, on every frontend."""
 
 import re
 from datetime import UTC, datetime, timedelta
@@ -34,7 +34,7 @@ CONTEXT = {
 
 @create_tool(category="query", version="3.1.4")
 async def tell_context(ctx: ToolContext) -> dict[str, Any]:
-    """Tell what a handler is told."""
+    """Return the handler's context."""
     return ctx.as_json()
 
 
@@ -46,13 +46,13 @@ async def refuse_politely() -> str:
 
 @create_tool(version="3.1.4")
 async def fall_over() -> str:
-    """Raise what nobody expects."""
+    """Raise an unexpected error."""
     raise RuntimeError("no")
 
 
 @create_tool(category="query", version="3.1.4")
 async def answer_nothing() -> None:
-    """Answer nothing, which is no answer."""
+    """Return None, which is invalid."""
 
 
 TOOLS = (tell_context, refuse_politely, fall_over, answer_nothing)
@@ -66,7 +66,7 @@ OUTCOMES = {
 
 
 def whole(answer: Answer, *, version: str) -> None:
-    """Nothing is missing, and each value is of its kind."""
+    """Metadata is complete and well-typed."""
     told = answer.metadata
     assert told.keys() == FIELDS
     assert (told["toolVersion"], told["serviceVersion"]) == (version, VERSION)
@@ -93,7 +93,7 @@ async def test_metadata_is_complete_on_every_frontend() -> None:
 
 @pytest.mark.requirement("E11")
 async def test_metadata_is_complete_for_every_refusal() -> None:
-    # One makes a key that another makes too, and after one nothing is answered any more.
+    # Some provoke duplicate keys, and one stops the gateway.
     apart = ("SCOPE_DENIED", "OVERLOADED")
     for codes in (sorted(PROVOKED.keys() - set(apart)), apart):
         async with open_gateway(CONFIG, tools=BENCH) as crib:
@@ -110,7 +110,7 @@ async def test_execution_time_is_in_ms_and_covers_retries(monkeypatch: pytest.Mo
 
     @create_tool(category="query")
     async def take_long() -> str:
-        """Take a second, in vain, and another half, by a clock that stands still otherwise."""
+        """Fail after one second, then succeed after half a second, on a manual clock."""
         nonlocal now, tries
         tries += 1
         now += 1.0 if tries == 1 else 0.5

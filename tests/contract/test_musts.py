@@ -1,4 +1,4 @@
-"""Nothing that must hold of a tool is left unproved: each entry leads to a test or to a person."""
+"""Every rule of the tool contract has a test or a review question."""
 
 import ast
 from functools import cache
@@ -30,12 +30,12 @@ LEFT_OPEN: tuple[Tool, ...] = (
         input_schema={"type": "object", "properties": WORD},
     ),
 )
-"""Tools of which a program can say little, so that a person is asked."""
+"""Tools whose quality only a person can review."""
 
 
 @cache
 def _marks(file: str) -> dict[str, set[str]]:
-    """The ids each test of a file is marked with, by its own marks and by those of the whole file."""
+    """The requirement ids per test of a file, including marks of the module."""
     tree = ast.parse((ROOT / file).read_text())
     whole: set[str] = set()
     own: dict[str, set[str]] = {}
@@ -62,13 +62,13 @@ def _ids(node: ast.expr) -> set[str]:
 
 @cache
 def _asked() -> frozenset[str]:
-    """The items of the checklist that are left to a person, for one tool or another."""
+    """Checklist items that need a human review for some tool."""
     judged = [judge(tool, ToolEvidence()) for tool in LEFT_OPEN]
     return frozenset(name for each in judged for name, found in each.items() if found.verdict == "person")
 
 
 def faults(entry: Must) -> list[str]:
-    """Where an entry is not proved."""
+    """The gaps in the proof of an entry."""
     found = [] if entry.proofs else [f"{entry.key}: nothing proves it"]
     found += [f"{entry.key}: {one} is not in the ledger" for one in entry.ids if one not in LEDGER]
     for test in entry.tests:

@@ -1,4 +1,4 @@
-"""Every call can be followed: logged from start to end under its trace, counted and timed."""
+"""Observability of calls: logged under their trace, counted and timed."""
 
 import json
 from collections.abc import AsyncGenerator
@@ -49,7 +49,7 @@ async def find_card(card: str, password: str = "") -> list[str]:
 
 @create_tool(category="query", response_time="slow")
 async def claim_much() -> ToolResult[int]:
-    """Give hints that break a rule."""
+    """Return invalid hints."""
     return ToolResult(data=1, hints={"confidence": 1.7})
 
 
@@ -68,7 +68,7 @@ def trace(number: int) -> str:
 
 @asynccontextmanager
 async def watched(file: Path) -> AsyncGenerator[InProcessGateway]:
-    """A gateway whose log goes to a file, as it does when it is served."""
+    """A gateway that logs to a file."""
     env = {"TOOLCRIB_ADMIN_KEY": ADMIN}
     document = replace(parse(CONFIG, "toolcrib.yaml", env), store="sqlite://")
     redactor = Redactor(document.secret_texts)
@@ -83,7 +83,7 @@ async def watched(file: Path) -> AsyncGenerator[InProcessGateway]:
 
 
 class Story:
-    """Calls that end in every way, each in a trace of its own, and the lines they left."""
+    """Calls with every outcome, each with its own trace, and their log lines."""
 
     def __init__(self, crib: InProcessGateway) -> None:
         self.crib = crib

@@ -10,12 +10,12 @@ Object = dict[str, Any]
 
 @dataclass(frozen=True, kw_only=True)
 class Said:
-    """One call as a model makes it."""
+    """A call in a provider message."""
 
     id: str
     name: str
     arguments: Any = field(default_factory=dict[str, Any])
-    """What it gives; a text goes out as it is where arguments are texts."""
+    """The arguments; a text is sent as is where arguments are texts."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,7 +25,7 @@ class Reply:
     id: str
     failed: bool
     said: Any
-    """The text or the object it holds."""
+    """Its text or object."""
     name: str | None = None
 
     @property
@@ -37,7 +37,7 @@ class Reply:
 
 @dataclass(frozen=True, kw_only=True)
 class Dialogue:
-    """How one provider talks."""
+    """Messages of one provider."""
 
     asks: Callable[[Sequence[Said]], Object]
     declared: Callable[[Object], Object]
@@ -45,11 +45,11 @@ class Dialogue:
     replies: Callable[[Sequence[Object]], list[Reply]]
     cancels: Callable[[Sequence[str]], Object] | None = None
     parallel: bool = True
-    """Whether one message may hold several calls."""
+    """Whether a message may contain several calls."""
     spelled: bool = False
     """Whether arguments are a text."""
     ids: bool = True
-    """Whether a reply says which call it is to; without, their order does."""
+    """Whether a reply names its call; otherwise the order decides."""
 
 
 def _text(arguments: Any) -> str:

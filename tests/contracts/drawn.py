@@ -15,7 +15,7 @@ from toolcrib.schemas import InvalidSchema, check
 Schema = dict[str, Any]
 
 NAMES = st.from_regex(r"[a-z][a-z0-9_]{0,63}", fullmatch=True)
-"""Safe names, as the catalog gives them."""
+"""Safe names of the catalog."""
 IDS = st.text(st.characters(codec="utf-8", exclude_categories=("Cs", "Cc")), min_size=1, max_size=40)
 TEXTS = st.text(st.characters(codec="utf-8", exclude_categories=("Cs",)), max_size=30)
 
@@ -102,7 +102,7 @@ _SCHEMAS: st.SearchStrategy[Schema] = st.recursive(
 
 @st.composite
 def inputs(draw: st.DrawFn) -> Schema:
-    """What a tool takes, as the catalog lets it in: an object, also one that is a union or said elsewhere."""
+    """Input schemas the catalog accepts: objects, unions of objects, references."""
     made = draw(_object(_SCHEMAS))
     if draw(st.integers(0, 5)) == 0:
         made[draw(st.sampled_from(["anyOf", "oneOf", "allOf"]))] = [
@@ -137,7 +137,7 @@ def tools(draw: st.DrawFn) -> Tool:
 
 @st.composite
 def results(draw: st.DrawFn, most: int = 1_000_000) -> Result:
-    """What comes of a call, up to so many characters of what is hardest to fit."""
+    """Results with up to this many characters that are hard to fit."""
     piece = draw(
         st.one_of(TEXTS.filter(bool), st.sampled_from(["a", "ü", "😀", '"', "\\", "\x00", "\u2028"]))
     )

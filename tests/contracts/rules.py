@@ -1,4 +1,4 @@
-"""What providers refuse of a declaration, as far as anyone knows: no SDK says so before their servers do."""
+"""Known rules of provider servers for declarations, which the SDKs do not check."""
 
 import re
 from collections.abc import Callable, Iterator
@@ -194,7 +194,7 @@ def elevenlabs(declared: Object) -> Iterator[str]:
 
 
 def plain(declared: Object) -> Iterator[str]:
-    """Refused by nobody who takes JSON Schema."""
+    """Accepted by every provider with JSON Schema."""
     schema = declared.get("inputSchema") or declared["function"]["parameters"]
     if schema.get("type") != "object":
         yield "# is not an object"

@@ -40,7 +40,7 @@ def postgres(request: pytest.FixtureRequest) -> str:
     return request.getfixturevalue("fresh_database")
 
 
-# Each test in it starts with a database of its own, which takes its time; one in memory takes none.
+# Every test has its own database, which is slow; one in memory is fast.
 _POSTGRES = pytest.param(postgres, marks=pytest.mark.slow)
 STORES: tuple[Any, ...] = (pytest.param(sqlite_file, marks=pytest.mark.slow), sqlite_memory, _POSTGRES)
 LASTING: tuple[Any, ...] = (sqlite_file, _POSTGRES)

@@ -1,4 +1,4 @@
-"""What every format of a provider keeps, whichever it is: call in, call read, one reply per call out."""
+"""The contract of provider formats: calls are parsed, one reply per call."""
 
 import json
 from collections.abc import Callable
@@ -328,7 +328,7 @@ def _within(provider: Provider, dialogue: Dialogue, outcome: Result) -> None:
     (call,) = provider.calls(dialogue.asks([Said(id="call_1", name="post_entry")]))
     spelled = provider.results([ProviderResult(call=call, result=outcome)])
     if outcome.voice.suppress and provider.name == "openai_realtime":
-        spelled.append({"type": "response.create"})  # nobody speaks after this one
+        spelled.append({"type": "response.create"})  # no response.create follows
     (reply,) = dialogue.replies(json.loads(json.dumps(spelled)))
     assert reply.size <= most
     assert reply.failed == (outcome.problem is not None)

@@ -1,4 +1,4 @@
-"""What every shared state must do, wherever it is kept."""
+"""The contract of shared state, for every backend."""
 
 from collections.abc import AsyncGenerator, Callable
 from dataclasses import dataclass
@@ -121,7 +121,7 @@ async def test_cached_result_is_replaced(place: Place) -> None:
 
 
 class Work:
-    """A call that ends when the test says so, and counts how often it was started."""
+    """A call that the test ends; counts its starts."""
 
     def __init__(self) -> None:
         self.started = 0

@@ -295,7 +295,7 @@ async def test_replicas_compare_and_swap_correctly(url: str) -> None:
                 saved = await one.overlay.save({"sum": document.get("sum", 0) + 1}, expected=version)
                 if saved is not None:
                     wins.append(saved)
-                # Rows that were locked in the order they are given in would be a ring.
+                # Rows locked in the given order would deadlock.
                 await one.usage.add(rows[::order])
                 await one.claims.put({row.tool: "s:x" for row in rows[::order]})
                 await one.definitions.put([a_definition(row.tool) for row in rows[::order]])

@@ -1,4 +1,4 @@
-"""What every store must do with the texts apps keep: by app and user, as long as both are."""
+"""The store contract for app data: per app and user, deleted with either."""
 
 from collections.abc import AsyncGenerator
 

@@ -1,4 +1,4 @@
-"""What every store must do with apps: keep them and their tools whole, and say when anything has changed."""
+"""The store contract for apps: apps and tools round-trip, changes are marked."""
 
 from collections.abc import AsyncGenerator
 from dataclasses import replace
@@ -123,7 +123,7 @@ async def test_dropped_app_deletes_its_data(store: Store) -> None:
     assert await store.apps.drop("com.example.notes")
     assert not await store.apps.drop("com.example.notes")
     assert await store.apps.all() == [an_app("com.example.other")]
-    # Whoever takes the name next finds nothing of the one before.
+    # A new app with that name finds no data of the old one.
     await store.apps.add(an_app(tools=()))
     assert await names(store) == []
     people = await store.users.page()

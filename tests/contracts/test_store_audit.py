@@ -1,4 +1,4 @@
-"""What every store must do with audit records: append to one chain, and give them back as they were."""
+"""The store contract for audit records: one hash chain, unchanged records."""
 
 from collections.abc import AsyncGenerator, AsyncIterator
 from typing import Any

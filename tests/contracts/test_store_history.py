@@ -1,4 +1,4 @@
-"""What every store must do with calls and usage, whichever database it keeps them in."""
+"""The store contract for calls and usage."""
 
 from collections import defaultdict
 from collections.abc import AsyncGenerator

@@ -1,4 +1,4 @@
-"""What every store must do with MCP sessions: keep when one was used and that it has ended, within limits."""
+"""The store contract for MCP sessions: last use and end, within limits."""
 
 from collections.abc import AsyncGenerator
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""What every store must do with requests made under a key: one claim wins, and its answer is kept."""
+"""The store contract for idempotency keys: one claim wins, its answer is stored."""
 
 from collections.abc import AsyncGenerator
 from dataclasses import replace
@@ -21,7 +21,7 @@ async def store(request: pytest.FixtureRequest) -> AsyncGenerator[Store]:
 
 
 async def found(store: Store, key: str = "key") -> ReplayRow | None:
-    """Look what a key has by claiming it, and give it back where that went through."""
+    """Read a key by claiming it, and release it if the claim succeeded."""
     row = await store.replays.claim(a_replay(key, call="looking"), since=LONG_AGO)
     if row is None:
         assert await store.replays.release(key, "looking")

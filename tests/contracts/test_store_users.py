@@ -1,4 +1,4 @@
-"""What every store must do with users: what they have installed and switched off, and who is here."""
+"""The store contract for users: installs, disabled tools and sessions."""
 
 from collections.abc import AsyncGenerator
 from dataclasses import replace
@@ -191,7 +191,7 @@ async def test_a_dropped_user_leaves_nothing(store: Store) -> None:
     other = await store.users.get("u2")
     assert await store.users.drop("u1")
     assert await store.users.having("com.example.notes") == ["u2"]
-    # Whoever has the id next is another one.
+    # The next user with that id is a different user.
     await store.users.put("u1", language=None, time_zone=None, at=2.0)
     assert await store.users.page() == [UserRecord(id="u1", created=2.0), other]
     await store.users.install("u1", an_install())

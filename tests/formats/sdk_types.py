@@ -41,7 +41,7 @@ def typed(kind: Any) -> Judge:
 
 
 def model(kind: type[BaseModel]) -> Judge:
-    """Judge by a model, which may not keep anything it has no field for."""
+    """Validate with a model; unknown fields are faults."""
 
     def judge(given: Any) -> None:
         made = kind.model_validate(given)
@@ -54,7 +54,7 @@ def model(kind: type[BaseModel]) -> Judge:
 
 
 def extras(value: Any) -> Iterator[str]:
-    """Names of what a model keeps unread, at any depth."""
+    """Names of unknown fields at any depth."""
     if isinstance(value, BaseModel):
         yield from (value.model_extra or {})
         for name in type(value).model_fields:
@@ -76,7 +76,7 @@ def each_as(judge: Judge) -> Judge:
 
 
 def events(given: Any) -> None:
-    """What goes to a Realtime session: items, and the word to speak."""
+    """Messages to a Realtime session: items, then response.create."""
     for each in given:
         if each["type"] == "response.create":
             typed(realtime.ResponseCreateEventParam)(each)
@@ -99,7 +99,7 @@ def asks_realtime(given: Any) -> None:
 
 
 def asks_responses(given: Any) -> None:
-    """Judge the items alone: the rest of a response says nothing of calls."""
+    """Validate the items only: the rest of a response has no calls."""
     each_as(model(responses.ResponseFunctionToolCall))(given["output"])
 
 
@@ -112,7 +112,7 @@ def chained(given: Any) -> None:
         args_schema=function["parameters"],
         func=lambda **_: None,
     )
-    # It leaves out titles and puts references in place; a dictionary it hands on to the model as it is.
+    # It drops titles and inlines references; a dictionary reaches the model unchanged.
     declared = convert_to_openai_tool(made)["function"]
     same((declared["name"], declared["description"]), (function["name"], function.get("description", "")))
     same(set(declared["parameters"]["properties"]), set(function["parameters"]["properties"]))

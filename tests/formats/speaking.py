@@ -1,4 +1,4 @@
-"""What the tests of the formats for providers have in common: a tool, its results, and who refuses what."""
+"""Shared values of the format tests: a tool, its results and refusals."""
 
 from typing import Any
 
@@ -43,7 +43,7 @@ def of_server(**fields: Any) -> Tool:
 
 
 def refusal(format: Provider, message: Any) -> tuple[str, str]:
-    """Where a message is at fault, and what is said of it."""
+    """The path and message of a refusal."""
     with pytest.raises(Refused) as refused:
         format.calls(message)
     assert refused.value.problem.code == "INVALID_REQUEST"

@@ -1,4 +1,4 @@
-"""Anthropic's spelling, letter by letter: tools, calls in blocks, and results in one message."""
+"""The Anthropic format in detail: tools, calls in blocks, results in one message."""
 
 from typing import Any
 

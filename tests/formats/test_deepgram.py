@@ -1,4 +1,4 @@
-"""Deepgram's spelling, letter by letter: functions, calls that it makes ahead, and results as texts."""
+"""The Deepgram format in detail: functions, early calls, results as texts."""
 
 import json
 from typing import Any

@@ -1,4 +1,4 @@
-"""ElevenLabs' spelling, letter by letter: client tools in its own small language, and results as texts."""
+"""The ElevenLabs format in detail: client tools with limited schemas, results as texts."""
 
 from typing import Any
 

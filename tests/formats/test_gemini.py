@@ -1,4 +1,4 @@
-"""Gemini's spelling, letter by letter: its own kind of schema, calls and results as parts."""
+"""The Gemini format in detail: its schema dialect, calls and results as parts."""
 
 import json
 from typing import Any

@@ -1,4 +1,4 @@
-"""Gemini Live's spelling, letter by letter: short results without data, and when the model may hear them."""
+"""The Gemini Live format in detail: short results without data, and their scheduling."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""LangChain's spelling, letter by letter: tools as it binds them, calls of an AIMessage, ToolMessages."""
+"""The LangChain format in detail: bound tools, calls of an AIMessage, ToolMessages."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""How MCP spells results: structured content, blocks, and failures in the tool's own words."""
+"""The MCP format of results: structured content, blocks and failures."""
 
 import json
 from typing import Any

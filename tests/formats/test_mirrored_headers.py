@@ -1,4 +1,4 @@
-"""Headers that repeat arguments: found where the protocol allows them, and written as it wants them."""
+"""Mirrored headers: found where the protocol allows them, encoded as it requires."""
 
 from typing import Any
 
@@ -7,12 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from mcp.shared.inbound import decode_header_value, find_invalid_x_mcp_header, validate_mcp_param_headers
 
-from toolcrib.formats.mirrored_headers import (
-    InvalidMirroredHeader,
-    header_value,
-    mirrored_headers,
-    mirrors_of,
-)
+from toolcrib.mcp.headers import InvalidMirroredHeader, header_value, mirrored_headers, mirrors_of
 
 
 def schema(**properties: Any) -> dict[str, Any]:

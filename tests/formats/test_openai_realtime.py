@@ -1,4 +1,4 @@
-"""OpenAI Realtime: three events tell of one call; what was interrupted is taken back; silence is kept."""
+"""OpenAI Realtime: three events per call, cancelled responses, silent results."""
 
 import json
 

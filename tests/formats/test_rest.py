@@ -1,4 +1,4 @@
-"""How REST spells tools of sources that are down, and what failed tools say themselves."""
+"""The REST format: degraded tools, tool errors and content."""
 
 import json
 from typing import Any

@@ -1,4 +1,4 @@
-"""What we say and what we take for said, judged by the types of the providers' own SDKs."""
+"""Declarations, calls and results validated with the types of the providers' SDKs."""
 
 import json
 import subprocess
@@ -30,13 +30,13 @@ pytestmark = [pytest.mark.slow, pytest.mark.requirement("F2"), pytest.mark.needs
 SERVERS = ("node", "npm_servers", "modern_servers", "legacy_servers", "chromium")
 SCRIPT = Path(__file__).parent / "sdk_types.py"
 OVER = 60
-"""So many tools the servers of other people have at least."""
+"""The minimum number of tools of the real servers."""
 
 Line = tuple[str, str, Any]
-"""A format, what it is that is judged (a tool, a message, …), and the thing itself."""
+"""A format, the kind of value (a tool, a message, …) and the value."""
 
 
-# Whoever reads a module first compiles it, and one of theirs has a slip in a text that is nobody's business.
+# Importing compiles the SDK modules, and one of them triggers a warning.
 SLIP = "ignore:invalid escape sequence"
 STRICT = ("-W", "error", "-W", f"{SLIP}:DeprecationWarning", "-W", f"{SLIP}:SyntaxWarning")
 
@@ -48,7 +48,7 @@ class Judges:
         self._process = process
 
     def say(self, lines: Iterable[Line]) -> dict[str, Any]:
-        """What they say to these."""
+        """Their verdicts on these values."""
         told, heard = self._process.stdin, self._process.stdout
         assert told is not None
         assert heard is not None
@@ -93,7 +93,7 @@ MCP = {"tool": _mcp_tool, "message": _mcp_call, "replies": _mcp_replies}
 
 
 def declared_in(name: str, listed: Any) -> list[Any]:
-    """The declarations in a list as the provider wants it."""
+    """The declarations in a provider's list."""
     if name.startswith("gemini"):
         return [each for tool in listed for each in tool["functionDeclarations"]]
     return listed
@@ -103,7 +103,7 @@ def declared_in(name: str, listed: Any) -> list[Any]:
 
 
 async def listed(crib: Client, name: str) -> list[Line]:
-    """What a gateway lists in one format, each tool alone and all together, and none refused by our rules."""
+    """The declarations of a gateway in one format, single and together; none breaks a rule."""
     answer = await crib.get(f"/api/tools?format={name}")
     each = declared_in(name, answer["tools"])
     refused = {DIALOGUES[name].declared(one)["name"]: faults(name, one) for one in each}
@@ -152,7 +152,7 @@ async def test_tools_of_real_servers_fit_the_sdk_types(
 
 
 def _report(originals: Sequence[Mapping[str, Any]]) -> str:
-    """What each format cannot say of the schemas of real servers."""
+    """The losses of each format for the schemas of real servers."""
     said = ["", f"{len(originals)} tools of real servers:"]
     for name, provider in PROVIDERS.items():
         lost: dict[str, int] = {}

@@ -1,4 +1,4 @@
-"""A result that is kept comes back as it was."""
+"""Stored results round-trip."""
 
 from hypothesis import given, settings
 from hypothesis import strategies as st

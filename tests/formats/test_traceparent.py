@@ -1,4 +1,4 @@
-"""The trace a call belongs to, as it is written for whoever the call goes on to."""
+"""The traceparent sent to upstream servers."""
 
 import pytest
 

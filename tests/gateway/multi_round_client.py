@@ -1,4 +1,4 @@
-"""A gateway with one tool that asks as a test tells it to, and the way in for callers without a stream."""
+"""A gateway with one eliciting tool, and a client that calls it in several rounds."""
 
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
@@ -23,18 +23,18 @@ Answer = Callable[[Call], Awaitable[Result]]
 
 
 def form(message: str = "Which seat?") -> JsonObject:
-    """What a tool asks with."""
+    """The parameters of an elicitation."""
     return {"message": message, "requestedSchema": {"type": "object", "properties": {}}}
 
 
 async def seat(call: Call) -> Result:
-    """Ask for one thing, and answer with what was said."""
+    """Elicit one answer and return it."""
     assert call.channel is not None
     return Result(data=await call.channel.ask("elicitation/create", form()))
 
 
 class MultiRoundClient:
-    """The conversations in front of the gateway, and what became of the calls behind it."""
+    """A client of multi-round calls, which records the calls and their outcomes."""
 
     def __init__(
         self,
@@ -91,7 +91,7 @@ class MultiRoundClient:
         capabilities: JsonObject = FORMS,
         **more: Any,
     ) -> Result:
-        """Make the call, or come back to it."""
+        """Make the call, or continue it with answers."""
         return await self.talks.run(
             name,
             arguments if arguments is not None else {"day": 1},
@@ -104,13 +104,13 @@ class MultiRoundClient:
 
     @property
     def ends(self) -> list[str]:
-        """How the calls ended that have."""
+        """Outcomes of the ended calls."""
         return [each.problem.code if each.problem else "success" for _, each, _ in self.recordings.heard]
 
 
 @asynccontextmanager
 async def multi_round_client(answer: Answer = seat, **more: Any) -> AsyncGenerator[MultiRoundClient]:
-    """Open one; when the block ends, so does everything in it, and nothing may be left."""
+    """Open a client; at the end of the block no call may be left."""
     opened = MultiRoundClient(answer, **more)
     try:
         yield opened
@@ -125,6 +125,6 @@ async def multi_round_client(answer: Answer = seat, **more: Any) -> AsyncGenerat
 
 
 def state_of(result: Result) -> str:
-    """The state of a result that asks."""
+    """The state of a result with questions."""
     assert result.ask is not None, result
     return result.ask.state

@@ -1,4 +1,4 @@
-"""A gateway whose tools do as a test tells them, in front of it what answers providers' messages."""
+"""A gateway with scripted tools, and a provider connection in front of it."""
 
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
@@ -29,7 +29,7 @@ ANTHROPIC, LIVE = "anthropic", "gemini_live"
 
 
 class ProviderClient:
-    """Tools, all of which are carried out by one function, and one connection to a provider."""
+    """Tools with one shared handler, and one provider connection."""
 
     def __init__(
         self,
@@ -47,7 +47,7 @@ class ProviderClient:
         self.gateway = Gateway(
             Policy([rule, PermissionsRule()]),
             lambda tool: compose(steps, tool, self._carry_out),
-            Completion(lambda tool: (1.0, 0.0, counts.get(tool, 0)), tried=lambda: counts),
+            Completion(lambda tool: (1.0, 0.0, counts.get(tool, 0)), called_tools=lambda: counts),
             self.recordings,
             new_id=lambda: f"id-{next(ids)}",
             contexts=lambda: rule.contexts,
@@ -67,20 +67,20 @@ class ProviderClient:
     async def turn(
         self, *calls: Said, format: str = ANTHROPIC, caller: Caller | None = None, **more: Any
     ) -> TurnResult:
-        """Have a model of this provider make these calls."""
+        """Send a provider message with these calls."""
         message: JsonObject = DIALOGUES[format].asks(calls)
         return await self.connection.turn(message, format, caller or a_caller(), **more)
 
     async def replies(self, *calls: Said, format: str = ANTHROPIC, **more: Any) -> list[Reply]:
-        """Return what the provider reads of the answers."""
+        """Return the replies as the provider parses them."""
         return read(format, (await self.turn(*calls, format=format, **more)).messages)
 
 
 def read(format: str, messages: Sequence[JsonObject]) -> list[Reply]:
-    """Read replies as the provider does."""
+    """Parse replies as the provider does."""
     return DIALOGUES[format].replies([dict(each) for each in messages]) if messages else []
 
 
 def said(id: str, name: str = "echo", **arguments: Any) -> Said:
-    """One call as a model makes it."""
+    """A call in a provider message."""
     return Said(id=id, name=name, arguments=arguments)

@@ -1,4 +1,4 @@
-"""Sources with resources and prompts, as the catalog holds them, and a gateway before them."""
+"""Sources with resources and prompts, and a gateway over them."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -22,7 +22,7 @@ from toolcrib.testing import Recordings, echo
 def materials(
     uris: Sequence[str] = (), templates: Sequence[str] = (), prompts: Sequence[str] = (), **flags: Any
 ) -> SourceResources:
-    """What a source has; what is not said follows from the lists."""
+    """The resources of a source; flags default to what the lists contain."""
     flags = {"has_resources": bool(uris or templates), "has_prompts": bool(prompts), **flags}
     return SourceResources(
         resources=tuple({"uri": uri, "name": uri} for uri in uris),
@@ -33,12 +33,12 @@ def materials(
 
 
 def holding(source: str, *lists: Sequence[str], **flags: Any) -> SourceExtras:
-    """The same, behind doors."""
+    """The same with pseudo-tools."""
     return source_extras(source, materials(*lists, **flags), Overrides({}), degraded=False)
 
 
 class ResourceHost:
-    """A gateway over sources that have no tools, with the steps that could do harm."""
+    """A gateway over sources without tools, with the steps that may refuse or change results."""
 
     def __init__(
         self,

@@ -24,7 +24,7 @@ SCHEMA: dict[str, Any] = {"type": "object", "required": ["a", "b"], "properties"
 
 
 class Clock:
-    """What the moment is read from."""
+    """A manual wall clock."""
 
     def __init__(self) -> None:
         self.now = NOON
@@ -41,7 +41,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
 
 
 class Record:
-    """What is known of tools, and who was asked about."""
+    """Tool records, which record the names read."""
 
     def __init__(self, past: tuple[float, float, int] = (1.0, 0.0, 0), followers: Followers = ()) -> None:
         self.past, self.next = past, followers
@@ -107,7 +107,7 @@ def test_without_a_tool_the_record_is_not_read(clock: Clock) -> None:
 
 @pytest.fixture
 def elsewhere(monkeypatch: pytest.MonkeyPatch) -> Generator[None]:
-    """A machine whose own time is not UTC."""
+    """A machine whose time zone is not UTC."""
     with monkeypatch.context() as patched:
         patched.setenv("TZ", "Asia/Tokyo")
         tzset()

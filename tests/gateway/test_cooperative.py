@@ -1,4 +1,4 @@
-"""Work on thousands of tools gives others their turn, and what it makes is right all the same."""
+"""Work on thousands of tools yields to the event loop and gives consistent results."""
 
 from itertools import count
 
@@ -22,7 +22,7 @@ TOOLS = tuple(a_tool(f"x:tool-{n}") for n in range(20))
 
 
 class Moody:
-    """A rule that changes its mind, and counts how often it is asked."""
+    """A policy rule with changing answers that counts its calls."""
 
     name = "moody"
 
@@ -54,7 +54,7 @@ def new_gateway(rule: Moody) -> Gateway:
 
 @pytest.fixture
 def slow(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every look at the clock takes a second."""
+    """Every read of the clock advances it by a second."""
     monkeypatch.setattr(cooperative, "perf_counter", count().__next__)
 
 

@@ -1,4 +1,4 @@
-"""Callers are told when their energy opens or closes tools: as they spend, and as it comes back."""
+"""Energy bands: subscribers are notified when spending or recovery changes their tools."""
 
 import anyio
 import anyio.lowlevel

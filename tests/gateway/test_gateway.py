@@ -1,4 +1,4 @@
-"""The callers' door: find, ask, run, complete; a refusal is as well-formed as an answer."""
+"""The gateway: lookup, policy, call and completion; refusals are complete results."""
 
 from dataclasses import replace
 from typing import Any
@@ -21,7 +21,7 @@ pytestmark = pytest.mark.anyio
 
 
 class CatalogHost:
-    """A gateway with nothing but a catalog, a policy and an echo behind it."""
+    """A gateway with a catalog, a policy and an echo handler."""
 
     def __init__(self, *tools: Tool, contexts: dict[str, Context] | None = None) -> None:
         sources = list(dict.fromkeys(tool.source for tool in tools))

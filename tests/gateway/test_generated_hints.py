@@ -1,4 +1,4 @@
-"""The gateway's own hints: complete, honest, and reckoned from what is known."""
+"""Hints that the gateway generates: complete, valid and derived from the tool's record."""
 
 import json
 from dataclasses import replace

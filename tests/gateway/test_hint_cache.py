@@ -17,7 +17,7 @@ SCHEMA: dict[str, Any] = {"type": "object", "required": ["a", "b"], "properties"
 
 
 class WallClock:
-    """What the moment is read from."""
+    """A manual wall clock."""
 
     def __init__(self) -> None:
         self.now = NOON
@@ -34,7 +34,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> WallClock:
 
 
 class Record:
-    """What is known of tools, and who was asked about."""
+    """Tool records, which record the names read."""
 
     def __init__(self, past: tuple[float, float, int] = (1.0, 0.0, 0), followers: Followers = ()) -> None:
         self.past, self.next = past, followers
@@ -106,7 +106,7 @@ def test_hints_change_when_the_record_becomes_significant() -> None:
     assert told((0.2, 0.2, 5)) == ["accuracy", "performance"]
     assert told((1.0, 0.1, 5)) == []
     assert told((1.0, 0.11, 5)) == ["performance"]
-    # As often as nobody knows anything of a tool: of such a record only the number of calls tells.
+    # The prior success rate: such a record differs only by its number of calls.
     assert told((0.9, 0.2, 4)) == []
     assert told((0.9, 0.2, 5)) == ["performance"]
 

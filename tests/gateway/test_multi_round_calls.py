@@ -1,4 +1,4 @@
-"""A call that asks is parked, found again by its state, and gone on with; nothing of it is left behind."""
+"""Multi-round calls: an eliciting call is suspended and resumed by its signed state."""
 
 from dataclasses import replace
 from typing import Any
@@ -231,7 +231,7 @@ async def test_withdrawn_question_needs_no_answer() -> None:
         assert code(await client.say(state)) == "INVALID_REQUEST"
 
 
-# --- who may be asked what ---
+# --- elicitation capabilities ---
 
 
 @pytest.mark.parametrize(
@@ -265,7 +265,7 @@ async def test_caller_gets_only_supported_questions(
         assert result.data == code
 
 
-# --- what is told meanwhile ---
+# --- progress and logs ---
 
 
 async def test_progress_and_logs_go_to_the_waiting_request() -> None:
@@ -308,7 +308,7 @@ async def test_progress_and_logs_go_to_the_waiting_request() -> None:
         assert (await client.say(state, {"q2": YES})).data == "done"
 
 
-# --- questions of a source that remembers nothing ---
+# --- questions of stateless sources ---
 
 
 @pytest.mark.parametrize("capabilities", [FORMS, {}])

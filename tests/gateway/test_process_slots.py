@@ -1,4 +1,4 @@
-"""The limit of calls in the whole process: excess is refused, and no key can keep the operator out."""
+"""The call limit of the process: excess is refused, and slots are reserved for operators."""
 
 from collections.abc import Awaitable, Callable
 from typing import cast
@@ -32,7 +32,7 @@ def test_slots_are_kept_for_the_operator() -> None:
 
 
 class Held:
-    """A tool that waits until it is let go."""
+    """A tool that waits until it is released."""
 
     def __init__(self) -> None:
         self.go, self.running = anyio.Event(), 0

@@ -1,4 +1,4 @@
-"""Prompts have names as tools do, and each is shown by one that leads back to it."""
+"""Prompt names per style resolve to their prompt."""
 
 import pytest
 from hypothesis import given

@@ -18,12 +18,12 @@ from toolcrib.testing import a_caller, a_tool, echo
 pytestmark = [pytest.mark.anyio, pytest.mark.requirement("F3")]
 
 NUMBERED = [name for name in PROVIDERS if DIALOGUES[name].ids]
-"""Those whose replies say which call they are to."""
+"""Formats whose replies name their call."""
 READ, WRITE = a_tool("x:look", category="query"), a_tool("x:write")
 
 
 def code(reply: Any) -> str | None:
-    """The code a reply of Anthropic's holds."""
+    """The error code in an Anthropic reply."""
     told = json.loads(reply.said)
     return told["error"]["code"] if reply.failed else None
 
@@ -205,7 +205,7 @@ async def test_queries_run_in_parallel_and_mutations_in_order() -> None:
 
     async def work() -> None:
         await until(lambda: len(gate.begun) == 4)
-        # Who changes something waits for others who do, and for nobody else.
+        # Mutations wait for other mutations only.
         assert gate.begun == ["first", "one", "two", "other"]
         gate.open("two", "other", "one", "second", "first")
 

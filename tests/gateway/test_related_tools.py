@@ -1,4 +1,4 @@
-"""Which tools are suggested next: what followed, what is alike, and only what this caller may see."""
+"""Related tools: followers first, then shared tags, only what the caller may see."""
 
 import pytest
 
@@ -22,7 +22,7 @@ def _tool(name: str, *tags: str, **fields: object) -> Tool:
 
 
 def seeing(*tools: Tool) -> RelatedTools:
-    """What a caller sees who may use these, and not the one that is secret."""
+    """The related tools of a caller who may use all but the secret tool."""
     everything = {tool.name: tool for tool in (*tools, _tool("secret:tool", "cards", "content"))}
     return RelatedTools(TagIndex(everything), lambda tool: tool.source != "secret")
 
@@ -198,11 +198,11 @@ NEW = a_tool("cards:new", aliases=("older",))
 
 
 def _replacement_shown(replacement: str | None, *, sees: bool = True) -> str | None:
-    """What an audience hears of the replacement of `cards:old`."""
+    """The replacement of `cards:old` that an audience sees."""
     old = a_tool("cards:old", deprecated=Deprecation(since="1.0.0", replacement=replacement))
     others = (a_tool("mail:new"), a_tool("cards:other", aliases=("oldest",)), NEW)
     tagged = TagIndex({tool.name: tool for tool in others})
-    told = RelatedTools(tagged, lambda tool: sees or tool.name != NEW.name).told(old)
+    told = RelatedTools(tagged, lambda tool: sees or tool.name != NEW.name).without_hidden_replacement(old)
     assert told.deprecated is not None
     assert told.deprecated.since == "1.0.0"
     return told.deprecated.replacement
@@ -233,9 +233,9 @@ def test_unknown_replacement_is_hidden(replacement: str) -> None:
 
 def test_tool_without_replacement_is_unchanged() -> None:
     assert _replacement_shown(None, sees=False) is None
-    assert _seeing_all(GET).told(GET) is GET
+    assert _seeing_all(GET).without_hidden_replacement(GET) is GET
     old = a_tool("cards:old", deprecated=Deprecation(since="1.0.0", replacement="cards:new"))
-    assert _seeing_all(NEW).told(old) is old
+    assert _seeing_all(NEW).without_hidden_replacement(old) is old
 
 
 def test_degraded_followers_are_excluded() -> None:

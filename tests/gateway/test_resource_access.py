@@ -34,7 +34,7 @@ async def read(host: ResourceHost, uri: str, **caller: Any) -> Result:
 
 
 async def contents(call: Call) -> Result:
-    """Answer as a server does, with a part beside what was asked for, and one of the other source."""
+    """Answer as a server does, with an additional part and one URI of the other source."""
     asked = call.arguments["uri"]
     listed = [{"uri": uri, "text": uri} for uri in (asked, f"{asked}/part", "x://1")]
     return Result(data={"contents": [*listed, {"uri": 7}, "odd"]})
@@ -214,7 +214,7 @@ async def test_missing_permission_is_named_and_recorded() -> None:
 
 
 async def test_denied_resource_is_not_suggested() -> None:
-    """With one source that may not be read, nothing is said of what it might have."""
+    """With one unreadable source, the error reveals nothing of its contents."""
     host = ResourceHost(docs=DOCS, overrides={"docs:*": ToolOverride(permissions=frozenset({"docs:read"}))})
     with pytest.raises(Refused) as refused:
         await read(host, "y://unheard-of")
@@ -233,7 +233,7 @@ async def test_limits_apply_to_resources() -> None:
     assert second.problem.code == "RATE_LIMITED"
 
 
-# --- names that lead nowhere ---
+# --- unknown names ---
 
 
 async def test_unknown_resource_is_refused() -> None:
@@ -270,7 +270,7 @@ async def test_argument_completion_without_support_is_empty() -> None:
     assert host.composed == []
 
 
-# --- what is announced, what is kept ---
+# --- announced capabilities, cached lists ---
 
 
 def test_only_existing_capabilities_are_announced() -> None:

@@ -1,4 +1,4 @@
-"""Every resource is listed under a URI that leads back to it, and to nothing else."""
+"""Every resource is listed under a URI that resolves to it alone."""
 
 import pytest
 from hypothesis import given

@@ -1,4 +1,4 @@
-"""Sealed states: they open for whom they were made, as long as they are good, and in no other way."""
+"""Signed state: verified only for its caller, call and lifetime."""
 
 import string
 from base64 import urlsafe_b64decode, urlsafe_b64encode

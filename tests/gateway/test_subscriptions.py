@@ -1,4 +1,4 @@
-"""Resources are followed by any number of clients, and each hears of its own under the names it gave."""
+"""Resource subscriptions: every client gets updates of its own under the URIs it used."""
 
 import anyio
 import pytest

@@ -1,4 +1,4 @@
-"""How conversations end: answered, expired, left, closed, or for want of room; nothing is left behind."""
+"""How suspended calls end: answered, expired, disconnected, closed or refused for limits."""
 
 import asyncio
 

@@ -1,4 +1,4 @@
-"""An idempotency key reaches the call whichever way its caller comes, and again with its answers."""
+"""Idempotency keys reach the call in every round."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Parked calls over any course of events, on a clock that a test can turn: none forgotten, none too many."""
+"""Suspended calls as a state machine with a manual clock: none leak, none exceed the limits."""
 
 import asyncio
 from collections.abc import Coroutine
@@ -23,7 +23,7 @@ CALLERS = tuple(a_caller(id=f"key:{name}") for name in "ab")
 
 
 class Turned(asyncio.SelectorEventLoop):
-    """An event loop whose clock can be turned forward."""
+    """An event loop whose clock can be advanced."""
 
     ahead = 0.0
 
@@ -32,7 +32,7 @@ class Turned(asyncio.SelectorEventLoop):
 
 
 async def several(call: Call) -> Result:
-    """Ask as often as the arguments say, then answer, or never do."""
+    """Elicit as often as the arguments say, then answer or hang."""
     assert call.channel is not None
     try:
         for number in range(call.arguments["questions"]):
@@ -46,7 +46,7 @@ async def several(call: Call) -> Result:
 
 @dataclass
 class Parked:
-    """What the model knows of a call that waits."""
+    """A suspended call in the model."""
 
     caller: Caller
     arguments: dict[str, Any]
@@ -57,7 +57,7 @@ class Parked:
 
 
 class Course(RuleBasedStateMachine):
-    """Calls are made, answered, left, forgotten and asked after; the model says how each of it must end."""
+    """Calls are made, answered, abandoned and polled; the model predicts each outcome."""
 
     def __init__(self) -> None:
         super().__init__()

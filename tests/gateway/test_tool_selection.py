@@ -1,4 +1,4 @@
-"""Lists that are too long for their reader: what stays on them, and that what is cut may still be called."""
+"""Tool lists over a limit: which tools stay, and that the others may still be called."""
 
 import pytest
 
@@ -82,7 +82,7 @@ def test_provider_tool_limit_holds(format: str) -> None:
     found = declared(client_for(*tools), format)
     assert found.total == 600
     assert found.cut == (0 if most is None else 600 - most)
-    # Whatever wraps them, every tool that is kept is told of once.
+    # Every kept tool is declared once.
     assert str(found.tools).count("Does what x:tool-") == 600 - found.cut
 
 

@@ -27,7 +27,7 @@ def texts_of(value: Any) -> str:
 
 
 def reported(faults: tuple[str, ...], name: str, *places: str) -> bool:
-    """Whether faults name these paths in this order, in the words on record."""
+    """Whether faults name these paths in this order, with the texts on record."""
     assert tuple(fault.split()[0] for fault in faults) == places
     return matches("hints", f"faults of {name}", "\n".join(faults))
 

@@ -1,4 +1,4 @@
-"""Builders fill every field from few arguments, and what they give breaks no rule."""
+"""Builders fill every field from few arguments and return valid hints."""
 
 import re
 from collections.abc import Callable

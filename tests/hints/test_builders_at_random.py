@@ -1,4 +1,4 @@
-"""Whatever builders are given, they refuse it with reasons or give hints that break no rule."""
+"""Builders with random arguments: they refuse them or return valid hints."""
 
 from collections.abc import Callable
 from typing import Any
@@ -68,7 +68,7 @@ BUILDERS: dict[str, tuple[Callable[..., Hints], Arguments, Arguments]] = {
 
 
 def outcome(build: Callable[..., Hints], arguments: dict[str, Any]) -> Hints | tuple[str, ...]:
-    """Hints, or why there are none."""
+    """The hints, or the faults."""
     try:
         return build(**arguments)
     except HintsError as refused:

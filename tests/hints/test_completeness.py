@@ -12,7 +12,7 @@ from toolcrib.hints.builders import completeness_of
 
 @dataclass(slots=True)
 class SlottedCard:
-    """A thing whose fields are nowhere but in its class."""
+    """A dataclass with slots."""
 
     front: str
     back: str | None = None
@@ -24,21 +24,21 @@ def test_fields_of_slotted_dataclasses_are_counted() -> None:
 
 @dataclass
 class Card:
-    """A thing of the author's."""
+    """A dataclass of a tool author."""
 
     front: str
     back: str | None
 
 
 class Deck(BaseModel):
-    """Another, of another making."""
+    """A pydantic model."""
 
     title: str
     size: int | None = None
 
 
 class Plain:
-    """A thing like any other; how it is kept is its own matter."""
+    """A plain object."""
 
     def __init__(self) -> None:
         self.name, self.home, self._kept = "x", None, None

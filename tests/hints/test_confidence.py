@@ -1,4 +1,4 @@
-"""Confidence never falls when what it is reckoned from gets better, and stays in its range."""
+"""Confidence is monotone in its evidence and stays in its range."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""The page on hints says what the code does: every field, word, builder and number of the formula."""
+"""The hints page lists every field, word, builder and number of the code."""
 
 from collections.abc import Iterable
 from inspect import getmembers, isfunction, signature

@@ -1,4 +1,4 @@
-"""Hints in JSON become the same hints again, and what is wrong there is named by its place."""
+"""Hints round-trip through JSON; faults name their path."""
 
 import json
 from typing import Any
@@ -16,7 +16,7 @@ from toolcrib.hints.value_types import (
 
 
 def refused(said: Any) -> tuple[str, ...]:
-    """What is wrong with it."""
+    """The faults of invalid hints."""
     with pytest.raises(HintsError) as caught:
         read(said)
     assert str(caught.value) == "; ".join(caught.value.faults)

@@ -1,4 +1,4 @@
-"""Parts of hints from few words: what follows from the rest is reckoned."""
+"""Parts of hints: derived values are calculated."""
 
 from datetime import UTC, datetime
 

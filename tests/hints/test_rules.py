@@ -1,4 +1,4 @@
-"""Every rule of the hints can be broken, and is then named with its place."""
+"""Every broken rule of hints is reported with its path."""
 
 from dataclasses import replace
 from itertools import pairwise
@@ -39,7 +39,7 @@ ENDLESS["again"] = ENDLESS
 
 
 def only(hints: Hints) -> str:
-    """The one fault there is."""
+    """The only fault."""
     (fault,) = faults(hints)
     return fault
 
@@ -201,7 +201,7 @@ def test_score_out_of_range_is_refused(score: float) -> None:
 
 
 def chain(*names: str) -> tuple[Dependency, ...]:
-    """Each waits for the next."""
+    """A chain of dependencies."""
     return tuple(Dependency(action=name, depends_on=(other,)) for name, other in pairwise(names))
 
 
@@ -253,7 +253,7 @@ def test_every_broken_rule_is_reported() -> None:
 
 
 class Secret:
-    """Something whose text nobody should read."""
+    """An object whose repr is secret."""
 
     def __repr__(self) -> str:
         return "password=hunter2"

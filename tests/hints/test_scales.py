@@ -1,4 +1,4 @@
-"""Scales: words and numbers for quality, freshness and validity stand for each other."""
+"""Scales: words and numbers for quality, freshness and validity convert to each other."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""The hints described as JSON Schema: what is sound fits it, and nothing essential is missing from it."""
+"""The JSON Schema of hints: it accepts valid hints and requires the eleven fields."""
 
 import json
 

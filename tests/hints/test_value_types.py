@@ -19,17 +19,17 @@ from toolcrib.hints.value_types import (
 
 
 class Number(IntEnum):
-    """A number of a kind of its own."""
+    """A subclass of int."""
 
     SEVEN = 7
 
 
 class Share(float):
-    """A share of a kind of its own."""
+    """A subclass of float."""
 
 
 def _deep(levels: int) -> dict[str, Any]:
-    """Objects in objects, so many of them."""
+    """Objects nested this deep."""
     found: dict[str, Any] = {}
     for _ in range(levels - 1):
         found = {"a": found}

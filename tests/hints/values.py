@@ -1,4 +1,4 @@
-"""Hints made at random that keep every rule, and the rich ones that many tests start from."""
+"""Strategies for valid hints, and one rich example."""
 
 from typing import Any, get_args
 
@@ -41,18 +41,18 @@ objects = st.dictionaries(texts, st.none() | st.booleans() | st.integers(-99, 99
 
 
 def words(kind: object) -> st.SearchStrategy[Any]:
-    """One of the words of a literal type."""
+    """A value of a Literal type."""
     return st.sampled_from(get_args(kind))
 
 
 def maybe(values: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
-    """Such a value, or none."""
+    """Such a value or None."""
     return st.none() | values
 
 
 @st.composite
 def waits(draw: st.DrawFn) -> tuple[str, tuple[str, ...]]:
-    """A name, and names that come before it in one fixed order: nothing made of these goes round."""
+    """A name and names before it in a fixed order, so that dependencies have no cycle."""
     place = draw(st.integers(0, len(NAMES) - 1))
     return NAMES[place], tuple(draw(st.lists(st.sampled_from(NAMES[:place]), max_size=2)) if place else ())
 
@@ -213,4 +213,4 @@ RICH = Hints(
     constraints=("Within this session",),
     metadata=Provenance(generated_at="2030-01-31T12:00:00+00:00", generated_by="cards"),
 )
-"""Every field has something in it."""
+"""No field is empty."""

@@ -17,7 +17,7 @@ RECORD = KeyRecord(name="worker", digest=digest("tc_worker"))
 
 
 class Clock:
-    """A clock that stands still until it is set."""
+    """A manual clock."""
 
     now = 0.0
 

@@ -17,7 +17,7 @@ pytestmark = [pytest.mark.anyio, pytest.mark.requirement("I8")]
 
 
 class LoginTracker:
-    """Failed logins with a clock that is set by hand, and the delays they asked for."""
+    """Failed logins with a manual clock, and the recorded delays."""
 
     def __init__(self, store: Store) -> None:
         self.store, self.now, self.delays = store, 0.0, list[float]()

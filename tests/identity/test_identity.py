@@ -1,4 +1,4 @@
-"""Who is believed, by what, and who is not."""
+"""Identity providers: which credentials are accepted."""
 
 from pathlib import Path
 
@@ -146,7 +146,7 @@ def test_derived_secrets_depend_on_the_admin_key() -> None:
 
 @pytest.mark.requirement("I1")
 def test_listeners_are_notified_of_ended_keys() -> None:
-    """Whoever ended it: this process, another replica, or the command line in the store itself."""
+    """Ended by this process, another replica, or the command line in the store."""
     keys, heard = ring(), list[str]()
     keys.listen(heard.append)
     plain = KeyRecord(name="plain", digest=digest(PLAIN_KEY))

@@ -1,4 +1,4 @@
-"""One-time links and the sessions they open: what ends them, and whose permissions they have."""
+"""Sign-in links and page sessions: their lifetime and permissions."""
 
 import pytest
 
@@ -22,7 +22,7 @@ ADMIN_KEY = "the-admin-key-of-this-test-and-no-other"
 
 
 class Clock:
-    """A clock that stands still until it is set."""
+    """A manual clock."""
 
     def __init__(self) -> None:
         self.now = 1000.0
@@ -145,7 +145,7 @@ def test_sign_in_is_fresh_for_fifteen_minutes(sign_in: SignIn, clock: Clock) -> 
     found = raised.value.problem
     assert (found.code, found.details["freshSignIn"]) == ("UNAUTHENTICATED", True)
     assert FRESH_SECONDS == found.details["maxAgeSeconds"] == 900
-    # Nothing else about the caller changes, and what is prepared for it is prepared once.
+    # The rest of the caller is unchanged and prepared once.
     assert who(identity, session) is who(identity, session)
     assert who(identity, session).permissions == {"*"}
 
@@ -177,7 +177,7 @@ def test_ending_a_key_ends_its_sessions(sign_in: SignIn, later: KeyRecord) -> No
     identity.ring.load([later])
     assert refusal(identity, session) == "UNAUTHENTICATED"
     assert sign_in.verify(session.cookie, session.secret) is None
-    # A link that was made before, and not used yet, opens nothing either.
+    # An unused earlier link is invalid too.
     late = sign_in.exchange(pending)
     assert late is not None
     assert refusal(identity, late) == "UNAUTHENTICATED"

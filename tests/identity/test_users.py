@@ -1,4 +1,4 @@
-"""Users are read once, kept until something about them changes, and never shown as they were before."""
+"""The user cache: users are read once and invalidated by changes."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""Hints are spelled for agents: eleven fields always, the others where they say something."""
+"""JSON of hints: eleven fields always, the others only if set."""
 
 from dataclasses import FrozenInstanceError, fields
 

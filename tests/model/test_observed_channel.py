@@ -1,4 +1,4 @@
-"""Whoever listens in hears of the first question that waits, and when the last one is over."""
+"""The observed channel reports the first pending question and the end of the last."""
 
 import anyio
 import pytest
@@ -10,7 +10,7 @@ pytestmark = pytest.mark.anyio
 
 
 class Line:
-    """A channel whose answers come when the test says so, or never."""
+    """A channel whose answers the test releases."""
 
     owner, alone, level = "me", False, "info"
     capabilities: JsonObject = {"roots": {}}  # noqa: RUF012 - nobody changes it

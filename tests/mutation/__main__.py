@@ -18,7 +18,7 @@ from tests.parts.registry import take
 HERE = Path(__file__).resolve().parent
 TREE = ROOT / "mutants"
 LEAST = 85
-"""Of a hundred mutants, so many must be killed in every module."""
+"""The percentage of mutants that must be killed per module."""
 
 
 def main() -> int:
@@ -41,7 +41,7 @@ def known() -> tuple[Accepted, ...]:
 
 
 def run(names: Sequence[str], jobs: int) -> int:
-    """Have mutmut write and try the mutants, from nothing: what it kept may be older than the tests."""
+    """Run mutmut from scratch: its cache may be older than the tests."""
     try:
         python = take("mutmut")
     except Missing as missing:
@@ -49,7 +49,7 @@ def run(names: Sequence[str], jobs: int) -> int:
         return 2
     shutil.rmtree(TREE, ignore_errors=True)
     beside = next(python.parent.parent.glob("lib/python*/site-packages"))
-    # -P: nothing of this folder, and so not these tests, is imported in place of their copies.
+    # -P: the copies are imported, not the tests of this folder.
     launch = [sys.executable, "-P", HERE / "launch.py", beside]
     code = subprocess.run(
         [*launch, "run", "--max-children", str(jobs), *names], cwd=ROOT, check=False
@@ -60,7 +60,7 @@ def run(names: Sequence[str], jobs: int) -> int:
 
 
 def verdict(found: Sequence[Mutant], entries: Sequence[Accepted]) -> tuple[list[str], bool]:
-    """Say how each module stands and where the list of survivors is wrong; and whether all is well."""
+    """Return the lines of the report, and whether the run passes."""
     modules: dict[str, list[Mutant]] = defaultdict(list)
     for mutant in found:
         modules[mutant.module].append(mutant)
@@ -76,12 +76,12 @@ def verdict(found: Sequence[Mutant], entries: Sequence[Accepted]) -> tuple[list[
 
 
 def share(ones: Sequence[Mutant]) -> float:
-    """Of a hundred mutants, so many were killed."""
+    """The percentage of killed mutants."""
     return 100 * sum(one.killed for one in ones) / len(ones) if ones else 0.0
 
 
 def _needless(entries: Sequence[Accepted], found: Sequence[Mutant]) -> list[str]:
-    """Give the entries about functions that were tried of which no mutant survived."""
+    """Return accepted entries of tested functions without survivors."""
     single = [replace(entry, changes=(change,)) for entry in entries for change in entry.changes]
     tried = [entry for entry in single if any(entry.about(one) for one in found)]
     return [

@@ -9,7 +9,7 @@ import pytest
 def main() -> None:
     beside, sys.argv = sys.argv[1], ["mutmut", *sys.argv[2:]]
     sys.path.append(beside)
-    # It reads the name of a test where pytest no longer keeps it.
+    # It reads the test name from an attribute that pytest removed.
     setattr(pytest.Item, "_nodeid", property(lambda item: item.nodeid))  # noqa: B010 - a new name for pytest's class
     importlib.import_module("mutmut.__main__").cli()
 

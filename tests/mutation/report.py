@@ -33,7 +33,7 @@ class Mutant:
 
 @dataclass(frozen=True)
 class Accepted:
-    """Survivors we live with, and why; a star stands for any text."""
+    """Accepted survivors with reasons; a star matches any text."""
 
     where: str
     changes: tuple[str, ...]
@@ -53,7 +53,7 @@ def accepted(text: str) -> tuple[Accepted, ...]:
 
 
 def mutants(tree: Path) -> Iterator[Mutant]:
-    """Give every mutant that was tried, from the books mutmut keeps beside the code it wrote."""
+    """Return every tested mutant from mutmut's result files."""
     for book in sorted(tree.rglob("*.py.meta")):
         codes: dict[str, int | None] = json.loads(book.read_text())["exit_code_by_key"]
         tried = {name: code for name, code in codes.items() if code is not None}
@@ -67,19 +67,19 @@ def mutants(tree: Path) -> Iterator[Mutant]:
 
 
 def unlisted(found: Iterable[Mutant], known: Sequence[Accepted]) -> list[Mutant]:
-    """Give the survivors that nobody has accepted."""
+    """Return the survivors that are not accepted."""
     return [one for one in found if not one.killed and not any(entry.covers(one) for entry in known)]
 
 
 def _functions(source: str) -> dict[str, list[str]]:
-    """Give the lines of every function, without its own name: that differs from mutant to mutant."""
+    """Return the lines of every function without its name, which differs per mutant."""
     nodes = ast.walk(_Uncast().visit(ast.parse(source)))
     found = [node for node in nodes if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
     return {node.name: ast.unparse(node).replace(node.name, "").splitlines() for node in found}
 
 
 class _Uncast(ast.NodeTransformer):
-    """Puts a value in place of its cast, whose first argument is for the type checker alone."""
+    """Replaces casts by their value, as the first argument only serves the type checker."""
 
     def visit_Call(self, node: ast.Call) -> ast.expr:
         self.generic_visit(node)
@@ -100,7 +100,7 @@ def _alike(one: list[str], other: list[str]) -> int:
 
 
 def _spelt(mangled: str) -> str:
-    """Spell a function as the code does; mutmut writes `x_function` or `xǁClassǁmethod`."""
+    """Return the source name of a function; mutmut writes `x_function` or `xǁClassǁmethod`."""
     return mangled.removeprefix("x_").removeprefix("xǁ").replace("ǁ", ".")
 
 

@@ -50,7 +50,7 @@ pytest_add_cli_args_test_selection = ["test_purse.py"]
 
 
 def _tree(folder: Path, expected: int) -> Path:
-    """What mutmut leaves behind, as far as it is read."""
+    """The result files of mutmut that are read."""
     (folder / "src").mkdir()
     (folder / "src/purse.py").write_text(MODULE)
     codes = {f"purse.x_{name}": 0 for name in ("seven__mutmut_1", "seven__mutmut_2", "late__mutmut_1")}

@@ -1,4 +1,4 @@
-"""What became of mutants is read from mutmut's own books; a survivor that nobody accepted fails the run."""
+"""The mutation report reads mutmut's result files; unaccepted survivors fail the run."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""A collector of spans: takes what OTLP over HTTP brings, keeps it, and can be told to refuse."""
+"""An OTLP/HTTP collector of spans that can be made to refuse."""
 
 import threading
 from collections.abc import Generator, Iterable, Mapping
@@ -34,7 +34,7 @@ class Request(NamedTuple):
 
 
 class Collector:
-    """Where to send to, and what has come."""
+    """The endpoint and the received requests."""
 
     def __init__(self) -> None:
         self.url = ""
@@ -64,7 +64,7 @@ def collecting() -> Generator[Collector]:
             self.end_headers()
 
         def log_message(self, format: str, *args: object) -> None:
-            """Say nothing."""
+            """Log nothing."""
 
     with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
         server.daemon_threads = True

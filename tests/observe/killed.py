@@ -1,4 +1,4 @@
-"""Records calls as fast as a busy gateway and says how many; run by test_kill until it is killed."""
+"""Records calls as fast as a busy gateway and prints their count; test_kill kills it."""
 
 import sys
 

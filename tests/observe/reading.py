@@ -1,4 +1,4 @@
-"""A log into memory, and what it says."""
+"""A log in memory and its lines."""
 
 import io
 import json
@@ -11,7 +11,7 @@ CANARY = "c4n4ry-v4lu3"
 
 
 class Lines:
-    """A log whose lines can be read back; it knows one secret unless told otherwise."""
+    """A log whose lines can be read; it knows one secret by default."""
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""The quick line of a call says what the plain one says, whatever the call."""
+"""The fast log line of a call equals the plain one."""
 
 import json
 from types import NoneType

@@ -38,7 +38,7 @@ async def test_kill_9_loses_the_last_second_at_most(tmp_path: Path) -> None:
 
 
 def _until(process: "subprocess.Popen[str]", seconds: float) -> Iterator[tuple[float, int]]:
-    """When the child said which count, for so long after its first word."""
+    """The counts printed by the child with their times, for this long after the first."""
     assert process.stdout
     end = None
     for line in process.stdout:

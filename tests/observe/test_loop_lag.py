@@ -44,7 +44,7 @@ def test_lag_above_the_bound_is_a_stall() -> None:
 
 
 class Noted(LoopLag):
-    """Keeps every measurement."""
+    """Records every measurement."""
 
     def __init__(self, cpu_wait: Clock) -> None:
         super().__init__(cpu_wait=cpu_wait)

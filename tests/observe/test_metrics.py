@@ -175,7 +175,7 @@ def test_tools_of_removed_servers_have_no_metrics() -> None:
     metrics.take([an_entry(a_call(a_tool("web:a", family="mcp"))), an_entry(a_call(a_tool("local:b")))])
     assert key("toolcrib_tool_seconds_count", tool="web:a") in samples(metrics.render({}))
     states.clear()
-    # Also where nobody scrapes, a new tool has room.
+    # New tools fit also without scrapes.
     metrics.take([an_entry(a_call(a_tool("local:c")))])
     found = samples(metrics.render({}))
     assert key("toolcrib_tool_seconds_count", tool="web:a") not in found

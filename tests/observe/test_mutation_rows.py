@@ -119,7 +119,7 @@ def test_recovered_log_reports_missing_lines(tmp_path: Path) -> None:
                 file.write(data)
 
         def close(self) -> None:
-            """Nothing to close."""
+            """Does nothing."""
 
     with (tmp_path / "log").open("wb", buffering=0) as file:
         writer = LineWriterThread(file, notice=lambda missing: f"{missing} missing\n".encode())

@@ -54,7 +54,7 @@ def test_a_call_is_a_span_under_its_caller(collector: Collector) -> None:
     assert exported(collector, a_traced(seconds=0.25)).dropped == 0
     (span,) = collector.spans
     assert (span.name, span.kind, span.failed) == ("tools/call files:read", SERVER, False)
-    # The id is what servers behind the gateway are given as their parent.
+    # The id is the parent id that upstream servers get.
     assert (span.trace, span.id, span.parent) == (TRACE.replace("-", ""), "8444555555555555", PARENT)
     assert (span.began, span.ended) == (int((NOON - 0.25) * 1e9), int(NOON * 1e9))
     assert span.attributes == {
@@ -165,5 +165,5 @@ async def test_collector_failure_is_logged_and_counted(
     await until(lambda: bool(caplog.messages))
     (said,) = caplog.messages
     assert said.startswith("Spans ")
-    # The exporter may have been told to end before it could try again, and says that instead.
+    # The exporter may be shut down before it retries, and logs that instead.
     assert any(why in said for why in (("refused", "shutdown") if gone else ("403",)))

@@ -18,7 +18,7 @@ pytestmark = pytest.mark.anyio
 
 
 class MemoryRows:
-    """A store of calls that fails when told to; the real ones cannot be told."""
+    """A call store that can be made to fail."""
 
     def __init__(self) -> None:
         self.rows: list[CallRow] = []

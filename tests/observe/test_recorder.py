@@ -26,7 +26,7 @@ FINE = Result(data={"answer": 42})
 
 
 class Basket:
-    """A sink that keeps what it is given, and can be made to wait."""
+    """A sink that stores its entries and can be blocked."""
 
     def __init__(self, name: str = "basket") -> None:
         self.name = name
@@ -196,7 +196,7 @@ async def test_history_counts_only_tool_outcomes() -> None:
 
 @pytest.mark.requirement("I3")
 async def test_a_blocked_pipe_slows_no_call_and_is_counted() -> None:
-    """A hundred thousand calls while nobody reads the log."""
+    """A hundred thousand calls with a blocked log."""
     reading, writing = os.pipe()
     with os.fdopen(writing, "wb", buffering=0) as pipe:
         log = Log(LineWriterThread(pipe, limit=1_000_000), Redactor())

@@ -1,4 +1,4 @@
-"""What follows what: counted by callers, bounded, and forgotten where it is old."""
+"""Tool sequences: followers counted per caller, bounded and expiring."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Spans leave by a thread of their own: chosen by the trace, bounded, and counted where they are lost."""
+"""Span export in a thread: sampled by trace, bounded, drops are counted."""
 
 import logging
 import threading
@@ -19,7 +19,7 @@ ALL = Sampling()
 
 
 class Post:
-    """Takes spans, unless it is told to fail or to wait."""
+    """Receives spans; can be made to fail or block."""
 
     def __init__(self) -> None:
         self.batches: list[Sequence[CallEntry]] = []

@@ -1,4 +1,4 @@
-"""What a call was asked is in the log once; declared mutations and slow calls are in it before they end."""
+"""Arguments are logged once; declared mutations and slow calls before they end."""
 
 import json
 from collections.abc import AsyncGenerator
@@ -58,7 +58,7 @@ async def logged(
 
 
 def told(arguments: Any, *secrets: str, **tool: Any) -> Any:
-    """What the log says a call was asked."""
+    """The logged arguments of a call."""
     return json.loads(LoggedArguments(Redactor(secrets)).to_json(begun(arguments, a_tool(**tool))))
 
 

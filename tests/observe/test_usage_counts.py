@@ -19,7 +19,7 @@ pytestmark = [pytest.mark.anyio, pytest.mark.requirement("F9")]
 
 
 class MemoryRows:
-    """A store of usage that fails when told to; the real ones cannot be told."""
+    """A usage store that can be made to fail."""
 
     def __init__(self) -> None:
         self.rows: list[UsageRow] = []

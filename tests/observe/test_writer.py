@@ -1,4 +1,4 @@
-"""The writer's thread waits so that nobody else has to."""
+"""The log writer thread: blocked output does not block calls."""
 
 import io
 import os
@@ -15,7 +15,7 @@ from toolcrib.observe.log import LineWriterThread
 
 @pytest.fixture
 def pipe() -> Iterator[tuple[int, IO[bytes]]]:
-    """A pipe nobody reads, unless the test does."""
+    """A pipe that only the test reads."""
     reading, writing = os.pipe()
     with os.fdopen(writing, "wb", buffering=0) as stream:
         yield reading, stream

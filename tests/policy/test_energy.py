@@ -1,4 +1,4 @@
-"""Who has little energy sees fewer and cheaper tools, where energy counts."""
+"""Callers with little energy see fewer and cheaper tools."""
 
 import pytest
 from hypothesis import given

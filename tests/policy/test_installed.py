@@ -1,4 +1,4 @@
-"""The rule that an app's tools are for those who have installed it."""
+"""The rule that app tools are visible only to users who installed the app."""
 
 import pytest
 

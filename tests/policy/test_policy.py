@@ -1,4 +1,4 @@
-"""Who may see and use what: each rule, and how they combine."""
+"""Policy rules and their combination: visibility and permissions."""
 
 import pytest
 from hypothesis import given

@@ -1,1 +1,1 @@
-"""Schemas from outside: what is let in, what is refused, and how faults are told."""
+"""Foreign schemas: which are accepted or refused, and how faults are reported."""

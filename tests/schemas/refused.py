@@ -1,4 +1,4 @@
-"""How the tests here see a schema refused."""
+"""Helper for schemas that must be refused."""
 
 from typing import Any
 
@@ -12,7 +12,7 @@ DRAFT_2020 = "https://json-schema.org/draft/2020-12/schema"
 
 
 def refused(schema: Any, **more: Any) -> InvalidSchema:
-    """Check a schema that must not pass, and return what was said."""
+    """Check a schema that must be refused; return the error."""
     with pytest.raises(InvalidSchema) as caught:
         check(schema, **more)
     return caught.value

@@ -46,13 +46,13 @@ def test_recursion_on_one_level_is_refused(schema: dict[str, Any]) -> None:
 
 
 def staircase(levels: int, step: Callable[[str], dict[str, Any]]) -> dict[str, Any]:
-    """Definitions that each lead to the next one, as `step` says."""
+    """Definitions that each refer to the next through `step`."""
     steps = {f"a{level}": step(f"#/$defs/a{level + 1}") for level in range(levels)}
     return {"$ref": "#/$defs/a0", "$defs": {**steps, f"a{levels}": {"type": "object"}}}
 
 
 def bomb(levels: int, keyword: str = "allOf") -> dict[str, Any]:
-    """Each level asks for the next one twice."""
+    """Each level refers to the next one twice."""
     return staircase(levels, lambda below: {keyword: [{"$ref": below}, {"$ref": below}]})
 
 
@@ -81,7 +81,7 @@ def test_doubling_schema_is_refused() -> None:
 
 
 def test_long_reference_chain_is_refused() -> None:
-    """The library would leave the process without a stack."""
+    """The library would overflow the stack."""
 
     def chain(length: int) -> dict[str, Any]:
         schema = staircase(length, lambda below: {"$ref": below})

@@ -18,7 +18,7 @@ def faults(schema: dict[str, Any], value: Any, prefix: str = "arguments") -> tup
 
 
 def reported(schema: dict[str, Any], value: Any, name: str, *places: str) -> bool:
-    """Whether a value has faults at these places of the arguments, in the words on record."""
+    """Whether a value has faults at these paths of the arguments, with the texts on record."""
     found = sorted(faults(schema, value), key=lambda fault: fault.path)
     assert [fault.path.removeprefix("arguments") for fault in found] == [*places]
     assert all(fault.message.startswith(f"{fault.path}: ") for fault in found)
@@ -152,7 +152,7 @@ def test_value_matching_two_oneof_branches() -> None:
     assert reported({"oneOf": [{"type": "integer"}, {"minimum": 0}]}, 1, "two branches of oneOf match", "")
 
 
-# --- spelling
+# --- notation of paths and values
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""The gate for schemas: what is let in, what is mended, what is refused and why."""
+"""The schema guard: which schemas are accepted, repaired or refused."""
 
 from types import MappingProxyType
 from typing import Any
@@ -11,7 +11,7 @@ from tests.schemas.refused import DRAFT_7, DRAFT_2019, DRAFT_2020, refused
 from tests.texts import matches
 from toolcrib.schemas import InvalidSchema, check, compile_schema
 
-# --- let in and mended
+# --- accepted and repaired
 
 
 def test_valid_schema_is_returned_as_a_copy() -> None:
@@ -100,7 +100,7 @@ def test_keywords_as_names_or_data_are_ignored() -> None:
     assert check(tricky).schema == tricky
 
 
-# --- refused for its form
+# --- refused for their form
 
 
 @pytest.mark.parametrize("schema", [None, True, [], "{}", 5])
@@ -174,7 +174,7 @@ def test_metaschema_errors_have_a_path(schema: Any, path: str, says: str) -> Non
     assert str(error) == f"{error.path}: {error.reason}"
 
 
-# --- whatever comes
+# --- random schemas
 
 KEYWORDS = (
     *(

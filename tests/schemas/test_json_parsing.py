@@ -1,4 +1,4 @@
-"""JSON that others wrote: read where it is bounded, mended where half a character is in it, else refused."""
+"""Parsing of foreign JSON: bounded; lone surrogates are replaced; invalid JSON is refused."""
 
 import orjson
 import pytest

@@ -1,4 +1,4 @@
-"""Patterns run in linear time and bounded memory; those that cannot are left to the tool, and it is said."""
+"""Patterns run in linear time and bounded memory; others are reported and left to the tool."""
 
 from time import perf_counter
 from typing import Any

@@ -1,4 +1,4 @@
-"""Where references lead: inside the schema, to a schema, and never out of the process."""
+"""References stay inside the schema and never fetch anything."""
 
 import socket
 from collections.abc import Iterator
@@ -12,7 +12,7 @@ from tests.schemas.refused import DRAFT_7, DRAFT_2019, refused
 from toolcrib.schemas import check, compile_schema
 from toolcrib.schemas.validator import validator_of
 
-# --- nothing is fetched
+# --- no fetching
 
 
 @pytest.fixture

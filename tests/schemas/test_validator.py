@@ -1,4 +1,4 @@
-"""Validators: right, the same by both doors, and bounded in what they take on."""
+"""Validators: correct, `ok` and `faults` agree, and bounded in cost."""
 
 from time import perf_counter
 from typing import Any
@@ -72,7 +72,7 @@ def test_unchecked_schema_is_refused() -> None:
 
 
 def test_schema_the_library_rejects_does_not_crash() -> None:
-    """Version 0.60 of it panics here, at the call."""
+    """Version 0.60 of the library panics here."""
     schema: dict[str, Any] = {
         "$ref": "#/$defs/a",
         "$defs": {
@@ -86,7 +86,7 @@ def test_schema_the_library_rejects_does_not_crash() -> None:
     assert checked.ok({"c": {}}) is not bool(checked.faults({"c": {}}))
 
 
-# --- bounded in what they take on
+# --- bounded cost
 
 
 def quickly(checked: Validator, value: Any) -> list[str]:
@@ -118,7 +118,7 @@ def test_large_value_against_unions_reports_no_details() -> None:
 
 
 def recursive_union() -> dict[str, Any]:
-    """Three forms that may all hold each other: every level triples the errors of a branch."""
+    """Three mutually recursive branches: every level triples the errors of a branch."""
     forms = [
         {"properties": {"kind": {"const": kind}, "inner": {"$ref": "#/$defs/form"}}, "required": ["kind"]}
         for kind in ("and", "or", "not")

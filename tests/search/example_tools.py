@@ -1,4 +1,4 @@
-"""A shelf of tools as real servers have them, small enough to judge by eye what should be found."""
+"""Example tools like those of real servers, few enough to predict search results."""
 
 from toolcrib.model import JsonObject, Tool
 from toolcrib.testing import a_tool

@@ -1,4 +1,4 @@
-"""Words are read once for everybody, and tell nobody of what they may not see."""
+"""The search corpus: definitions are indexed once, and rankings reveal no hidden tools."""
 
 from dataclasses import replace
 

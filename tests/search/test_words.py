@@ -1,4 +1,4 @@
-"""Words are the same however they are spelled."""
+"""Normalization of words for search."""
 
 import pytest
 from hypothesis import given

@@ -1,4 +1,4 @@
-"""A gateway's sessions with made-up apps: sockets in memory, webhooks that are answered by a function."""
+"""App sessions with fake apps: sockets in memory, webhooks answered by a function."""
 
 from collections import deque
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
@@ -29,11 +29,11 @@ PACKAGE = "org.example.todo"
 GLASSES = "Even Realities G1"
 
 Answer = Callable[[dict[str, Any]], Awaitable[int]]
-"""What an app does when its webhook is called, and the status it answers with."""
+"""How an app responds to its webhook; returns the HTTP status."""
 
 
 class MemorySocket:
-    """An app's connection: what the app says is put in, what it is told is kept."""
+    """An app connection in memory; records the messages sent to the app."""
 
     def __init__(self) -> None:
         self.told: list[dict[str, Any]] = []
@@ -59,17 +59,17 @@ class MemorySocket:
         self.leave()
 
     def says(self, message: Mapping[str, Any] | str | bytes) -> None:
-        """Have the app say something."""
+        """Receive a message from the app."""
         raw = message if isinstance(message, str | bytes) else messages.encode(message)
         self._put(raw)
 
     @property
     def left(self) -> bool:
-        """Whether the app has hung up, and all it said has been taken in."""
+        """Whether the app has disconnected and its messages were processed."""
         return bool(self._waiting) and self._waiting[0] is None
 
     def leave(self) -> None:
-        """Have the app hang up."""
+        """Disconnect the app."""
         self._put(None)
 
     def _put(self, frame: str | bytes | None) -> None:
@@ -77,7 +77,7 @@ class MemorySocket:
         self._stir.set()
 
     def types(self) -> list[str]:
-        """Name what the app was told."""
+        """Return the types of the messages sent to the app."""
         return [each["type"] for each in self.told]
 
     def last(self, kind: str) -> dict[str, Any]:
@@ -95,7 +95,7 @@ class Posted(NamedTuple):
 
 
 class AppHost:
-    """The sessions, and every app there is. An app connects when it is asked to, unless told otherwise."""
+    """The sessions and the apps. By default an app connects when its webhook is called."""
 
     def __init__(self, tasks: TaskGroup, settings: AppTimeouts) -> None:
         self.tasks = tasks
@@ -107,18 +107,18 @@ class AppHost:
         self.refused: list[Unavailable] = []
         self.answer: Answer = self.connects
         self.farewell: Answer = self.stays_away
-        """What apps do when they are told to stop."""
+        """How apps respond to the stop webhook."""
         self.before_user: Callable[[], Awaitable[object]] = checkpoint
-        """What happens before a user is read."""
+        """Called before a user is read."""
         self.after_user: Callable[[], Awaitable[object]] = checkpoint
-        """What happens once a user has been read, and before anybody has what was."""
+        """Called after a user was read, before the record is returned."""
         self.sessions = UserSessions(
             settings, find=self.apps.get, user=self.user, post=self, clock=lambda: NOW
         )
         self.sessions.address = "http://gateway.example:8080"
         self.add(PACKAGE)
 
-    # --- what the sessions need ---
+    # --- dependencies of the sessions ---
 
     async def user(self, id: str) -> UserRecord | None:
         await self.before_user()
@@ -141,10 +141,10 @@ class AppHost:
         status = await (self.answer if come else self.farewell)(message)
         return PostResponse(status, "application/json", b'{"status":"success"}')
 
-    # --- what there is ---
+    # --- apps and users ---
 
     def add(self, package: str, *, user: str = USER, **fields: Any) -> AppRecord:
-        """Offer an app, and install it for a user who is here."""
+        """Add an app and install it for a user with a session."""
         fields.setdefault("public_url", f"http://{package}.example")
         fields.setdefault("digest", key_digest(KEY))
         fields.setdefault("signing", signing_secret(KEY))
@@ -160,7 +160,7 @@ class AppHost:
         """Return the webhooks of a type that were called."""
         return [each.message for each in self.posted if each.message["type"] == kind]
 
-    # --- what apps do ---
+    # --- behaviour of apps ---
 
     async def connects(self, request: dict[str, Any]) -> int:
         """Connect with the right key, and answer."""
@@ -172,61 +172,61 @@ class AppHost:
         return 200
 
     def open(self, session: str, *, key: str = KEY, package: str | None = None) -> MemorySocket:
-        """Open a connection and say whose it is."""
+        """Open a connection and send the handshake."""
         socket = self.silent()
         name = package or session.partition("-")[2]
         socket.says(messages.connection_init(session, name, key=key, now=NOW))
         return socket
 
     def silent(self) -> MemorySocket:
-        """Open a connection, and say nothing."""
+        """Open a silent connection."""
         socket = MemorySocket()
         self.sockets.append(socket)
         self.tasks.start_soon(self.sessions.accept, socket)
         return socket
 
     async def connect(self, session: str = f"{USER}-{PACKAGE}", *, key: str = KEY) -> MemorySocket:
-        """Open a connection, and wait to be let in or sent away."""
+        """Open a connection, and wait until it is accepted or refused."""
         socket = self.open(session, key=key)
         await until(lambda: bool(socket.told) or socket.closed is not None)
         return socket
 
-    # --- what is done with them ---
+    # --- calls and states ---
 
     async def try_ready(self) -> None:
-        """Call a tool of an app that may not come."""
+        """Call a tool of an app that may not connect."""
         try:
             await self.ready()
         except Unavailable as error:
             self.refused.append(error)
 
     async def ready(self, package: str = PACKAGE, **more: Any) -> bool:
-        """Call a tool of an app, as far as making the app ready goes."""
+        """Make an app ready as for a call."""
         return await self.sessions.ready(self.call(package, **more))
 
     def call(
         self, package: str = PACKAGE, *, user: str | None = USER, worn: str = GLASSES, id: str = "call-1"
     ) -> Call:
-        """Make a call of a user who wears something."""
+        """Make a call of a user with a device."""
         caller = a_caller(user=user, device=parse_device(worn), session="s1", apps=frozenset(self.apps))
         return a_call(a_tool(f"{package}:add", family="app"), caller=caller, id=id)
 
     def state(self, package: str = PACKAGE, user: str = USER) -> str:
-        """Say how an app is doing."""
+        """Return the state of an app."""
         found = self.sessions.states(user).get(package)
         return "stopped" if found is None else found.state
 
     async def told(self, kind: str = "app") -> list[Mapping[str, Any]]:
-        """Return what the user's device was told, once it has taken it in."""
+        """Return the events sent to the user's device."""
         await anyio.sleep(0.001)
         return [event.data for event in self.events if event.kind == kind]
 
     async def path(self, package: str = PACKAGE) -> list[str]:
-        """Return the states an app has been through, as the device heard of them."""
+        """Return the states of an app that the device was notified of."""
         return [each["state"] for each in await self.told() if each.get("packageName") == package]
 
     async def listen(self) -> None:
-        """Keep what a device of the user hears."""
+        """Record the events of a user's device."""
         async with self.sessions.listen(USER, "key") as events:
             async for event in events:
                 self.events.append(event)
@@ -234,7 +234,7 @@ class AppHost:
 
 @asynccontextmanager
 async def app_host(*, device: bool = True, **settings: Any) -> AsyncGenerator[AppHost]:
-    """Run sessions, with a device that listens unless told otherwise."""
+    """Run sessions, by default with a listening device."""
     async with anyio.create_task_group() as apps:
         made = AppHost(apps, AppTimeouts(**settings))
         if device:

@@ -1,4 +1,4 @@
-"""A call to an app that does not run starts it: once for all who need it, by webhook and connection."""
+"""Activation: a call to a stopped app starts it once, by webhook and connection."""
 
 import anyio
 import pytest

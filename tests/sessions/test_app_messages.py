@@ -1,4 +1,4 @@
-"""What apps that run say: shown, spoken, passed on to callers; and how much of it."""
+"""Messages of running apps: display, speech, progress, and their limits."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -175,7 +175,7 @@ async def test_calls_with_equal_ids_are_independent() -> None:
     assert not calls.busy(USER, PACKAGE)
 
 
-# --- too much, or nothing we know ---
+# --- floods and unknown messages ---
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Every way from one state to another, and none but these; and what is kept of it all."""
+"""The app state machine: its transitions and stored states."""
 
 import pytest
 
@@ -12,7 +12,7 @@ PROBLEM = not_available("webhook", "it was not there", retryable=True)
 
 
 def new_app(told: list[tuple[str, str | None]] | None = None) -> AppStateMachine:
-    """Make an app whose changes are kept."""
+    """Make an app state machine that records its changes."""
     heard = [] if told is None else told
     return AppStateMachine("u", "p", lambda app, reason: heard.append((app.state, reason)), lambda: 7.0)
 

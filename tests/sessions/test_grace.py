@@ -1,4 +1,4 @@
-"""A connection that breaks: the app may come back by itself, then it is asked to, then it has stopped."""
+"""The grace period after a lost connection: reconnect, one webhook, then stopped."""
 
 import anyio
 import pytest
@@ -14,7 +14,7 @@ SESSION = f"{USER}-{PACKAGE}"
 
 
 async def cut_off(host: AppHost) -> None:
-    """Have an app run, and lose its connection."""
+    """Start an app and drop its connection."""
     await host.ready()
     host.sockets[-1].leave()
     await until(lambda: host.state() == "grace_period")

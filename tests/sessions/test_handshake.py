@@ -1,4 +1,4 @@
-"""Who is let in: an app that was asked to come, names its session exactly, and has the key."""
+"""The handshake: an app needs a pending request, its session id and its key."""
 
 from typing import Any
 
@@ -16,7 +16,7 @@ SESSION = f"{USER}-{PACKAGE}"
 
 
 def refusal(socket: MemorySocket) -> tuple[str, int]:
-    """Say with which code a connection was refused and closed."""
+    """Return the codes of a refused connection."""
     assert socket.closed is not None
     return socket.told[-1]["code"], socket.closed[0]
 

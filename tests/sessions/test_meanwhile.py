@@ -1,4 +1,4 @@
-"""What changes while an app is being started, or just before: it is not had by who may not have it."""
+"""Changes during an app start: removed apps, devices and store failures."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -78,7 +78,7 @@ async def test_device_changed_during_connect_is_reported() -> None:
         changed = replace(session, device=dict(live.capabilities), language="de")
 
         async def meanwhile() -> None:
-            """Once the app has connected, the user puts on something else."""
+            """After the app has connected, change the user's device."""
             await checkpoint()
             if one.sockets and one.users[USER].session is not changed:
                 one.users[USER] = replace(one.users[USER], session=changed)

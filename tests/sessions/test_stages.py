@@ -1,4 +1,4 @@
-"""An app that does not start says at which stage: webhook, connection, authentication, timeout, hardware."""
+"""Failed app starts name their stage: webhook, connection, authentication, timeout, hardware."""
 
 from collections.abc import Callable
 from typing import Any

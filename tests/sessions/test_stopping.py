@@ -1,4 +1,4 @@
-"""How apps stop: told to, idle, out of the foreground, on another device, removed; and what they are told."""
+"""How apps stop: by request, idle, foreground change, device change, removal."""
 
 from dataclasses import replace
 from typing import Any
@@ -302,7 +302,7 @@ async def test_settings_changes_reach_the_app() -> None:
         assert host.sockets[0].types().count(messages.SETTINGS_UPDATE) == 1
 
 
-# --- what is kept ---
+# --- stored state ---
 
 
 async def test_remembered_start_failures_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:

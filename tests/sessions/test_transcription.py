@@ -1,4 +1,4 @@
-"""What a user says reaches the apps that have asked for it, in the language they have asked for."""
+"""Transcriptions reach subscribed apps in their language."""
 
 import anyio
 import pytest

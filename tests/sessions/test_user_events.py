@@ -1,4 +1,4 @@
-"""Devices listen: each hears all, a slow one loses the oldest and knows, and nobody is kept for nothing."""
+"""User events: every listener gets all, slow ones lose the oldest, listeners are bounded."""
 
 from contextlib import AsyncExitStack
 

@@ -1,4 +1,4 @@
-"""A chain that keeps keys in a real store, in front of whatever a test lets a tool do."""
+"""The replay steps with a real store, in front of a handler of the test."""
 
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
@@ -20,7 +20,7 @@ NUMBERS = count(1)
 
 
 class CountingHandler:
-    """Counts how often it is asked, and answers with that, or as it is told."""
+    """Counts its calls; returns the count or the given outcomes."""
 
     def __init__(self, *outcomes: Result | Exception) -> None:
         self.outcomes = list(outcomes)
@@ -35,7 +35,7 @@ class CountingHandler:
 
 
 class ReplaySteps:
-    """A gateway's part in keeping keys."""
+    """The replay step of one gateway."""
 
     def __init__(
         self,
@@ -60,7 +60,7 @@ async def replay_steps(
     clock: Clock | None = None,
     quota: ReplayQuota | None = None,
 ) -> AsyncGenerator[ReplaySteps]:
-    """Open a store for the time of a test."""
+    """Open a store for one test."""
     store = await open_store(url, clock)
     try:
         yield ReplaySteps(store.replays, mark, store.clock, quota)
@@ -74,5 +74,5 @@ def keyed(key: str = "k", tool: Tool = CHANGE, **fields: Any) -> Call:
 
 
 def code(result: Result) -> str | None:
-    """How a call ended."""
+    """The error code of a result, or None."""
     return None if result.problem is None else result.problem.code

@@ -1,4 +1,4 @@
-"""A source for tests of steps: it fails as it is told to, then answers."""
+"""A handler that raises the given errors, then answers."""
 
 from toolcrib.errors import ToolcribError
 from toolcrib.model import Call, Result
@@ -6,7 +6,7 @@ from toolcrib.testing import echo
 
 
 class Script:
-    """Fails as listed, then answers."""
+    """Raises the listed errors, then answers."""
 
     def __init__(self, *errors: ToolcribError) -> None:
         self.errors, self.tries = list(errors), 0

@@ -93,7 +93,7 @@ APP = a_tool("com.example.todo:add", family="app")
 
 
 class Starter:
-    """Makes apps run: who asked, and what becomes of it."""
+    """Starts apps; records the calls and returns the given outcome."""
 
     def __init__(self, *, started: bool = True, fault: Unavailable | None = None) -> None:
         self.started, self.fault = started, fault

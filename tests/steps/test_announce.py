@@ -1,4 +1,4 @@
-"""A slow call is spoken of once, to those who listen, and not over a provider that speaks by itself."""
+"""Slow messages: sent once per call, never when the provider speaks itself."""
 
 import anyio
 import pytest
@@ -14,7 +14,7 @@ SLOW = a_tool("tools:look", slow=Slow(threshold=0.01, message="One moment."))
 
 
 class _Listener:
-    """Hears what is reported."""
+    """Records reports."""
 
     def __init__(self) -> None:
         self.heard: list[Progress] = []

@@ -93,7 +93,7 @@ async def test_function_that_swallows_cancellation_is_cancelled_again() -> None:
     with anyio.fail_after(5), pytest.raises(Lost):
         await attempt().fit(tool)(a_call(tool), stubborn)
     assert ignored == 2
-    await checkpoint()  # nothing of it is left to stop what comes after
+    await checkpoint()  # no pending cancellation is left
 
 
 async def test_result_returned_despite_timeout_is_used() -> None:
@@ -140,7 +140,7 @@ async def test_nested_attempts_have_their_own_limits() -> None:
     assert lost.value.problem.code == "TIMEOUT"
 
 
-# --- with a clock that the test moves, and callers that can be asked ---
+# --- with a manual clock and elicitation channels ---
 
 
 class Clock:

@@ -1,4 +1,4 @@
-"""Breakers: a source that only fails is left alone, and one call at a time finds out whether it is back."""
+"""Circuit breakers: consecutive failures open them; after a pause, one probe call decides."""
 
 import anyio
 import pytest
@@ -17,7 +17,7 @@ DOWN = Unavailable("NETWORK_ERROR", "nobody answers")
 
 
 class BreakerClient:
-    """A breaker on a clock of its own, before a source that does as told."""
+    """Calls a scripted source through a breaker with a manual clock."""
 
     def __init__(self, failures: int = 3) -> None:
         self.now, self.reached = 0.0, 0
@@ -38,7 +38,7 @@ class BreakerClient:
         return await echo(call)
 
     async def call(self, deadline: float | None = None, *, key: str = "") -> str:
-        """Make a call, a second after the one before; how it ended."""
+        """Make a call one second after the previous one; return its outcome."""
         self.now += 1.0
         try:
             await self.stage(a_call(TOOL, deadline=deadline, caller=a_caller(key=key)), self.source)
@@ -283,7 +283,7 @@ async def test_failures_of_two_keys_refuse_everyone() -> None:
 
 
 class Source:
-    """A source that does as told, behind a breaker whose clock the test moves."""
+    """A scripted source behind a breaker with a manual clock."""
 
     def __init__(self, failures: int) -> None:
         self.now, self.up = 0.0, False

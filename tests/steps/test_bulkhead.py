@@ -1,4 +1,4 @@
-"""Bulkheads: so many run, so many wait, the rest is told to come back, and no place is ever lost."""
+"""Bulkheads: bounded running and waiting calls; overflow is OVERLOADED, slots never leak."""
 
 from contextlib import suppress
 
@@ -19,7 +19,7 @@ pytestmark = pytest.mark.anyio
 
 
 class Gate:
-    """Counts who is inside and lets them out when told."""
+    """Counts the calls inside and holds them until it is opened."""
 
     def __init__(self) -> None:
         self.open, self.inside, self.most = anyio.Event(), 0, 0
@@ -75,7 +75,7 @@ async def test_queued_call_is_refused_after_its_patience() -> None:
 
 
 class Crowd:
-    """Calls that come, give up and finish in any order."""
+    """Calls that start, are cancelled and finish in any order."""
 
     def __init__(self, tasks: TaskGroup, stage: Stage) -> None:
         self.tasks, self.stage = tasks, stage

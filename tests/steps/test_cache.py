@@ -1,4 +1,4 @@
-"""The cache: per caller unless shared, never for mutations or errors, one flight at a time."""
+"""The result cache: per caller unless shared, never for mutations or errors, single-flight."""
 
 from dataclasses import replace
 
@@ -18,7 +18,7 @@ QUERY = a_tool("fake:ask", category="query", cache_ttl=60.0)
 
 
 class Counter:
-    """Answers with how often it was asked."""
+    """Returns the number of its calls."""
 
     def __init__(self) -> None:
         self.asked = 0
@@ -126,7 +126,7 @@ async def test_single_flight_error_is_raised_unchanged() -> None:
 
 
 class UnusedChannel:
-    """A caller that could be asked something, and is not."""
+    """An elicitation channel that must not be used."""
 
     owner, alone, level = "somebody", True, None
 
@@ -141,7 +141,7 @@ class UnusedChannel:
 
 
 class Held:
-    """Answers with its arguments, all at the same moment."""
+    """Returns the arguments once it is opened."""
 
     def __init__(self) -> None:
         self.open, self.calls = anyio.Event(), 0
@@ -160,7 +160,7 @@ def answering(result: Result) -> Handler:
 
 
 async def at_once(tool: Tool, *calls: Call) -> tuple[list[Result], int]:
-    """Make calls at the same time; their results in that order, and how many of them reached the tool."""
+    """Make concurrent calls; return their results in order and the number that reached the tool."""
     stage, held = Cache(MemoryShared()).fit(tool), Held()
     assert stage is not None
     results: dict[int, Result] = {}
@@ -211,7 +211,7 @@ async def test_mutating_an_answer_does_not_change_the_cache() -> None:
 
 
 class SizeRecorder(MemoryShared):
-    """Writes down the sizes of what it is given to keep."""
+    """Records the sizes of stored results."""
 
     def __init__(self) -> None:
         super().__init__()

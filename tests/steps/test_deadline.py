@@ -1,4 +1,4 @@
-"""Deadline: a call ends with its deadline, before the tool was called with nothing done."""
+"""Deadlines: a passed deadline refuses the call before the tool is called."""
 
 import anyio
 import pytest

@@ -1,4 +1,4 @@
-"""Limits: so many at once, refilled evenly, counted per user and tool."""
+"""Rate limits per user and tool: a burst, then an even rate."""
 
 from collections.abc import Sequence
 
@@ -80,7 +80,7 @@ FAR = a_tool("far:echo", family="mcp")
 
 
 class Busy(MemoryShared):
-    """Always says how long to wait."""
+    """Always returns this wait."""
 
     def __init__(self, wait: float) -> None:
         super().__init__()

@@ -48,7 +48,7 @@ class Person:
 
 
 async def asking(call: Call) -> Result:
-    """Ask the caller, and answer with what it says."""
+    """Elicit from the caller and return its answer."""
     assert call.channel is not None
     return Result(data=dict(await call.channel.ask("elicitation/create", call.arguments)))
 
@@ -102,7 +102,7 @@ async def test_attempt_channel_forwards_capabilities(capabilities: JsonObject) -
 
 
 class Clock:
-    """What the recorder reads the time from."""
+    """The clock of the recorder."""
 
     def __init__(self) -> None:
         self.now = 0.0

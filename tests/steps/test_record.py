@@ -24,7 +24,7 @@ async def test_call_is_recorded_once_with_its_duration() -> None:
 
 
 class Slow:
-    """A caller that takes five seconds over every answer, on a clock of its own."""
+    """An elicitation channel that takes five seconds, with its own clock."""
 
     owner, alone, level = "session", False, None
     capabilities: ClassVar[JsonObject] = {"elicitation": {}}
@@ -126,7 +126,7 @@ FAMILIES: tuple[Family, ...] = ("function", "core", "mcp")
 
 
 class SlowChannel:
-    """A caller that can be asked, which takes ten seconds."""
+    """An elicitation channel that takes ten seconds."""
 
     owner, alone, level = "somebody", True, None
 
@@ -143,7 +143,7 @@ class SlowChannel:
 
 
 class Clock:
-    """What the recorder reads the time from."""
+    """The clock of the recorder."""
 
     def __init__(self) -> None:
         self.now = 500.0
@@ -153,7 +153,7 @@ class Clock:
 
 
 class WaitRecordings(Recordings):
-    """Keeps also how long callers were waited for."""
+    """Records elicitation time too."""
 
     def __init__(self) -> None:
         super().__init__()

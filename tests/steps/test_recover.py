@@ -1,4 +1,4 @@
-"""Recover: every error becomes a result and is logged; nothing but cancellation is raised."""
+"""Recover: every error becomes a result and is logged; only cancellation is raised."""
 
 import logging
 

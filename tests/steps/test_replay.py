@@ -1,4 +1,4 @@
-"""A request with a key is carried out once: what is claimed, compared, kept and told."""
+"""Idempotency keys: a request with a key runs once; its result is stored and replayed."""
 
 import logging
 from collections.abc import Mapping
@@ -98,7 +98,7 @@ async def test_read_only_tools_store_no_key() -> None:
 
 async def test_call_without_key_does_not_touch_the_store() -> None:
     class NoStore:
-        """Nobody may ask it anything."""
+        """A store that must not be used."""
 
     stage = Replay(NoStore(), "here", bool).fit(CHANGE)  # pyright: ignore[reportArgumentType]
     assert stage is not None
@@ -247,7 +247,7 @@ async def test_non_json_arguments_are_compared() -> None:
 
 
 class MemoryKeys:
-    """MemoryKeys kept in memory, by somebody who takes a moment for everything."""
+    """Keys in memory; every operation yields once."""
 
     def __init__(self) -> None:
         self.rows: dict[str, ReplayRow] = {}
@@ -289,7 +289,7 @@ class MemoryKeys:
 
 
 class MemoryReplay:
-    """A gateway's part in keeping keys, over keys in memory."""
+    """The replay step over keys in memory."""
 
     def __init__(self) -> None:
         self.keys = MemoryKeys()
@@ -394,7 +394,7 @@ async def test_call_is_passed_on_unchanged() -> None:
 
 
 def fitting(size: int) -> Result:
-    """A result that is so many bytes long when it is spelled."""
+    """A result whose stored form has this size."""
     empty = len(rest.encode_stored(Result(data="")))
     return Result(data="x" * (size - empty))
 

@@ -1,4 +1,4 @@
-"""What becomes of a key when nobody knows how its call ended, and when the store does not answer."""
+"""Idempotency keys of calls with unknown outcome, and with a failing store."""
 
 import logging
 from collections.abc import AsyncGenerator, Awaitable, Callable
@@ -33,7 +33,7 @@ async def hang(_call: Call) -> Result:
 
 
 class Hung:
-    """A tool that never answers, and says when it was reached."""
+    """A tool that hangs and signals that it was reached."""
 
     def __init__(self) -> None:
         self.reached, self.done = anyio.Event(), 0
@@ -202,7 +202,7 @@ async def test_stored_answer_expires_after_a_day() -> None:
 
 
 class Moody:
-    """A store that works until it is told to fail at something."""
+    """A store whose operations can be made to fail."""
 
     def __init__(self, replays: StoredReplays) -> None:
         self._replays = replays
@@ -298,7 +298,7 @@ async def test_expired_pending_outcome_is_dropped(monkeypatch: pytest.MonkeyPatc
 
 
 class Stuck:
-    """A store that claims, and then never says so."""
+    """A store whose claim never returns."""
 
     def __init__(self, replays: StoredReplays) -> None:
         self._replays = replays

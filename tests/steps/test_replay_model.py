@@ -1,4 +1,4 @@
-"""Whatever is asked for under a few keys, and however that ends: the keys do as a few lines say they do."""
+"""A state machine compares idempotency keys with a small reference model."""
 
 from collections.abc import AsyncGenerator
 from itertools import count
@@ -26,7 +26,7 @@ async def steps() -> AsyncGenerator[ReplaySteps]:
 
 
 class Tool:
-    """Ends as it is told, and counts."""
+    """Ends with the given outcome and counts its calls."""
 
     def __init__(self) -> None:
         self.done, self.end = 0, ""

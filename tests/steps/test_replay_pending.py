@@ -1,4 +1,4 @@
-"""Endings that wait to be stored: those given up while another is being stored end nothing."""
+"""Pending outcomes: those dropped while another is being stored are skipped."""
 
 import logging
 from typing import cast

@@ -1,4 +1,4 @@
-"""Answers kept for keys have quotas: bytes and keys, per principal and in all; no change is made twice."""
+"""Quotas of stored answers: bytes and keys, per principal and in total."""
 
 from pathlib import Path
 from typing import Any
@@ -24,7 +24,7 @@ LARGE = "x" * (MAX_STORED_BYTES - 4096)
 
 
 class Large:
-    """Answers with nearly a mebibyte, or as much as it is told, and counts."""
+    """Returns nearly a mebibyte, or the given size, and counts its calls."""
 
     def __init__(self, data: str = LARGE) -> None:
         self.data, self.done = data, 0
@@ -157,7 +157,7 @@ async def test_freed_key_leaves_the_quota() -> None:
 
 
 class Faulty:
-    """A store of claims whose next call of one method fails, before or after it has taken effect."""
+    """A claim store whose next call of one method fails before or after taking effect."""
 
     def __init__(self, replays: StoredReplays, method: str, *, late: bool) -> None:
         self._replays, self._method, self._late = replays, method, late

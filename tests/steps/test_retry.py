@@ -1,4 +1,4 @@
-"""Retries: only where no harm can be done, a few, within a budget and the caller's time."""
+"""Retries: only safe calls, few, within the budget and the deadline."""
 
 from collections.abc import Sequence
 from contextlib import suppress
@@ -31,7 +31,7 @@ def back_in(seconds: float | None) -> Unavailable:
 
 
 async def attempt(retry: Retry, tool: Tool, script: Script, deadline: float | None = None) -> str:
-    """Make one call; how it ended."""
+    """Make one call; return its outcome."""
     stage = retry.fit(tool)
     assert stage is not None
     try:
@@ -202,7 +202,7 @@ async def test_cancellation_ends_the_wait() -> None:
 
 
 async def tries(retry: Retry, *errors: ToolcribError, deadline: float | None = None) -> int:
-    """Make one call; how often the source was asked."""
+    """Make one call; return the number of attempts."""
     stage, source = retry.fit(READS), Script(*errors)
     assert stage is not None
     with suppress(ToolcribError):

@@ -1,4 +1,4 @@
-"""The sentence that can be spoken, and the cap on a result's size."""
+"""The spoken message and the size cap of results."""
 
 from typing import Any
 
@@ -150,7 +150,7 @@ async def test_failure_with_large_meta_loses_meta() -> None:
 
 # --- large results ---
 class Memory:
-    """Memory with room for results up to a size, and the reservations in it."""
+    """Memory accounting with a size limit, which records reservations."""
 
     def __init__(self, room: int = 1 << 40) -> None:
         self.room, self.held = room, dict[str, int]()

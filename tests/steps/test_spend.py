@@ -1,4 +1,4 @@
-"""What a call costs is taken once, where energy counts, and from nobody else."""
+"""The energy cost of a call is taken once, only in contexts that use energy."""
 
 import pytest
 

@@ -1,11 +1,11 @@
-"""An event loop whose clock jumps to whatever happens next: minutes of backoff pass at once, in order."""
+"""An event loop whose clock jumps to the next timer, so that backoff takes no time."""
 
 import asyncio
 from selectors import SelectorKey, SelectSelector
 
 
 class _Jumping(SelectSelector):
-    """Waits for nothing but real input; where there is none, it lets the time pass."""
+    """Waits only for real input; otherwise advances the clock."""
 
     passed = 0.0
 
@@ -21,7 +21,7 @@ class _Jumping(SelectSelector):
 
 
 class Clockwork(asyncio.SelectorEventLoop):
-    """Runs what it is given as fast as it can, on a clock of its own."""
+    """Runs coroutines with the jumping clock."""
 
     def __init__(self) -> None:
         self._jumping = _Jumping()

@@ -1,4 +1,4 @@
-"""Time is made up in these tests, so that a minute of patience costs nothing and is exact."""
+"""These tests use a simulated clock, so that long timeouts are exact and free."""
 
 from typing import Any
 

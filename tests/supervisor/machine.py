@@ -1,4 +1,4 @@
-"""The supervisor as a state machine: whatever happens, nothing leaks, nothing lies, and every call ends."""
+"""The supervisor as a state machine: nothing leaks, states are true and every call ends."""
 
 import asyncio
 from collections.abc import Callable, Coroutine
@@ -39,7 +39,7 @@ upkeeps = st.sampled_from(sorted(UPKEEPS))
 
 
 class Machine(RuleBasedStateMachine):
-    """Subclasses say which loop time runs on, what sources are, and how long to wait for all to be well."""
+    """Subclasses choose the event loop, the sources and the time limit for recovery."""
 
     recovery: float
 
@@ -47,14 +47,14 @@ class Machine(RuleBasedStateMachine):
         raise NotImplementedError
 
     def make(self, tools: tuple[Tool, ...]) -> Subject:
-        """Make an instance that offers these tools; a call that says `hold` waits there to be released."""
+        """Make an instance with these tools; a call with `hold` waits to be released."""
         raise NotImplementedError
 
     def __init__(self) -> None:
         super().__init__()
         self.loop = self.new_loop()
         self.upset: list[dict[str, Any]] = []
-        """What nobody caught, in a callback or a task."""
+        """Unhandled errors in callbacks and tasks."""
         self.loop.set_exception_handler(lambda _, context: self.upset.append(context))
         self.catalog = Catalog(IDS)
         self.supervisor = Supervisor(self.catalog, patience=0.2)
@@ -98,7 +98,7 @@ class Machine(RuleBasedStateMachine):
 
     @initialize(abrupt=st.booleans(), first=st.dictionaries(sources, upkeeps, min_size=1))
     def begin(self, abrupt: bool, first: dict[str, str]) -> None:
-        """Start with some, and say whether the end comes in the midst of it all or once all is well again."""
+        """Start some sources, and choose whether to stop in the middle or after recovery."""
         self._abrupt = abrupt
         for source, upkeep in first.items():
             self.add_or_replace(source, upkeep, known=False, trouble="none")
@@ -232,7 +232,7 @@ class Machine(RuleBasedStateMachine):
             self.loop.close()
 
     def _recover(self) -> None:
-        """Once nothing is broken any more all is well again after a while, without anyone's doing."""
+        """After all faults end, every source recovers by itself."""
         for subject, _ in self.subjects.values():
             subject.spoil("none")
             self._do(subject.release)
@@ -257,7 +257,7 @@ class Machine(RuleBasedStateMachine):
                 await anyio.sleep(0.001)
 
     def _close(self) -> None:
-        """After the end nothing is left: no task, no run, no process."""
+        """After the end no task, run or process is left."""
         self._do(self._over.set)
         self.loop.run_until_complete(self._host)
         self._drive(self._calls_have_ended())

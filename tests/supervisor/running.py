@@ -1,4 +1,4 @@
-"""A supervisor at work: a shelf that notes what is done to it, sources under way, waiting for a state."""
+"""Helpers for a running supervisor: a recording sink, sources, and waiting for states."""
 
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
@@ -18,7 +18,7 @@ READS = a_tool("f:a", family="mcp", category="query")
 
 
 class RecordingSink:
-    """A shelf that remembers everything that was done to it."""
+    """A tool sink that records its changes."""
 
     def __init__(self) -> None:
         self.notes: list[str] = []
@@ -43,7 +43,7 @@ class RecordingSink:
 
 @asynccontextmanager
 async def running(supervisor: Supervisor) -> AsyncGenerator[TaskGroup, None]:
-    """Start everything, and stop everything at the end."""
+    """Start the supervisor, and stop it at the end."""
     async with anyio.create_task_group() as tasks:
         await supervisor.start(tasks)
         try:
@@ -53,7 +53,7 @@ async def running(supervisor: Supervisor) -> AsyncGenerator[TaskGroup, None]:
 
 
 async def until(true: Callable[[], bool], within: float = 300.0) -> None:
-    """Wait for something to be so."""
+    """Wait until a condition holds."""
     with anyio.fail_after(within):
         while not true():  # noqa: ASYNC110 - what is waited for is not always an event
             await anyio.sleep(0.01)
@@ -68,7 +68,7 @@ async def reaches(supervisor: Supervisor, state: str, source: str = "f") -> None
 
 
 class Held:
-    """Answers calls when told to; says who was called."""
+    """Answers calls when released, with the id of the call."""
 
     def __init__(self) -> None:
         self.release = anyio.Event()
@@ -79,7 +79,7 @@ class Held:
 
 
 class Calls:
-    """Calls under way, and how each ended: with data, or with the code of its problem."""
+    """Running calls and their outcomes: data or error code."""
 
     def __init__(self, supervisor: Supervisor, tasks: TaskGroup) -> None:
         self._supervisor, self._tasks = supervisor, tasks
@@ -98,6 +98,6 @@ class Calls:
 
 
 def source(*names: str, answer: Held | None = None) -> FakeSource:
-    """Make a source `f` with these tools, or the one all tests know."""
+    """Make a source `f` with these tools, or with the default one."""
     tools = [a_tool(f"f:{name}", family="mcp") for name in names] or [TOOL]
     return FakeSource(tools) if answer is None else FakeSource(tools, answer)

@@ -1,4 +1,4 @@
-"""The real thing for the state machine: MCP servers in processes, with guards and children to be killed."""
+"""Real MCP server processes for the state machine, with guards and children to kill."""
 
 import asyncio
 import os
@@ -53,7 +53,7 @@ class ServerSubject:
         self._send(signal.SIGKILL)
 
     def freeze(self) -> None:
-        """Have it do nothing any more, not even end when it is asked to."""
+        """Freeze it, so that it ignores termination."""
         self._send(signal.SIGSTOP)
 
     def crash_guard(self) -> None:
@@ -70,7 +70,7 @@ class ServerSubject:
                     os.kill(pid, signal.SIGKILL)
 
     def crash_children(self) -> None:
-        """Kill whoever is neither guard nor server."""
+        """Kill the processes that are neither guard nor server."""
         server = self.source.details().get("pid")
         for pid in self._census.alive():
             with suppress(OSError):
@@ -78,17 +78,17 @@ class ServerSubject:
                     os.kill(pid, signal.SIGKILL)
 
     def release(self) -> None:
-        """What is frozen goes on, too."""
+        """Frozen processes continue, too."""
         (self._folder / RELEASE).touch()
         self._send(signal.SIGCONT)
 
     def left(self) -> list[str]:
-        if self._killed_guard:  # then nobody waits for those who were killed with it
+        if self._killed_guard:  # then no process waits for the others that were killed
             wait_until(lambda: not self._census.alive(), within=5.0)
         return [f"process {pid}" for pid in self._census.alive()]
 
     def clear(self) -> None:
-        """Kill whoever is left: only where the machine has failed is that anybody."""
+        """Kill the remaining processes; there are some only after a failure."""
         for pid in self._census.alive():
             with suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
@@ -139,13 +139,13 @@ class ServerMachine(Machine):
 
 
 def children() -> set[int]:
-    """Say which children this process has, the dead that nobody has buried included."""
+    """Return the child processes, including zombies."""
     lists = Path("/proc/self/task").glob("*/children")
     return {int(pid) for each in lists for pid in each.read_text().split()}
 
 
 def _files() -> dict[str, str]:
-    """Say which files are open."""
+    """Return the open files."""
     opened: dict[str, str] = {}
     for file in Path("/proc/self/fd").iterdir():
         with suppress(FileNotFoundError):  # the one that this was read from

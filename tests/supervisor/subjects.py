@@ -1,4 +1,4 @@
-"""What the state machine plays with: sources it can break, kill and hold up, in this process and outside."""
+"""Sources of the state machine that can break, die and hang, in this process and outside."""
 
 import sys
 from collections.abc import Mapping
@@ -22,7 +22,7 @@ class Subject(Protocol):
     def source(self) -> Source: ...
 
     def spoil(self, trouble: Trouble) -> None:
-        """Say how starts go from now on."""
+        """Set how starts behave from now on."""
         ...
 
     def crash(self) -> None:
@@ -34,7 +34,7 @@ class Subject(Protocol):
         ...
 
     def left(self) -> list[str]:
-        """Name what it has left behind."""
+        """Name the leaked resources."""
         ...
 
 
@@ -125,7 +125,7 @@ class ChildSource:
 
     async def run(self, link: SourceLink) -> None:
         command = ("/no/such/program",) if self.trouble == "fails" else ECHO
-        # asyncio loses a process whose start is cancelled more than once, as anyio does.
+        # asyncio leaks a process whose start is cancelled twice, which anyio does.
         with anyio.CancelScope(shield=True) as start:
             process = await anyio.open_process(command, stderr=None)
             start.shield = False
@@ -163,7 +163,7 @@ class ChildSource:
         return Result(data=dict(call.arguments))
 
     async def check(self) -> None:
-        """Nothing is asked."""
+        """No check."""
 
     def details(self) -> Mapping[str, Any]:
         return {"pid": self.started[-1].pid} if self.started else {}

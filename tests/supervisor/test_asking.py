@@ -1,4 +1,4 @@
-"""What operators and calls ask of sources: to be tested, to be woken."""
+"""Checks of sources by operators, and waking by calls."""
 
 import anyio
 import pytest

@@ -12,7 +12,7 @@ UP = 60.0
 
 
 def states(runs: int, up: float, *, misbehaved: bool) -> list[str]:
-    """What each of some runs leads to, all of the same length."""
+    """The states after runs of equal length."""
     backoff, now, found = Backoff(Upkeep(most_restarts=3, backoff=0.1), 60.0, None), 0.0, list[str]()
     for _ in range(runs):
         backoff.came_up(now)

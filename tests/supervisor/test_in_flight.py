@@ -124,7 +124,7 @@ async def test_call_that_detects_the_death_keeps_its_error() -> None:
         await reaches(supervisor, "up")
         with pytest.raises(Broken):
             await supervisor.handler(TOOL)(a_call(TOOL))
-        await anyio.sleep(1)  # a cancellation that was left over would strike here
+        await anyio.sleep(1)  # a leftover cancellation would be raised here
 
 
 async def test_call_aborted_by_its_source_gets_typed_error() -> None:

@@ -1,4 +1,4 @@
-"""Probes of servers on the web: one that goes wrong ends no other source, and none is held up for others."""
+"""Reconnect probes: a failing probe affects no other source, and none delays another."""
 
 import asyncio
 from collections.abc import Awaitable, Callable

@@ -21,7 +21,7 @@ SLACK = 0.01
 
 
 class Remote(FakeSource):
-    """A source whose server is away when the test says so."""
+    """A source whose server the test can take offline."""
 
     def __init__(self, name: str = "f:a") -> None:
         super().__init__([a_tool(name, family="mcp")])
@@ -29,7 +29,7 @@ class Remote(FakeSource):
         self.probes: list[float] = []
         self.timeouts: list[float] = []
         self.proxied: str | None = None
-        """What a proxy says of the server behind it."""
+        """The error a proxy returns for its server."""
         self.connecting: Callable[[], Awaitable[None]] | None = None
 
     async def reach(self, within: float) -> None:

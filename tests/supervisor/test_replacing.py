@@ -1,4 +1,4 @@
-"""A source is replaced while calls go on; none is dropped, and the old one is not forgotten."""
+"""Replacing a source during calls: no call is dropped, the old source ends."""
 
 import anyio
 import pytest

@@ -1,4 +1,4 @@
-"""What sources tell of their resources: asked for after every start, heard from whoever holds the place."""
+"""Resource updates of sources: subscriptions are sent after every start."""
 
 import anyio
 import pytest
@@ -14,7 +14,7 @@ pytestmark = pytest.mark.anyio
 
 
 class Teller(FakeSource):
-    """A source that notes what it is to tell of, and does as the test says."""
+    """A source that records its subscriptions."""
 
     def __init__(self) -> None:
         super().__init__([TOOL])
@@ -32,7 +32,7 @@ class Teller(FakeSource):
 
 
 class Reader:
-    """Who follows resources and hears of them."""
+    """A subscriber of resources."""
 
     def __init__(self, *uris: str) -> None:
         self.uris, self.heard = frozenset(uris), list[tuple[str, str]]()

@@ -1,4 +1,4 @@
-"""What the state machine found out about servers, told again step by step."""
+"""Regression tests for server faults that the state machine found."""
 
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager

@@ -1,4 +1,4 @@
-"""One source over time: backoff, crash loops, grace, and whose word on it counts."""
+"""The source runner: backoff, crash loops, grace periods and failure reasons."""
 
 import asyncio
 from collections.abc import Callable
@@ -29,7 +29,7 @@ pytestmark = pytest.mark.anyio
 
 
 class Timed(FakeSource):
-    """Notes when it was run."""
+    """Records its start times."""
 
     def __init__(self) -> None:
         super().__init__([TOOL])

@@ -25,12 +25,12 @@ def save(page: str, name: str, folder: Path) -> Path:
 
 
 async def run(program: Path, port: int, **more: str) -> str:
-    """Run a program where the SDKs are, beside a stand-in; return what it said."""
+    """Run a program in the environment with the SDKs, with a fake server; return its output."""
     others = {name: value for name, value in os.environ.items() if not name.startswith(("GOOGLE_", "SSL_"))}
-    # A LangChain that is told to trace would call home.
+    # With tracing enabled LangChain would make requests.
     keys = dict.fromkeys(KEYS, "secret") | {"LANGSMITH_TRACING": "false"}
     env = {**others, **keys, "PYTHONPATH": f"{ROOT / 'src'}{os.pathsep}{HERE / 'models'}", **more}
-    # Without -P the folder of the script would stand before the packages.
+    # Without -P the script's folder would precede the packages.
     command = [str(require("providers")), "-P", str(HERE / "pointed.py"), str(port), str(program)]
     with anyio.fail_after(PATIENCE):
         done = await anyio.run_process(command, env=env, check=False, cwd=program.parent)

@@ -1,4 +1,4 @@
-"""Servers on loopback that stand in for providers: each plays one short part and notes what it hears."""
+"""Fake provider servers on loopback, which play one exchange and record it."""
 
 import ssl
 from collections.abc import AsyncGenerator, Awaitable, Callable
@@ -22,7 +22,7 @@ BYE = "Both are sunny."
 
 
 class Socket:
-    """One connection to a stand-in."""
+    """One connection to a fake server."""
 
     def __init__(self, socket: web.WebSocketResponse) -> None:
         self._socket = socket
@@ -69,7 +69,7 @@ def replies(answers: list[JsonObject], heard: list[Any]) -> Handle:
 
 @asynccontextmanager
 async def served(*routes: web.RouteDef, tls: ssl.SSLContext | None = None) -> AsyncGenerator[int]:
-    """Listen on a free port of loopback; its number is given."""
+    """Listen on a free loopback port; yields its number."""
     app = web.Application()
     app.add_routes(routes)
     runner = web.AppRunner(app)

@@ -1,4 +1,4 @@
-"""The programs of the page about OpenAI, with its SDK and a stand-in on loopback."""
+"""The programs of the OpenAI page, with its SDK and a fake server."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The programs of the pages about those who are asked by requests, with their SDKs and a stand-in."""
+"""The programs of the pages about request-based providers, with their SDKs and a fake server."""
 
 import json
 from pathlib import Path
@@ -76,5 +76,5 @@ async def test_gemini(tmp_path: Path) -> None:
 
 
 async def test_langchain(tmp_path: Path) -> None:
-    # The model beside the program looks at what it is given.
+    # The fake model checks its input.
     assert await run(save("langchain.md", "ask_model.py", tmp_path), 0) == BYE

@@ -1,4 +1,4 @@
-"""The real SDKs of those who talk over sockets: tools are declared, called two at once, and answered."""
+"""The SDKs of socket-based providers: tools are declared, called twice in parallel, answered."""
 
 import json
 from pathlib import Path
@@ -20,7 +20,7 @@ pytestmark = [
 
 
 def sunny(text: str, city: str) -> None:
-    """What a result says, whatever it is packed into."""
+    """The content of a result in any envelope."""
     said = json.loads(text)
     assert said["status"] == "success"
     assert said["message"]

@@ -156,7 +156,7 @@ _plain = st.one_of(
 
 @st.composite
 def mild(draw: st.DrawFn, *, closed: bool = False) -> JsonObject:
-    """A schema of arguments as people write them: most of it can be said anywhere."""
+    """Typical schemas of arguments, mostly supported by every dialect."""
     inner = st.recursive(_plain, lambda some: _mild(some, closed=closed), max_leaves=6)
     root: dict[str, Any] = draw(_objects(inner, closed=closed))
     return {**root, "$defs": {"one": draw(inner), "two": draw(inner)}}
@@ -183,7 +183,7 @@ def allowed_objects(inner: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
 
 
 def allowed(*, bounds: bool) -> st.SearchStrategy[Any]:
-    """Schemas that say only what every provider understands; with `bounds`, what Gemini does."""
+    """Schemas with keywords every provider supports; with `bounds`, those Gemini supports."""
     texts = st.fixed_dictionaries(
         {"type": st.just("string")}, optional={"minLength": st.just(2), "pattern": st.just("^x")}
     )
@@ -199,7 +199,7 @@ def allowed(*, bounds: bool) -> st.SearchStrategy[Any]:
 
 
 def stands(schema: JsonObject, path: str, keyword: str) -> bool:
-    """Whether a keyword stands at a place of a schema."""
+    """Whether a keyword occurs at a path of a schema."""
     at: Any = schema
     for step in path.split("/")[1:]:
         at = _members(at)[step.replace("~1", "/").replace("~0", "~")]
@@ -213,7 +213,7 @@ def _members(value: Any) -> dict[str, Any]:
 
 
 def meant(schema: Any, dialect: Dialect) -> Any:
-    """What a fitted schema says, in plain JSON Schema."""
+    """A fitted schema as plain JSON Schema."""
     if isinstance(schema, list):
         return [meant(each, dialect) for each in schema]  # pyright: ignore[reportUnknownVariableType]
     if not isinstance(schema, dict):

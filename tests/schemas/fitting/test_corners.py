@@ -1,4 +1,4 @@
-"""What seldom comes up in fitting schemas, and must be right all the same."""
+"""Rare cases of schema fitting."""
 
 from typing import Any
 
@@ -20,7 +20,7 @@ def of(place: Any, dialect: Dialect, /, **more: Any) -> tuple[Any, set[tuple[str
     return fitted.schema.get("properties", {}).get("it"), lost
 
 
-# --- unions where there are none
+# --- dialects without unions
 
 
 def test_array_union_is_merged() -> None:
@@ -121,7 +121,7 @@ def test_empty_enum_is_unsatisfiable() -> None:
     assert of({"anyOf": [{"type": "string"}, {"enum": []}]}, SHAPED) == ({"type": "string"}, set())
 
 
-# --- what is said of others
+# --- additional properties and items
 
 
 def test_additional_properties_and_items_per_dialect() -> None:

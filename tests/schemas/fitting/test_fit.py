@@ -1,4 +1,4 @@
-"""How schemas are said to providers that know few words: examples, one thing at a time."""
+"""Fitting schemas to dialects with few keywords, by example."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""How schemas are said to providers that know nearly all of JSON Schema: examples, one thing at a time."""
+"""Fitting schemas to dialects with nearly all of JSON Schema, by example."""
 
 from dataclasses import replace
 from typing import Any

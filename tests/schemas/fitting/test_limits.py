@@ -1,4 +1,4 @@
-"""Schemas made to be long in fitting: they are cut, and it is said where."""
+"""Schemas built to be costly: fitting truncates them and reports where."""
 
 from typing import Any
 

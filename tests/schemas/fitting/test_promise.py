@@ -1,4 +1,4 @@
-"""What fitting promises: nothing lost, nothing changed; something lost, and it is named; never a fault."""
+"""Properties of fitting: lossless fits are equivalent, losses are reported, it never fails."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Something is made of a schema once per definition, and of no more definitions than there is room for."""
+"""The schema cache: one entry per definition, bounded."""
 
 from toolcrib.model import JsonObject, Tool
 from toolcrib.schemas.fitting.fit import SchemaCache

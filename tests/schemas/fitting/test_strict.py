@@ -1,4 +1,4 @@
-"""Strict functions: only what can be said exactly, however deep one looks."""
+"""Strict functions: only for schemas that can be expressed exactly."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""A chat model of LangChain's that stands in for a real one: it calls twice at once, then it is content."""
+"""A fake LangChain chat model: it makes two parallel calls, then ends."""
 # pyright: basic, reportMissingImports=false, reportIncompatibleMethodOverride=false
 
 from collections.abc import Sequence
@@ -12,7 +12,7 @@ from langchain_core.utils.function_calling import convert_to_openai_tool
 
 
 class Stand(BaseChatModel):
-    """Looks at the tools it is given and at what comes of its calls."""
+    """Checks its tools and the results of its calls."""
 
     @property
     def _llm_type(self) -> str:
