@@ -126,7 +126,9 @@ class ToolSelection:
         selected = self.cut(self._gateway.tools(caller), caller, provider)
         if any(each.name == tool.name for each in selected):
             return None
-        return f"exceeds the limit of {len(selected)} tools in a list of {caller.context}; it can be called anyway"
+        return (
+            f"exceeds the limit of {len(selected)} tools in lists of {caller.context}; it can still be called"
+        )
 
 
 def _unpinned_indexes(choice: ToolChoice, names: Iterable[str]) -> Iterator[int]:

@@ -27,8 +27,8 @@ from toolcrib.model.hints import ActionCategory, Caution, Dependency, Impact, Le
 # --- The next action for an agent after a problem, a pending question, or a call of a deprecated tool ---
 
 _ACTION_BY_KIND: dict[Kind, tuple[str, Level, str]] = {
-    Kind.INVALID: ("correct-arguments", "high", "Mend what the error names and call again."),
-    Kind.NOT_FOUND: ("list-tools", "high", "Look at the tools there are and choose one of them."),
+    Kind.INVALID: ("correct-arguments", "high", "Correct what the error names and call again."),
+    Kind.NOT_FOUND: ("list-tools", "high", "List the available tools and choose one of them."),
     Kind.DENIED: (
         "ask-for-permission",
         "medium",
@@ -37,24 +37,28 @@ _ACTION_BY_KIND: dict[Kind, tuple[str, Level, str]] = {
     Kind.LIMITED: ("wait-and-retry", "medium", "Wait as long as the error says, then call again."),
     Kind.UNAVAILABLE: ("retry-later", "medium", "Call again later, or choose another tool."),
     Kind.TIMEOUT: ("retry-once", "medium", "It is safe to call again."),
-    Kind.UNKNOWN: ("check-outcome", "critical", "Find out whether it happened before you do anything else."),
-    Kind.FAILED: ("reconsider", "high", "Read what the tool says and choose another way."),
+    Kind.UNKNOWN: (
+        "check-outcome",
+        "critical",
+        "Check whether the call took effect before you do anything else.",
+    ),
+    Kind.FAILED: ("reconsider", "high", "Read the error and choose another approach."),
     Kind.BAD_RESULT: ("ask-for-less", "medium", "Ask for a smaller part, or choose another tool."),
     Kind.CANCELLED: ("start-over", "low", "Call again if it is still wanted."),
     Kind.INTERNAL: ("report-to-operator", "medium", "Tell the operator; calling again may not help."),
 }
-_CHECK_ADDRESS = ("check-address", "high", "Look at the name or the address again; this one leads nowhere.")
+_CHECK_ADDRESS = ("check-address", "high", "Check the name or the address; nothing was found under this one.")
 _CORRECTION: ActionCategory = "correction"
 
 ANSWER_QUESTIONS = NextAction(
     action="answer-questions",
     priority="high",
-    description="Have the questions answered, then make the same call again with answers and state.",
+    description="Get the questions answered, then repeat the same call with the answers and the state.",
 )
 _CHECK_OUTCOME_FIRST = Dependency(
     action="call-again",
     depends_on=("check-outcome",),
-    reason="It may have taken effect already; a second time may do harm.",
+    reason="It may have taken effect already; repeating it may do harm.",
 )
 
 
@@ -79,14 +83,17 @@ def dependencies_before_retry(problem: Problem | None) -> tuple[Dependency, ...]
 
 def replacement_action(tool: Tool) -> NextAction | None:
     """Return the call of the replacement, where the tool is deprecated and has one."""
-    gone = tool.deprecated
-    if gone is None or not gone.replacement:
+    deprecation = tool.deprecated
+    if deprecation is None or not deprecation.replacement:
         return None
     return NextAction(
         action="use-replacement",
         priority="medium",
-        data={"tool": gone.replacement, "action": kebab_case(gone.replacement.rpartition(":")[2])},
-        description=f"{tool.name} is deprecated; call {gone.replacement} from now on.",
+        data={
+            "tool": deprecation.replacement,
+            "action": kebab_case(deprecation.replacement.rpartition(":")[2]),
+        },
+        description=f"{tool.name} is deprecated; call {deprecation.replacement} from now on.",
     )
 
 
@@ -95,7 +102,7 @@ def replacement_action(tool: Tool) -> NextAction | None:
 _EFFORT = {"fast": 0.1, "medium": 0.3, "slow": 0.6}
 """Estimated effort by speed class."""
 _MAX_PATH_CHARACTERS = 500
-"""Longest part of a problem's path that is repeated, in characters: a caller chooses the names in it."""
+"""A problem's path is cut to this: a caller chooses the names in it."""
 _UNRELIABLE_SUCCESS_RATE = 0.9
 """Success rate below which a tool counts as unreliable."""
 MIN_JUDGED_CALLS = 5
@@ -130,66 +137,66 @@ def quality_of(tool: Tool | None) -> Quality:
     return "high" if tool.inside else "medium"
 
 
-def evidence_of(tool: Tool | None, past: ToolRecord, seen: CallOutcome) -> Evidence:
+def evidence_of(tool: Tool | None, record: ToolRecord, outcome: CallOutcome) -> Evidence:
     """Return the evidence from which confidence is calculated."""
-    problem = seen.problem
+    problem = outcome.problem
     if problem is None:
         checked = _validation(tool)
     else:
         checked = UNEXPECTED_FAILURE if CODES[problem.code].error_class == "system" else EXPLAINED_FAILURE
     return Evidence(
         quality=QUALITY_VALUES[quality_of(tool)],
-        freshness=seen.freshness,
-        completeness=seen.completeness if problem is None else 0.0,
+        freshness=outcome.freshness,
+        completeness=outcome.completeness if problem is None else 0.0,
         validation=checked,
-        success=smoothed_success(past.success, past.calls),
+        success=smoothed_success(record.success, record.calls),
     )
 
 
 def for_outcome(
-    tool: Tool | None, past: ToolRecord, seen: CallOutcome, near: tuple[RelatedTool, ...] = ()
+    tool: Tool | None, record: ToolRecord, outcome: CallOutcome, related: tuple[RelatedTool, ...] = ()
 ) -> Hints:
     """Return the eleven generated fields, with their JSON bytes prepared."""
-    evidence = evidence_of(tool, past, seen)
+    evidence = evidence_of(tool, record, outcome)
     trust = confidence(evidence)
-    problem, asks = seen.problem, seen.asks
-    settled = problem is None and not asks
+    problem, asks = outcome.problem, outcome.asks
+    has_result = problem is None and not asks
     ttl = tool.cache_ttl if tool is not None else None
     return encoded(
         Hints(
-            suggested_next_actions=_suggested_actions(tool, seen, near if settled else ()),
-            related_resources=related_resources(near),
+            suggested_next_actions=_suggested_actions(tool, outcome, related if has_result else ()),
+            related_resources=related_resources(related),
             confidence=trust,
             source_quality=quality_of(tool),
-            validity_period=validity(ttl) if settled and ttl else "immediate",
-            context_needed=_needed_context(seen),
-            assumptions=_assumptions(tool, seen),
-            risk_factors=risks(tool, past),
+            validity_period=validity(ttl) if has_result and ttl else "immediate",
+            context_needed=_needed_context(outcome),
+            assumptions=_assumptions(tool, outcome),
+            risk_factors=risks(tool, record),
             dependencies=dependencies_before_retry(problem),
-            estimated_impact=_impact(tool, past, trust if problem is None else 0.0),
-            reasoning=_reasoning(past, seen),
-            warnings=cautions(tool, past),
+            estimated_impact=_impact(tool, record, trust if problem is None else 0.0),
+            reasoning=_reasoning(record, outcome),
+            warnings=cautions(tool, record),
             evidence=evidence,
         )
     )
 
 
-def with_record(hints: Hints, tool: Tool, past: ToolRecord, freshness: float = 1.0) -> Hints:
+def with_record(hints: Hints, tool: Tool, record: ToolRecord, freshness: float = 1.0) -> Hints:
     """Add to a tool's own hints what only the gateway knows: record, freshness and warnings."""
     changes: dict[str, object] = {}
-    said = hints.evidence
-    if said is not None:
-        rate = smoothed_success(past.success, past.calls)
-        known = replace(said, success=rate, freshness=min(said.freshness, freshness))
+    evidence = hints.evidence
+    if evidence is not None:
+        rate = smoothed_success(record.success, record.calls)
+        known = replace(evidence, success=rate, freshness=min(evidence.freshness, freshness))
         changes = {"evidence": known, "confidence": confidence(known)}
     elif not tool.inside:
         # A server's own confidence is untrusted input: it is capped by the calculated one.
-        ours = confidence(evidence_of(tool, past, CallOutcome(freshness=freshness)))
-        changes = {"confidence": min(hints.confidence, ours)}
-    warned = {caution.type for caution in hints.warnings}
-    more = tuple(caution for caution in cautions(tool, past) if caution.type not in warned)
-    if more:
-        changes["warnings"] = hints.warnings + more
+        calculated = confidence(evidence_of(tool, record, CallOutcome(freshness=freshness)))
+        changes = {"confidence": min(hints.confidence, calculated)}
+    warned_types = {caution.type for caution in hints.warnings}
+    missing = tuple(caution for caution in cautions(tool, record) if caution.type not in warned_types)
+    if missing:
+        changes["warnings"] = hints.warnings + missing
     return encoded(hints.but(**changes))
 
 
@@ -198,50 +205,54 @@ def encoded(hints: Hints) -> Hints:
     return hints.but(encoded=orjson.dumps(hints.as_json()))
 
 
-def risks(tool: Tool | None, past: ToolRecord) -> tuple[Risk, ...]:
+def risks(tool: Tool | None, record: ToolRecord) -> tuple[Risk, ...]:
     """Return the risks that the record of a tool shows."""
     found: list[Risk] = []
-    if past.calls >= MIN_JUDGED_CALLS and past.success < _UNRELIABLE_SUCCESS_RATE:
-        failing = round(1 - past.success, 2)
+    if record.calls >= MIN_JUDGED_CALLS and record.success < _UNRELIABLE_SUCCESS_RATE:
+        failure_rate = round(1 - record.success, 2)
         found.append(
             Risk(
                 type="accuracy",
-                severity="high" if past.success < 0.5 else "medium",
-                description=f"About {failing:.0%} of the latest calls to this tool failed.",
-                probability=failing,
+                severity="high" if record.success < 0.5 else "medium",
+                description=f"About {failure_rate:.0%} of the latest calls to this tool failed.",
+                probability=failure_rate,
                 impact=0.5,
-                mitigation="Have another tool at hand, or try again where the error says that helps.",
+                mitigation="Have an alternative tool ready, or retry where the error says that helps.",
             )
         )
-    promised = broken_promise(tool, past)
-    if promised:
-        said = f"It lately takes longer than the {promised:g} s it promises."
-        found.append(Risk(type="performance", severity="low", description=said, probability=0.5, impact=0.2))
+    promised_seconds = broken_promise(tool, record)
+    if promised_seconds:
+        text = f"It recently took longer than the {promised_seconds:g} s it promises."
+        found.append(Risk(type="performance", severity="low", description=text, probability=0.5, impact=0.2))
     return tuple(found)
 
 
-def cautions(tool: Tool | None, past: ToolRecord) -> tuple[Caution, ...]:
+def cautions(tool: Tool | None, record: ToolRecord) -> tuple[Caution, ...]:
     """Return warnings for a deprecated tool, and for one that is slower than it promises."""
     if tool is None:
         return ()
     found: list[Caution] = []
     if tool.deprecated is not None:
-        gone = tool.deprecated
-        until = f" and will be removed on {gone.removal_date}" if gone.removal_date else ""
-        fix = f"Call {gone.replacement} instead." if gone.replacement else None
-        said = f"{tool.name} is deprecated since {gone.since}{until}."
-        found.append(Caution(type="deprecation", severity="medium", message=said, suggested_fix=fix))
-    promised = broken_promise(tool, past)
-    if promised:
-        said = f"{tool.name} promises to answer within {promised:g} s and lately does not."
-        found.append(Caution(type="performance", severity="low", message=said))
+        deprecation = tool.deprecated
+        until = f" and will be removed on {deprecation.removal_date}" if deprecation.removal_date else ""
+        fix = f"Call {deprecation.replacement} instead." if deprecation.replacement else None
+        text = f"{tool.name} is deprecated since {deprecation.since}{until}."
+        found.append(Caution(type="deprecation", severity="medium", message=text, suggested_fix=fix))
+    promised_seconds = broken_promise(tool, record)
+    if promised_seconds:
+        text = f"{tool.name} promises a result within {promised_seconds:g} s and has recently been slower."
+        found.append(Caution(type="performance", severity="low", message=text))
     return tuple(found)
 
 
-def broken_promise(tool: Tool | None, past: ToolRecord) -> float | None:
+def broken_promise(tool: Tool | None, record: ToolRecord) -> float | None:
     """Return the promised seconds that a tool exceeds, once there are enough calls to judge."""
-    promised = tool.promised if tool is not None else None
-    return promised if promised and past.calls >= MIN_JUDGED_CALLS and past.seconds > promised else None
+    promised_seconds = tool.promised if tool is not None else None
+    return (
+        promised_seconds
+        if promised_seconds and record.calls >= MIN_JUDGED_CALLS and record.seconds > promised_seconds
+        else None
+    )
 
 
 def _validation(tool: Tool | None) -> float:
@@ -254,52 +265,52 @@ def _validation(tool: Tool | None) -> float:
 
 
 def _suggested_actions(
-    tool: Tool | None, seen: CallOutcome, near: tuple[RelatedTool, ...]
+    tool: Tool | None, outcome: CallOutcome, related: tuple[RelatedTool, ...]
 ) -> tuple[NextAction, ...]:
-    actions = [ANSWER_QUESTIONS] if seen.asks else []
-    if seen.problem is not None:
-        actions.append(action_after(seen.problem, tool))
-    other = replacement_action(tool) if tool is not None else None
-    if other is not None:
-        actions.append(other)
-    return (*actions, *next_actions(near))
+    actions = [ANSWER_QUESTIONS] if outcome.asks else []
+    if outcome.problem is not None:
+        actions.append(action_after(outcome.problem, tool))
+    replacement = replacement_action(tool) if tool is not None else None
+    if replacement is not None:
+        actions.append(replacement)
+    return (*actions, *next_actions(related))
 
 
-def _needed_context(seen: CallOutcome) -> tuple[str, ...]:
+def _needed_context(outcome: CallOutcome) -> tuple[str, ...]:
     """Return what the next try needs: the part of the request that was wrong, or the pending answers."""
-    if seen.asks:
+    if outcome.asks:
         return ("the answers to the questions",)
-    path = seen.problem.path if seen.problem is not None else None
+    path = outcome.problem.path if outcome.problem is not None else None
     return (path[:_MAX_PATH_CHARACTERS],) if path else ()
 
 
-def _assumptions(tool: Tool | None, seen: CallOutcome) -> tuple[str, ...]:
+def _assumptions(tool: Tool | None, outcome: CallOutcome) -> tuple[str, ...]:
     assumed: list[str] = []
-    if seen.cached:
-        assumed.append("The answer was kept from an earlier, equal call.")
+    if outcome.cached:
+        assumed.append("The result was cached from an earlier, identical call.")
     if tool is not None and tool.degraded:
-        assumed.append("The tool is as it was when its source was last up.")
+        assumed.append("The definition is from when its source was last connected.")
     return tuple(assumed)
 
 
-def _impact(tool: Tool | None, past: ToolRecord, benefit: float) -> Impact:
-    effort = _EFFORT[_speed_class(tool, past)]
+def _impact(tool: Tool | None, record: ToolRecord, benefit: float) -> Impact:
+    effort = _EFFORT[_speed_class(tool, record)]
     return Impact(benefit=benefit, effort=effort, roi=round(benefit / effort, 2))
 
 
-def _speed_class(tool: Tool | None, past: ToolRecord) -> str:
+def _speed_class(tool: Tool | None, record: ToolRecord) -> str:
     """Return the speed class: measured, or the declared one while there are too few calls."""
-    if past.calls < MIN_JUDGED_CALLS:
+    if record.calls < MIN_JUDGED_CALLS:
         return tool.response_time if tool is not None else "fast"
-    return next((word for word, bound in PROMISES.items() if past.seconds <= bound), "slow")
+    return next((word for word, bound in PROMISES.items() if record.seconds <= bound), "slow")
 
 
-def _reasoning(past: ToolRecord, seen: CallOutcome) -> str:
-    record = (
-        f"{past.success:.0%} of the latest calls succeeded"
-        if past.calls
-        else "there are no earlier calls to go by"
+def _reasoning(record: ToolRecord, outcome: CallOutcome) -> str:
+    rate = (
+        f"{record.success:.0%} of the latest calls succeeded"
+        if record.calls
+        else "there are no earlier calls"
     )
-    if seen.asks:
-        return f"The call waits for an answer; {record}."
-    return f"{'The call succeeded' if seen.problem is None else 'The call failed'}; {record}."
+    if outcome.asks:
+        return f"The call waits for answers; {rate}."
+    return f"{'The call succeeded' if outcome.problem is None else 'The call failed'}; {rate}."

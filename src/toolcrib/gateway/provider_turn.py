@@ -183,7 +183,9 @@ class ProviderConnection:
     def _too_many(self) -> Problem | None:
         if len(self._tasks) < self._max_running_calls:
             return None
-        message = f"this connection has {self._max_running_calls} running calls, which is the limit; try again later"
+        message = (
+            f"{self._max_running_calls} calls of this connection are running, which is the limit; try later"
+        )
         return problem("OVERLOADED", message, retry_after=1.0)
 
     async def _run(self, turn_call: _TurnCall, options: _TurnOptions) -> None:
