@@ -10,6 +10,7 @@ import pytest
 
 from tests.cli.conftest import Shell
 from tests.cli.processes import PATIENCE, serving
+from tests.texts import matches
 
 ROOT = Path(__file__).resolve().parents[2]
 CHANGING = """
@@ -32,7 +33,7 @@ def config(folder: Path, word: str) -> None:
 
 
 def first(shell: Shell) -> dict[str, Any]:
-    """The one definition that is not trusted, as soon as the server has told it."""
+    """Return the one untrusted definition, once the server has listed it."""
     end = monotonic() + PATIENCE
     while not (pins := shell("pins", "list", "--json").json["pins"]):
         assert monotonic() < end
@@ -68,7 +69,7 @@ def test_listed_and_approved_in_the_store(changed: Shell) -> None:
     assert "next reload" in done.err
     none = changed("pins", "list")
     assert (none.code, none.out) == (0, "")
-    assert "the one that was trusted" in none.err
+    assert matches("cli", "listed and approved in the store", none.err)
     assert changed("tools", "--search", "say").rows[0][0] == "words:say"
 
 
@@ -83,8 +84,8 @@ def test_on_a_running_gateway(changed: Shell, tmp_path: Path, monkeypatch: pytes
         assert listed.rows == [["words:say", "strict", pin["trusted"], pin["seal"]]]
         done = changed("pins", "approve", "mcp_words_say")
         assert (done.code, done.err) == (0, "")
-        assert done.out == f"words:say is trusted as it is now ({pin['seal'][:12]}).\n"
-        assert "the one that was trusted" in changed("pins", "list").err
+        assert done.out == f"The current definition of words:say is trusted ({pin['seal'][:12]}).\n"
+        assert matches("cli", "on a running gateway 2", changed("pins", "list").err)
         again = changed("pins", "approve", "words:say")
         assert (again.code, again.err) == (1, "toolcrib: there is no changed definition of words:say\n")
         assert changed("tools", "--search", "say").rows[0][0] == "words:say"

@@ -1,12 +1,13 @@
-"""`toolcrib reload`: what a running gateway says a reload changes, and which gateway that is."""
+"""`toolcrib reload`: the reported changes, and how the running gateway is found."""
 
 import json
 import sys
 import threading
-from collections.abc import Generator, Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncGenerator, Generator, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -14,6 +15,7 @@ import pytest
 from tests.cli.conftest import Shell
 from tests.cli.processes import Serving, serving
 from tests.parts.ports import free_port
+from tests.texts import matches
 
 pytestmark = [pytest.mark.requirement("C5"), pytest.mark.slow]
 
@@ -33,7 +35,7 @@ EMPTY: dict[str, Any] = {**{name: [] for name in PLAN}, "deferred": {}, "dry_run
 
 
 class Answering(HTTPServer):
-    """A gateway that has one answer, and keeps what it was asked."""
+    """A gateway with one fixed answer that records its requests."""
 
     def __init__(self, status: int, answer: Any) -> None:
         super().__init__(("127.0.0.1", 0), _Answer)
@@ -91,7 +93,7 @@ def test_the_plan_as_a_table(shell: Shell) -> None:
         ["deferred", "files (until this call ends: c1)"],
         ["deferred", "notes (until 6 calls end: c1, c2, c3, c4, c5, …)"],
         ["applied", "contexts, pins"],
-        ["restart", "server (when the gateway is started again)"],
+        ["restart", "server (after a restart of the gateway)"],
         ["warning", "contexts.x.tools: y matches no tool (yet)"],
     ]
     assert gateway.asked == [("/reload", "Bearer some-key")]
@@ -102,8 +104,7 @@ def test_dry_run_is_marked_as_such(shell: Shell) -> None:
         done = shell("reload", "--dry-run", "--url", gateway.url)
         assert shell("reload", "--dry-run", "--json", "--url", gateway.url).json == EMPTY
     assert (done.code, done.out) == (0, "")
-    assert "nothing else has changed" in done.err
-    assert "nothing was changed" in done.err
+    assert matches("cli", "dry run is marked as such", done.err)
     assert {path for path, _ in gateway.asked} == {"/reload?dry_run=true"}
 
 
@@ -164,15 +165,20 @@ def test_without_an_address_it_is_the_gateway_of_the_config_here(
 
 @pytest.fixture
 def asked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The addresses that would have been asked."""
+    """The addresses that would be requested."""
     urls: list[str] = []
 
-    def reloaded(url: str, key: str, *, dry_run: bool) -> dict[str, Any]:
-        del key, dry_run
-        urls.append(url)
+    async def reload(*, dry_run: bool) -> dict[str, Any]:
+        del dry_run
         return EMPTY
 
-    monkeypatch.setattr("toolcrib.cli.reload._reloaded", reloaded)
+    @asynccontextmanager
+    async def remote_backend(url: str, key: str) -> AsyncGenerator[SimpleNamespace]:
+        del key
+        urls.append(url)
+        yield SimpleNamespace(reload=reload)
+
+    monkeypatch.setattr("toolcrib.cli.remote_backend.remote_backend", remote_backend)
     return urls
 
 
@@ -198,14 +204,14 @@ def test_where_a_gateway_would_listen(
 def test_a_config_that_is_not_there(shell: Shell, asked: list[str]) -> None:
     missing = shell("reload", "-c", "nowhere.yaml")
     assert (missing.code, missing.out, asked) == (2, "", [])
-    assert "cannot be read" in missing.err
+    assert matches("cli", "a config that is not there", missing.err)
 
 
 def test_missing_gateway_error_gives_advice(shell: Shell, tmp_path: Path) -> None:
     nearby(tmp_path, free_port())
     done = shell("reload")
     assert (done.code, done.out) == (2, "")
-    assert "no gateway answers at http://127.0.0.1:" in done.err
+    assert matches("cli", "missing gateway error gives advice", done.err)
     assert "`toolcrib serve`" in done.err
     assert "--url" in done.err
     assert shell("reload", "--json").json["error"]["code"] == "INVALID_REQUEST"
@@ -218,11 +224,11 @@ def test_a_key_that_does_not_fit_and_none_at_all(
         nearby(tmp_path, gateway.server_port)
         done = shell("reload")
         assert (done.code, done.out) == (2, "")
-        assert "does not take the key found here" in done.err
+        assert matches("cli", "a key that does not fit and none at all", done.err)
         monkeypatch.delenv("TOOLCRIB_KEY")
         none = shell("reload")
         assert (none.code, none.out) == (2, "")
-        assert "there is no admin key here" in none.err
+        assert matches("cli", "a key that does not fit and none at all 2", none.err)
     assert not (tmp_path / ".toolcrib").exists()
 
 
@@ -231,7 +237,7 @@ def test_faulty_local_gateway_error_is_reported(shell: Shell, tmp_path: Path) ->
         nearby(tmp_path, gateway.server_port)
         done = shell("reload")
     assert (done.code, done.out) == (1, "")
-    assert "is no Toolcrib gateway" in done.err
+    assert matches("cli", "faulty local gateway error is reported", done.err)
 
 
 @pytest.fixture(scope="module")
@@ -260,4 +266,4 @@ def test_a_real_gateway(shell: Shell, reloading: Serving, monkeypatch: pytest.Mo
     nearby(reloading.folder, port, "contexts: {few: {toools: []}}")
     refused = shell("reload")
     assert (refused.code, refused.out) == (1, "")
-    assert "toolcrib: toolcrib.yaml:2 contexts.few.toools: is not a setting" in refused.err
+    assert matches("cli", "a real gateway", refused.err)

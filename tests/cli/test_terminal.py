@@ -102,7 +102,7 @@ def test_progress_is_drawn_and_taken_away(tmp_path: Path) -> None:
 
 def test_a_gateway_draws_its_panel_and_ends_with_ctrl_c(tmp_path: Path) -> None:
     (tmp_path / "toolcrib.yaml").write_text("openapi: {petstore: {document: petstore.yaml}}")
-    code, drawn = watched(tmp_path, "serve", "--port", "0", interrupt_at="Ctrl-C stops it.")
+    code, drawn = watched(tmp_path, "serve", "--port", "0", interrupt_at="Press Ctrl-C to stop.")
     assert code == 0
     assert "╭─" in drawn
     assert "Warning: toolcrib.yaml:1 openapi" in drawn
@@ -134,7 +134,7 @@ def test_link_is_drawn_in_a_terminal_alone(tmp_path: Path) -> None:
 @pytest.mark.requirement("I1")
 def test_a_terminal_that_is_kept_shows_no_link(tmp_path: Path) -> None:
     code, drawn = watched(
-        tmp_path, "serve", "--port", "0", interrupt_at="Ctrl-C stops it.", env={"CI": "true"}
+        tmp_path, "serve", "--port", "0", interrupt_at="Press Ctrl-C to stop.", env={"CI": "true"}
     )
     assert code == 0
     assert "toolcrib link" in drawn
@@ -148,6 +148,6 @@ def test_a_new_key_comes_with_advice(tmp_path: Path) -> None:
 
 
 def test_closing_the_terminal_ends_the_gateway(tmp_path: Path) -> None:
-    # Its code is not looked at: whatever it says by then, nobody can read.
+    # The exit status is not checked: the terminal can no longer be read by then.
     _, drawn = watched(tmp_path, "serve", "--port", "0", close_at="mcpServers")
     assert "mcpServers" in drawn

@@ -3,19 +3,23 @@
 import fcntl
 import json
 import os
-from collections.abc import Generator
+from collections.abc import Awaitable, Callable, Generator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import click
 
+from toolcrib.cli import startup_gc
 from toolcrib.cli.backend import KEY_VARIABLE, Target, given_key
 from toolcrib.errors import ToolcribError
 from toolcrib.private_files import FILE_MODE, private_folder
 
 if TYPE_CHECKING:
+    from toolcrib.cli.remote_backend import RemoteBackend
     from toolcrib.config import Document
+
+T = TypeVar("T")
 
 # --- `gateway.json` in the home folder: the address of the gateway that runs with the state there ---
 
@@ -80,6 +84,23 @@ DEFAULT_PORT = 6740
 _HOW_TO_REACH_ONE = (
     f"start one with `toolcrib serve`, or name one with --url and put its key in ${KEY_VARIABLE}"
 )
+
+
+def with_running_backend(target: Target, work: "Callable[[RemoteBackend], Awaitable[T]]") -> T:
+    """Connect to the running gateway of a target and run `work` with it."""
+    import anyio
+
+    from toolcrib.cli.remote_backend import remote_backend
+
+    url, key = find_gateway(target)
+
+    async def run() -> T:
+        async with remote_backend(url, key) as backend:
+            startup_gc.resume_collector()
+            return await work(backend)
+
+    with explain_connection_errors(target, url):
+        return anyio.run(run)
 
 
 def find_gateway(target: Target) -> tuple[str, str]:

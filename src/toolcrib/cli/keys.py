@@ -13,7 +13,7 @@ from toolcrib.cli.output import in_terminal, print_line, print_note, show_json, 
 from toolcrib.errors import Refused
 from toolcrib.model import JsonObject
 
-# --- Reads spans of time and moments on the command line: `90s`, `30m`, `12h`, `30d`, `4w`, or a date ---
+# --- Durations (`90s`, `30m`, `12h`, `30d`, `4w`) and dates on the command line ---
 
 _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 7 * 86_400}
 _SPAN = re.compile(r"([0-9]{1,9})([smhdw])")
@@ -25,68 +25,70 @@ def _parse_span(text: str) -> float | None:
 
 
 class SpanParameter(click.ParamType[float]):
-    """A span of time, in seconds."""
+    """A duration, in seconds."""
 
     name = "SPAN"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
-        """Read it."""
+        """Parse the value."""
         span = _parse_span(str(value))
         if span is None:
-            self.fail(f"{value!r} is no span of time; write it as 90s, 30m, 12h, 30d or 4w", param, ctx)
+            self.fail(f"{value!r} is not a duration; write it as 90s, 30m, 12h, 30d or 4w", param, ctx)
         return span
 
 
 class MomentParameter(click.ParamType[float]):
-    """A moment, in seconds since 1970: a span from now on, or a date."""
+    """A date, or a duration from now, as seconds since the epoch."""
 
     name = "SPAN|DATE"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
-        """Read it."""
+        """Parse the value."""
         span = _parse_span(str(value))
         if span is not None:
             return time() + span
-        # Late, because only this option needs it.
+        # Imported here, because only this option needs it.
         from toolcrib.admin.key_admin import read_moment
 
         try:
             return read_moment(str(value), "it")
         except Refused:
-            said = f"{value!r} is neither a span such as 30d nor a date such as 2027-01-31"
-            self.fail(said, param, ctx)
+            message = f"{value!r} is neither a duration such as 30d nor a date such as 2027-01-31"
+            self.fail(message, param, ctx)
 
 
-# --- `toolcrib keys`: who may call ---
+# --- The commands ---
 
 
 @click.group("keys")
 def command() -> None:
-    """Make, list, replace and end API keys.
+    """Create, list, rotate and revoke API keys.
 
-    With --url the running gateway makes the change, at once. Without it the store is changed directly, and a
-    gateway that runs on the same store follows within seconds.
+    With --url, the running gateway makes the change, at once. Without it, the store is changed directly, and
+    a gateway that runs on the same store applies the change within seconds.
     """
 
 
 @command.command("create")
 @click.argument("name")
 @with_target
-@click.option("--permission", "permissions", multiple=True, metavar="P", help="May do this; can come again.")
-@click.option("--act-as", is_flag=True, help="May act for users.")
+@click.option(
+    "--permission", "permissions", multiple=True, metavar="P", help="Grant this permission; repeatable."
+)
+@click.option("--act-as", is_flag=True, help="Allow the key to act for users.")
 @click.option(
     "--context",
     "contexts",
     multiple=True,
     metavar="NAME",
-    help="Only in this context (* for all); can come again.",
+    help="Restrict the key to this context (* for all); repeatable.",
 )
-@click.option("--user", metavar="ID", help="It is this user's own key, and acts for them alone.")
-@click.option("--home", metavar="NAME", help="The context it is in unless it asks for another.")
+@click.option("--user", metavar="ID", help="Make it this user's own key, which acts only for them.")
+@click.option("--home", metavar="NAME", help="The context of requests that name none.")
 @click.option(
     "--expires",
     type=MomentParameter(),
-    help="It is valid for so long (90s, 12h, 30d, 4w), or until this date in UTC.",
+    help="Expire after a duration (90s, 12h, 30d, 4w), or on this date in UTC.",
 )
 @json_option
 def create(
@@ -101,16 +103,16 @@ def create(
     expires: float | None,
     as_json: bool,
 ) -> int:
-    """Make a key called NAME. It is shown this once."""
-    usual = not contexts or not {"default", "*"}.isdisjoint(contexts)
-    first = "default" if usual else contexts[0]
+    """Create a key called NAME and print it. It cannot be shown again."""
+    has_default = not contexts or not {"default", "*"}.isdisjoint(contexts)
+    default_home = "default" if has_default else contexts[0]
 
     async def work(backend: Backend) -> JsonObject:
         return await backend.create_key(
             name,
             permissions=permissions,
             contexts=contexts or None,
-            home=home or first,
+            home=home or default_home,
             act_as=act_as,
             user=user,
             expires=expires,
@@ -124,7 +126,7 @@ def create(
 @with_target
 @json_option
 def list_(target: Target, *, as_json: bool) -> int:
-    """List the keys, without the keys themselves."""
+    """List the keys, without their secrets."""
     keys = with_backend(target, lambda backend: backend.keys())
     if as_json:
         show_json({"keys": keys})
@@ -144,7 +146,7 @@ def list_(target: Target, *, as_json: bool) -> int:
     )
     show_table(columns, [_row(key) for key in keys])
     if not keys:
-        print_note("there are no keys yet; `toolcrib keys create NAME` makes one")
+        print_note("There are no keys. Create one with `toolcrib keys create NAME`.")
     return 0
 
 
@@ -152,11 +154,14 @@ def list_(target: Target, *, as_json: bool) -> int:
 @click.argument("name")
 @with_target
 @click.option(
-    "--overlap", type=SpanParameter(), default="0s", help="The old one stays valid for so long, such as 1h."
+    "--overlap",
+    type=SpanParameter(),
+    default="0s",
+    help="Keep the old secret valid this long, such as 1h.",
 )
 @json_option
 def rotate(target: Target, *, name: str, overlap: float, as_json: bool) -> int:
-    """Put another key in place of NAME's. The old one ends at once, or after the overlap."""
+    """Replace the secret of the key NAME and print it. The old one ends at once, or after the overlap."""
     _show_key(
         with_backend(target, lambda backend: backend.rotate_key(name, overlap), lasting=True),
         target,
@@ -170,32 +175,30 @@ def rotate(target: Target, *, name: str, overlap: float, as_json: bool) -> int:
 @with_target
 @json_option
 def revoke(target: Target, *, name: str, as_json: bool) -> int:
-    """End the key of NAME at once."""
+    """Revoke the key NAME at once."""
     with_backend(target, lambda backend: backend.revoke_key(name), lasting=True)
     if as_json:
         show_json({"name": name, "revoked": True})
     else:
-        print_note(f"The key of {name} is revoked.")
+        print_note(f"The key {name} is revoked.")
     _mention_running(target)
     return 0
 
 
 def _show_key(made: JsonObject, target: Target, *, as_json: bool) -> None:
-    """Print the key alone on standard output, so that it can go straight into a file."""
+    """Print only the key on standard output, so that it can be redirected to a file."""
     if as_json:
         show_json(made)
     else:
         print_line(str(made["key"]))
     if in_terminal():
-        print_note(f"This is the key of {made['name']}. It is shown this once: keep it now.")
+        print_note(f"This is the key {made['name']}. Store it now: it cannot be shown again.")
     _mention_running(target)
 
 
 def _mention_running(target: Target) -> None:
     if target.url is None:
-        print_note(
-            "A gateway that runs on the same store follows within seconds; with --url it does at once."
-        )
+        print_note("A gateway on the same store applies this within seconds; with --url, at once.")
 
 
 def _row(key: JsonObject) -> tuple[str, ...]:
@@ -216,14 +219,14 @@ def _row(key: JsonObject) -> tuple[str, ...]:
 
 
 def _state(key: JsonObject) -> str:
-    """Say whether a key can be used, and whether the one before it still can."""
+    """Return whether a key is valid, and how long the secret before it still is."""
     now = time()
     if key["revoked"] is not None:
         return "revoked"
     if key["expires"] is not None and key["expires"] <= now:
         return "expired"
     until = key["previousUntil"]
-    return "live" if until is None or until <= now else f"live, the old one until {_format_moment(until)}"
+    return "live" if until is None or until <= now else f"live, old secret until {_format_moment(until)}"
 
 
 def _format_moment(seconds: float) -> str:

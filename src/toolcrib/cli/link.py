@@ -3,7 +3,7 @@
 import click
 
 from toolcrib.cli.backend import Target, with_running_gateway
-from toolcrib.cli.discovery import explain_connection_errors, find_gateway
+from toolcrib.cli.discovery import with_running_backend
 from toolcrib.cli.output import may_show_secrets, show_link
 
 _NEEDS_TERMINAL = (
@@ -22,20 +22,6 @@ def command(target: Target) -> int:
     """
     if not may_show_secrets():
         raise click.UsageError(_NEEDS_TERMINAL)
-    url, key = find_gateway(target)
-    with explain_connection_errors(target, url):
-        link = _make_link(url, key)
+    link = with_running_backend(target, lambda backend: backend.sign_in_link())
     show_link(link)
     return 0
-
-
-def _make_link(url: str, key: str) -> str:
-    import anyio
-
-    from toolcrib.cli.remote_backend import remote_backend
-
-    async def ask() -> str:
-        async with remote_backend(url, key) as backend:
-            return await backend.sign_in_link()
-
-    return anyio.run(ask)

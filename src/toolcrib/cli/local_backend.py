@@ -1,4 +1,4 @@
-"""Runs commands in their own process: config, silenced logging, and the backend."""
+"""The local backend: a command's own gateway, with its config and its silenced log."""
 
 import logging
 import os
@@ -20,33 +20,33 @@ from toolcrib.names import Style
 from toolcrib.observe import Redactor
 from toolcrib.observe.log import setup
 
-# --- The config a command works with, and whether the store it names has been made yet ---
+# --- The config of a command, and whether its store exists ---
 
 _SQLITE_PREFIX = "sqlite:///"
 IN_MEMORY = "sqlite://"
 
 
 def read_document(config: str | None) -> Document:
-    """Read the config file that is in force here, or the built-in default."""
+    """Read the config file in force here, or return the default config."""
     return load(find(config, os.environ), env=os.environ)
 
 
 def has_store(document: Document) -> bool:
-    """Whether there is a store to open. One on a server counts as there."""
+    """Whether the store exists; a database server counts as existing."""
     return (
         not document.store.startswith(_SQLITE_PREFIX) or Path(document.store[len(_SQLITE_PREFIX) :]).exists()
     )
 
 
 def without_new_store(document: Document) -> Document:
-    """Return the document with a store in memory where none was made yet, so that looking leaves no trace."""
+    """Return the document with a store in memory if none exists, so that a read-only command creates none."""
     return document if has_store(document) else replace(document, store=IN_MEMORY)
 
 
 async def with_overlay(document: Document, *, action: str | None = None) -> Document:
-    """Return the document with the changes made at run time, which are kept in its store.
+    """Return the document merged with the run-time changes in its store, if it exists.
 
-    An `action` is recorded there in the audit; where there is no store, there is nothing to look after.
+    An `action` is recorded in the store's audit.
     """
     if not has_store(document):
         return document
@@ -64,12 +64,12 @@ async def with_overlay(document: Document, *, action: str | None = None) -> Docu
     return load(document.source, env=os.environ, overlay=overlay) if version else document
 
 
-# --- Keeps the log of a command's own gateway from the terminal, unless it is asked for ---
+# --- Logging: silent, unless $TOOLCRIB_DEBUG is set ---
 
 
 @contextmanager
 def silenced_log(document: Document) -> Generator[None]:
-    """Say nothing of what is logged meanwhile; all of it, on standard error, with $TOOLCRIB_DEBUG."""
+    """Discard log messages; with $TOOLCRIB_DEBUG write all of them to standard error."""
     if os.environ.get(DEBUG_VARIABLE):
         log = setup("debug", None, Redactor(document.secret_texts), style="text")
         try:
@@ -77,22 +77,22 @@ def silenced_log(document: Document) -> Generator[None]:
         finally:
             log.close()
         return
-    nowhere = logging.NullHandler()
-    logging.getLogger().addHandler(nowhere)
+    discard = logging.NullHandler()
+    logging.getLogger().addHandler(discard)
     try:
         yield
     finally:
-        logging.getLogger().removeHandler(nowhere)
+        logging.getLogger().removeHandler(discard)
 
 
-# --- A gateway inside the command's own process, whose caller is the person who started it ---
+# --- The gateway in the command's own process ---
 
 _MAX_APPS = 1_000_000
 
 
 @asynccontextmanager
 async def local_backend(target: Target, *, lasting: bool) -> AsyncGenerator["LocalBackend"]:
-    """Run a gateway for as long as the block lasts; only `lasting` work makes a store where there is none."""
+    """Run a gateway while the block runs; only for `lasting` work it creates a missing store."""
     document = read_document(target.config)
     with silenced_log(document):
         async with Crib(
@@ -102,13 +102,13 @@ async def local_backend(target: Target, *, lasting: bool) -> AsyncGenerator["Loc
 
 
 def missing_store(target: Target) -> str | None:
-    """Return the address of the store that a desk here would read, where nobody has made it."""
+    """Return the address of the config's store if it does not exist, else None."""
     document = read_document(target.config)
     return None if has_store(document) else document.store
 
 
 class LocalBackend:
-    """Hands requests to the two doors of a gateway in this process."""
+    """The `Backend` that calls the gateway and the admin API in this process."""
 
     def __init__(self, crib: Crib) -> None:
         self._crib = crib

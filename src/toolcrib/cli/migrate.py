@@ -14,12 +14,11 @@ from toolcrib.cli.output import print_error, print_line, print_note, show_json
 if TYPE_CHECKING:
     from toolcrib.apps.file_migration import ToolMigration
 
-# --- Writes a file so that whoever reads it meanwhile finds the old one or the new one, never half of one
-# ---
+# --- Atomic writes: a reader sees the old file or the new one, never a part ---
 
 
 def replace_file(file: Path, data: bytes) -> None:
-    """Put a file in the place of one that is there, with the same mode; a link still leads there."""
+    """Replace the content of an existing file atomically; its mode is kept, symbolic links are followed."""
     target = file.resolve(strict=True)
     with NamedTemporaryFile(dir=target.parent, prefix=f".{target.name}.", delete=False) as written:
         new = Path(written.name)
@@ -34,39 +33,40 @@ def replace_file(file: Path, data: bytes) -> None:
             raise
 
 
-# --- `toolcrib migrate`: tools of apps that are still defined in the old shape ---
+# --- The command ---
 
 MAX_DEFINITION_FILE_BYTES = 64 << 20
-"""Bytes of a file."""
+"""Maximum size of a file to migrate."""
 
 
 @click.command("migrate")
 @click.argument("file", type=click.Path(path_type=Path), required=False)
 @click.option("--store", "in_store", is_flag=True, help="Migrate the apps in the store of the config.")
-@click.option("--dry-run", is_flag=True, help="Show what would change, and change nothing.")
-@click.option("--undo", is_flag=True, help="Put back what was migrated.")
+@click.option("--dry-run", is_flag=True, help="Print the changes without making them.")
+@click.option("--undo", is_flag=True, help="Restore the original definitions.")
 @config_option
 @json_option
 def command(
     *, file: Path | None, in_store: bool, dry_run: bool, undo: bool, config: str | None, as_json: bool
 ) -> int:
-    """Bring the tools of apps from the old shape (id, parameters) to the new one (name, inputSchema).
+    """Migrate app tools from the old format (id, parameters) to the new one (name, inputSchema).
 
-    FILE is JSON: an array of tools, or an object that holds one as `tools`. The originals are kept, in the
-    file beside each tool and in the store, so that --undo puts them back. What is of the new shape already is
-    left as it is. Where a tool has a fault, every fault is named by its path and nothing is changed.
+    FILE is JSON: an array of tools, or an object with such an array as `tools`. The originals are stored
+    beside each tool, in the file or in the store, and --undo restores them. Tools in the new format are not
+    changed. If a tool is invalid, nothing is changed, every error is printed with its path, and the exit
+    status is 1.
     """
     from toolcrib.apps.file_migration import UnmigratableFile
 
     if in_store == (file is not None):
-        raise click.UsageError("say either FILE or --store")
+        raise click.UsageError("give either FILE or --store")
     try:
         if file is None:
             changes = _migrate_store(config, undo=undo, write=not dry_run)
         else:
             changes = _migrate_file(file, undo=undo, write=not dry_run)
-    except UnmigratableFile as unfit:
-        faults = [fault.as_json() for fault in unfit.faults]
+    except UnmigratableFile as error:
+        faults = [fault.as_json() for fault in error.faults]
         _show([], faults, undo=undo, dry_run=dry_run, as_json=as_json)
         return 1
     _show(changes, [], undo=undo, dry_run=dry_run, as_json=as_json)
@@ -146,16 +146,14 @@ def _show(
     if faults:
         print_note("Nothing was changed.")
     elif not changes:
-        print_note(
-            "Nothing was migrated that could be put back." if undo else "Every tool is of the new shape."
-        )
+        print_note("No migrated tool was found." if undo else "All tools have the new format.")
     elif dry_run:
-        print_note(f"{len(changes)} would change; without --dry-run they do.")
+        print_note(f"{len(changes)} would change. Run without --dry-run to change them.")
 
 
 def _show_change(change: "ToolMigration", *, undo: bool, dry_run: bool) -> None:
     name = change.after.get("name", change.after.get("id"))
-    done = "put back" if undo else "migrated"
+    done = "restored" if undo else "migrated"
     print_line(f"{change.path} {name}: {f'would be {done}' if dry_run else done}")
     if not dry_run:
         return

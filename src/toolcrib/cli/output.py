@@ -1,4 +1,4 @@
-"""Output of commands: tables, JSON and progress bars."""
+"""Output of commands: lines, tables, JSON and progress bars."""
 
 import os
 import sys
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from rich.progress import Progress as Bar
     from rich.progress import TaskID
 
-# --- What users see: tables and colour in a terminal, plain lines in a pipe, JSON for programs ---
+# --- Tables and colour in a terminal, tab-separated lines in a pipe, JSON for programs ---
 
 Row = Sequence[str]
 
@@ -28,23 +28,23 @@ def show_json(value: Any) -> None:
 
 
 def print_line(text: str = "") -> None:
-    """Print a line of the answer."""
+    """Print a line on standard output."""
     click.echo(strip_control(text))
 
 
 def print_note(text: str) -> None:
-    """Tell a person something beside the answer, where a program does not read it."""
+    """Print a note on standard error, where programs that parse the output do not read it."""
     click.echo(strip_control(text), err=True)
 
 
 def print_error(text: str) -> None:
-    """Say what went wrong."""
+    """Print an error on standard error."""
     for line in text.splitlines() or [""]:
         print_note(f"toolcrib: {line}")
 
 
 def show_table(columns: Row, rows: Iterable[Row], *, title: str | None = None) -> None:
-    """Print rows: drawn in a terminal, with tabs between the cells in a pipe."""
+    """Print rows: as a table in a terminal, tab-separated in a pipe."""
     if not in_terminal():
         for row in rows:
             click.echo("\t".join(_cell_text(each) for each in row))
@@ -61,7 +61,7 @@ def show_table(columns: Row, rows: Iterable[Row], *, title: str | None = None) -
 
 
 def show_value(value: Any) -> None:
-    """Print a JSON value for people: text as it is, anything else indented, in colour where there is any."""
+    """Print a JSON value: strings unquoted, anything else indented, and coloured in a terminal."""
     if isinstance(value, str):
         print_line(value)
     elif in_terminal():
@@ -71,34 +71,34 @@ def show_value(value: Any) -> None:
 
 
 def in_terminal() -> bool:
-    """Whether somebody is looking at what we print."""
+    """Whether standard output is a terminal."""
     return sys.stdout.isatty()
 
 
 def may_show_secrets() -> bool:
-    """Whether a person reads standard output, and nothing keeps it: no pipe, no file, no CI log."""
+    """Whether standard output is seen but not stored: no pipe, no file, no CI log."""
     return in_terminal() and not os.environ.get("CI")
 
 
 def console(*, stderr: bool = False) -> "Console":
-    """Return the terminal to draw on."""
+    """Return a rich console."""
     from rich.console import Console
 
     return Console(stderr=stderr, highlight=False)
 
 
 def show_link(url: str) -> None:
-    """Print a sign-in link, for a terminal alone."""
+    """Print a sign-in link; only for a terminal."""
     from rich.text import Text
 
     terminal = console()
     terminal.print(Text("Open this page; the link signs you in, once, within 10 minutes:", style="bold"))
-    # Never wrapped, so that it can be clicked and copied whole.
+    # Not wrapped, so that it can be clicked and copied.
     terminal.print(Text(url, style="cyan underline"), soft_wrap=True)
 
 
 def strip_control(text: str) -> str:
-    """Keep lines and drop all other control characters: text of tools must not steer the terminal."""
+    """Replace control characters except newline and tab: text from tools must not control the terminal."""
     return "".join(each if each.isprintable() or each in "\n\t" else "�" for each in text)
 
 
@@ -106,11 +106,11 @@ def _cell_text(text: str) -> str:
     return strip_control(" ".join(text.split()))
 
 
-# --- How far a call is, drawn in a terminal while it runs and gone when it ends ---
+# --- Progress of a call, drawn in a terminal while it runs ---
 
 
 class ProgressBar:
-    """Appears with the first thing a call reports, on standard error, and only where somebody looks at it."""
+    """A progress bar on standard error, drawn from the first report on, and only in a terminal."""
 
     def __init__(self) -> None:
         self._bar: Bar | None = None
@@ -126,14 +126,14 @@ class ProgressBar:
             self._bar.stop()
 
     def show(self, progress: Progress) -> None:
-        """Draw one report."""
+        """Draw a report."""
         if not sys.stderr.isatty():
             return
-        bar, task = self._drawn()
+        bar, task = self._started()
         message = strip_control(progress.message or "")
         bar.update(task, completed=progress.done, total=progress.total, description=message or None)
 
-    def _drawn(self) -> "tuple[Bar, TaskID]":
+    def _started(self) -> "tuple[Bar, TaskID]":
         if self._bar is None or self._task is None:
             from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn
 

@@ -1,4 +1,4 @@
-"""`toolcrib pins`: definitions of tools that have changed since they were trusted."""
+"""`toolcrib pins`: lists and approves tool definitions that changed since they were trusted."""
 
 import click
 
@@ -11,10 +11,10 @@ _SHOWN_SEAL_CHARS = 12
 
 @click.group("pins")
 def command() -> None:
-    """List and approve definitions that have changed.
+    """List and approve tool definitions that have changed.
 
-    A tool is trusted as it was first seen. With `pin: strict` a changed one is hidden until it is approved,
-    with `pin: notify` it is served and listed here.
+    The first definition of a tool is trusted. When it changes, the tool is hidden until the new definition is
+    approved (`pin: strict`), or is still served and only listed here (`pin: notify`).
     """
 
 
@@ -22,37 +22,36 @@ def command() -> None:
 @with_target
 @json_option
 def list_(target: Target, *, as_json: bool) -> int:
-    """List the tools whose definition is not the trusted one."""
+    """List the tools whose definition differs from the trusted one."""
     pins = with_backend(target, lambda backend: backend.pins())
     if as_json:
         show_json({"pins": pins})
         return 0
-    show_table(("Tool", "Pin", "Trusted", "Now"), [_row(pin) for pin in pins])
+    show_table(("Tool", "Pin", "Trusted", "Current"), [_row(pin) for pin in pins])
     if not pins:
-        print_note("Every definition is the one that was trusted.")
+        print_note("All definitions are trusted.")
     return 0
 
 
 @command.command("approve")
 @click.argument("name")
 @with_target
-@click.option("--seal", metavar="HASH", help="Only if the definition is still this one.")
+@click.option("--seal", metavar="HASH", help="Approve only if the definition still has this hash.")
 @json_option
 def approve(target: Target, *, name: str, seal: str | None, as_json: bool) -> int:
-    """Trust the definition of the tool NAME as it is now."""
+    """Trust the current definition of the tool NAME."""
     approved = with_backend(target, lambda backend: backend.approve(name, seal), lasting=True)
     if as_json:
         show_json(approved)
     else:
-        print_line(
-            f"{approved['name']} is trusted as it is now ({str(approved['seal'])[:_SHOWN_SEAL_CHARS]})."
-        )
+        seal = str(approved["seal"])[:_SHOWN_SEAL_CHARS]
+        print_line(f"The current definition of {approved['name']} is trusted ({seal}).")
     if target.url is None:
-        print_note("A gateway that runs on the same store follows with its next reload, with --url at once.")
+        print_note("A gateway on the same store applies this with its next reload; with --url, at once.")
     return 0
 
 
 def _row(pin: JsonObject) -> tuple[str, ...]:
-    # A program gets the whole hash, which --seal wants; people only compare.
+    # Programs get the whole hash, which --seal requires; in a terminal a prefix is enough to compare.
     length = _SHOWN_SEAL_CHARS if in_terminal() else None
     return str(pin["name"]), str(pin["mode"]), str(pin["trusted"])[:length], str(pin["seal"])[:length]

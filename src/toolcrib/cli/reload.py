@@ -1,12 +1,11 @@
-"""`toolcrib reload`: a running gateway reads its config again and says what that changes."""
+"""`toolcrib reload`: reloads the config of a running gateway and prints the changes."""
 
 from collections.abc import Iterator, Sequence
 
 import click
 
-from toolcrib.cli import startup_gc
 from toolcrib.cli.backend import Target, json_option, with_running_gateway
-from toolcrib.cli.discovery import explain_connection_errors, find_gateway
+from toolcrib.cli.discovery import with_running_backend
 from toolcrib.cli.output import print_error, print_note, show_json, show_table
 from toolcrib.errors import ToolcribError, problem_json
 from toolcrib.model import JsonObject, Problem
@@ -16,16 +15,16 @@ _MAX_SHOWN_CALLS = 5
 
 @click.command("reload")
 @with_running_gateway
-@click.option("--dry-run", is_flag=True, help="Only say what would change.")
+@click.option("--dry-run", is_flag=True, help="Print the changes without making them.")
 @json_option
 def command(target: Target, *, dry_run: bool, as_json: bool) -> int:
-    """Have a running gateway read its config again, and print what that changes.
+    """Reload the config of a running gateway, and print the changes.
 
-    Without --url it is the gateway that the config here would start on this machine, with its admin key.
-    Leaves with 1 where the gateway refuses the config and keeps the one it has.
+    Without --url, it is the gateway of the config here, on this machine, and its admin key is used. Exits
+    with status 1 if the config is invalid; the gateway then keeps its current config.
     """
     try:
-        plan = _reload(target, dry_run=dry_run)
+        plan = with_running_backend(target, lambda backend: backend.reload(dry_run=dry_run))
     except ToolcribError as error:
         if "faults" not in error.problem.details:
             raise
@@ -38,30 +37,11 @@ def command(target: Target, *, dry_run: bool, as_json: bool) -> int:
     return 0
 
 
-def _reload(target: Target, *, dry_run: bool) -> JsonObject:
-    url, key = find_gateway(target)
-    with explain_connection_errors(target, url):
-        return _reloaded(url, key, dry_run=dry_run)
-
-
-def _reloaded(url: str, key: str, *, dry_run: bool) -> JsonObject:
-    import anyio
-
-    from toolcrib.cli.remote_backend import remote_backend
-
-    async def ask() -> JsonObject:
-        async with remote_backend(url, key) as backend:
-            startup_gc.resume_collector()
-            return await backend.reload(dry_run=dry_run)
-
-    return anyio.run(ask)
-
-
 def _show_refusal(problem: Problem, *, as_json: bool) -> None:
     if as_json:
         show_json({"success": False, "status": "error", "error": problem_json(problem)})
         return
-    print_error("the config is refused, and the gateway keeps the one it has")
+    print_error("the config is invalid; the gateway keeps its current config")
     for fault in problem.details["faults"]:
         print_error(_fault_line(fault))
 
@@ -75,11 +55,11 @@ def _fault_line(fault: JsonObject) -> str:
 
 def _show(plan: JsonObject, *, dry_run: bool) -> None:
     rows = list(_rows(plan))
-    show_table(("What", "Which"), rows)
+    show_table(("Change", "Names"), rows)
     if not rows:
-        print_note("There are no servers, and nothing else has changed.")
+        print_note("There are no servers, and no other setting has changed.")
     if dry_run:
-        print_note("This is what a reload would do; nothing was changed.")
+        print_note("Nothing was changed (--dry-run).")
 
 
 def _rows(plan: JsonObject) -> Iterator[tuple[str, str]]:
@@ -88,9 +68,9 @@ def _rows(plan: JsonObject) -> Iterator[tuple[str, str]]:
             yield what, ", ".join(plan[what])
     for server, calls in plan["deferred"].items():
         yield "deferred", f"{server} (until {_running_calls(calls)})"
-    for what, said in (("applied", ""), ("restart", " (when the gateway is started again)")):
+    for what, note in (("applied", ""), ("restart", " (after a restart of the gateway)")):
         if plan[what]:
-            yield what, ", ".join(plan[what]) + said
+            yield what, ", ".join(plan[what]) + note
     for warning in plan["warnings"]:
         yield "warning", str(warning)
 

@@ -1,4 +1,4 @@
-"""A gateway that runs elsewhere, over its REST interface."""
+"""The remote backend: a running gateway, over its REST API."""
 
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing, asynccontextmanager
@@ -20,34 +20,34 @@ from toolcrib.version import VERSION
 
 CONNECT_SECONDS = 10
 MAX_SILENCE_SECONDS = 60
-"""How long a running gateway may say nothing; while a call runs it says something every 15 seconds."""
+"""Maximum time without data; while a call runs, the gateway sends something every 15 seconds."""
 
 _APPS_PER_PAGE = 1000
 
 
 @asynccontextmanager
 async def remote_backend(url: str, key: str) -> AsyncGenerator["RemoteBackend"]:
-    """Connect for as long as the block lasts."""
+    """Connect to a gateway while the block runs."""
     async with gateway_client(url, key) as client:
         yield RemoteBackend(client, url)
 
 
 def gateway_client(url: str, key: str) -> Client:
-    """Return what sends to a gateway, with a key; to be entered."""
+    """Return the HTTP client of a gateway, a context manager."""
     headers = {
         "Authorization": f"Bearer {key}",
         "X-Agent-Id": "toolcrib-cli",
         "X-Agent-Version": VERSION,
         "User-Agent": f"toolcrib/{VERSION}",
     }
-    anywhere = Egress(guarded=False)
+    unguarded = Egress(guarded=False)
     return Client(
-        URL(url), headers, anywhere, content_type="application/json", connect_seconds=CONNECT_SECONDS
+        URL(url), headers, unguarded, content_type="application/json", connect_seconds=CONNECT_SECONDS
     )
 
 
 class RemoteBackend:
-    """Sends requests to a gateway and hands back its answers."""
+    """The `Backend` of a running gateway."""
 
     def __init__(self, client: Client, url: str) -> None:
         self._client, self._url = client, url
@@ -98,7 +98,7 @@ class RemoteBackend:
                     if on_progress is not None:
                         on_progress(Progress(kind=event, **data))
         raise Lost(
-            "OUTCOME_UNKNOWN", "the gateway went away before the answer; the call may have taken effect"
+            "OUTCOME_UNKNOWN", "the gateway disconnected before the result; the call may have taken effect"
         )
 
     async def explain(self, name: str, view: CallerView) -> JsonObject:
@@ -170,12 +170,12 @@ class RemoteBackend:
         )
 
     async def sign_in_link(self) -> str:
-        """Have the gateway make a link that signs one reader of the web page in."""
+        """Create a one-time sign-in link for the web page."""
         answer = await self._ask("POST", "/api/signin")
         return str(answer["url"])
 
     async def reload(self, *, dry_run: bool) -> JsonObject:
-        """Have the gateway read its config again; return what that changes, or would."""
+        """Reload the config; return the changes."""
         return await self._ask("POST", "/reload", query={"dry_run": "true" if dry_run else None})
 
     async def _ask(
@@ -187,7 +187,7 @@ class RemoteBackend:
         body: JsonObject | None = None,
         user: str | None = None,
     ) -> dict[str, Any]:
-        """Send a request and return its answer; a refusal is raised."""
+        """Send a request and return the response body; an error response is raised."""
         headers = _without_none({"X-User-Id": user})
         async with self._sent(method, path, query=query, body=body, headers=headers) as response:
             answer = await self._read(response)
@@ -206,23 +206,25 @@ class RemoteBackend:
         headers: Mapping[str, str],
     ) -> AsyncGenerator[Response]:
         url = URL(self._url + path).with_query(_without_none(query or {}))
-        said = None if body is None else orjson.dumps(body)
+        data = None if body is None else orjson.dumps(body)
         try:
             with anyio.fail_after(MAX_SILENCE_SECONDS):
-                response = await self._client.send(method, url, headers, said)
+                response = await self._client.send(method, url, headers, data)
             try:
                 yield response
             finally:
                 response.close()
         except TimeoutError as error:
-            said = f"{self._url} does not answer; a call may have taken effect"
-            raise Lost("OUTCOME_UNKNOWN", said) from error
+            message = f"{self._url} does not respond; a call may have taken effect"
+            raise Lost("OUTCOME_UNKNOWN", message) from error
         except NoConnection as error:
-            said = f"no gateway answers at {self._url}; start one with `toolcrib serve`, or mend the address"
-            raise Unavailable("NETWORK_ERROR", said) from error
+            message = (
+                f"no gateway responds at {self._url}; start one with `toolcrib serve`, or correct the URL"
+            )
+            raise Unavailable("NETWORK_ERROR", message) from error
         except (ConnectionClosed, NotHttp) as error:
-            said = f"the connection to {self._url} broke ({error}); a call may have taken effect"
-            raise Lost("OUTCOME_UNKNOWN", said) from error
+            message = f"the connection to {self._url} failed ({error}); a call may have taken effect"
+            raise Lost("OUTCOME_UNKNOWN", message) from error
 
     async def _read(self, response: Response) -> dict[str, Any]:
         try:
@@ -240,7 +242,7 @@ class RemoteBackend:
 
 
 async def _body_chunks(response: Response) -> AsyncGenerator[bytes]:
-    """Read a body as it comes; one that stops coming is given up."""
+    """Yield the chunks of a body; raises TimeoutError if it stalls."""
     while True:
         with anyio.fail_after(MAX_SILENCE_SECONDS):
             piece = await response.read()
@@ -250,7 +252,7 @@ async def _body_chunks(response: Response) -> AsyncGenerator[bytes]:
 
 
 async def read_events(response: Response) -> AsyncGenerator[tuple[str, dict[str, Any]]]:
-    """Read server-sent events: one line of a name, one of data, an empty one."""
+    """Yield the Server-Sent Events of the gateway: a line with the name, one with the data, an empty one."""
     name = "message"
     async with aclosing(_lines(response)) as lines:
         async for line in lines:
@@ -278,10 +280,10 @@ def _without_none(fields: JsonObject) -> dict[str, Any]:
 
 
 def refused_error(error: JsonObject) -> Refused:
-    """Return an error of the gateway's as it is raised here."""
+    """Return the exception for an error of the gateway."""
     code = error.get("code")
     known = code if isinstance(code, str) and code in CODES else "EXECUTION_ERROR"
-    advice = f" (it comes from ${KEY_VARIABLE})" if code == "UNAUTHENTICATED" else ""
+    advice = f" (the key in ${KEY_VARIABLE})" if code == "UNAUTHENTICATED" else ""
     details = error.get("details")
     more: JsonObject = cast("JsonObject", details) if isinstance(details, dict) else {}
     return Refused(known, str(error["message"]) + advice, path=error.get("path"), details=more)

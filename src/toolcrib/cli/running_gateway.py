@@ -1,4 +1,4 @@
-"""A gateway started from the command line: logging, and what it prints at start."""
+"""Runs a gateway from the command line, with its log, and prints its addresses at start."""
 
 import json
 import os
@@ -21,12 +21,12 @@ from toolcrib.observe.log import setup
 from toolcrib.runtime import Runtime, build
 from toolcrib.version import VERSION
 
-# --- A gateway that runs until it is told to stop, with its log ---
+# --- The gateway and its log ---
 
 
 @asynccontextmanager
 async def running_gateway(document: Document, *, demo: bool) -> AsyncGenerator[Runtime]:
-    """Build the gateway, write its log where the config says, and run it for as long as the block lasts."""
+    """Build the gateway, open its log, and run it while the block runs."""
     redactor = Redactor(document.secret_texts)
     settings = document.log
     file = None if settings.file is None else Path(settings.file)
@@ -39,7 +39,7 @@ async def running_gateway(document: Document, *, demo: bool) -> AsyncGenerator[R
         log.close()
 
 
-# --- What a gateway says when it has come up: where to look, how to call it, how to connect a client ---
+# --- Output at start: addresses, an example call, the config of an MCP client ---
 
 LINK_COMMAND = "toolcrib link"
 _DEMO_APP = "com.toolcrib.reminder"
@@ -47,20 +47,20 @@ _DEMO_APP = "com.toolcrib.reminder"
 
 @dataclass(frozen=True)
 class Banner:
-    """Shown once, on standard output. It holds no key, only where the key is."""
+    """Printed once, on standard output. It names where the admin key is, and never contains it."""
 
     runtime: Runtime
     env: Mapping[str, str]
     demo: bool = False
-    """Whether apps of the demonstration may be there to be tried."""
+    """Whether to print commands that try the demo apps."""
 
     @property
     def shows_link(self) -> bool:
-        """Whether it is drawn for a person, with a link that signs its reader in."""
+        """Whether to include a sign-in link: only in a terminal."""
         return in_terminal() and may_show_secrets()
 
     def show(self, address: str) -> None:
-        """Print it for whoever is there: drawn for a person, plain lines for a pipe."""
+        """Print it: drawn in a terminal, as plain lines in a pipe."""
         url = (self.runtime.document.server.public_url or address).rstrip("/")
         if in_terminal():
             self._draw(url)
@@ -68,29 +68,29 @@ class Banner:
             click.echo("\n".join(self._lines(url)))
 
     def facts(self, url: str) -> dict[str, str]:
-        """Return what there is to know, by what it is called."""
+        """Return the addresses, tools and key location, by label."""
         status = self.runtime.console.status()
         return {
-            "Web page": f"{url}/ (`{LINK_COMMAND}`, in a terminal, makes a link that signs you in)",
+            "Web page": f"{url}/ (run `{LINK_COMMAND}` in a terminal for a sign-in link)",
             "MCP": f"{url}/mcp",
             "REST": f"{url}/api/tools",
             "Tools": _tools_summary(status),
-            "Admin key": self._key_place(),
+            "Admin key": self._key_location(),
         }
 
     def curl(self, url: str) -> str:
-        """Return a command that calls a tool, ready to be pasted."""
+        """Return a command that calls a tool."""
         return self._executing(url, {"name": "get_datetime", "arguments": {}})
 
     def apps(self, url: str) -> dict[str, str]:
-        """Return commands that try the apps of the demonstration, by what each is for."""
+        """Return commands that try the demo apps, by description."""
         if not self.demo or self.runtime.console.apps.find(_DEMO_APP) is None:
             return {}
         glasses = f'TOOLCRIB_KEY="{self._key()}" toolcrib device simulate --user demo --url {url}'
         body = {"name": f"{_DEMO_APP}:add_reminder", "arguments": {"text": "Buy milk"}}
         return {
-            "Wear a pair of glasses, in another terminal:": glasses,
-            "Then have an app show something on them:": self._executing(url, body, user="demo"),
+            "Simulate smart glasses, in another terminal:": glasses,
+            "Then let an app display something on them:": self._executing(url, body, user="demo"),
         }
 
     def _executing(self, url: str, body: JsonObject, *, user: str | None = None) -> str:
@@ -101,7 +101,7 @@ class Banner:
         )
 
     def client(self, url: str) -> str:
-        """Return what an MCP client wants in its mcp.json."""
+        """Return the mcp.json of an MCP client."""
         headers = {"Authorization": "Bearer ${TOOLCRIB_KEY}"}
         server = {"type": "http", "url": f"{url}/mcp", "headers": headers}
         return json.dumps({"mcpServers": {"toolcrib": server}})
@@ -140,7 +140,7 @@ class Banner:
         for what, how in commands.items():
             terminal.print(Text(f"\n{what}", style="bold"))
             terminal.print(Text(how), soft_wrap=True)
-        terminal.print(Text("\nCtrl-C stops it.", style="dim"))
+        terminal.print(Text("\nPress Ctrl-C to stop.", style="dim"))
 
     def _key(self) -> str:
         if self.env.get(ADMIN_KEY):
@@ -149,7 +149,7 @@ class Banner:
             return "$TOOLCRIB_KEY"
         return f"$(cat {shlex.quote(str(self._key_file()))})"
 
-    def _key_place(self) -> str:
+    def _key_location(self) -> str:
         if self.env.get(ADMIN_KEY):
             return f"in ${ADMIN_KEY}"
         if self.runtime.document.auth.admin_key:
@@ -161,8 +161,8 @@ class Banner:
 
 
 def _tools_summary(status: JsonObject) -> str:
-    """Say how many tools there are from where, and what is still on its way."""
+    """Return the number of tools, their sources, and sources that are starting."""
     ready = [each["id"] for each in status["sources"] if each["tools"]]
-    coming = [each["id"] for each in status["sources"] if each["state"] == "starting"]
-    said = f"{status['tools']} from {', '.join(ready)}"
-    return f"{said}; starting: {', '.join(coming)}" if coming else said
+    starting = [each["id"] for each in status["sources"] if each["state"] == "starting"]
+    summary = f"{status['tools']} from {', '.join(ready)}"
+    return f"{summary}; starting: {', '.join(starting)}" if starting else summary

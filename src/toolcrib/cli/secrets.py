@@ -1,4 +1,4 @@
-"""`toolcrib secrets`: the secrets that are encrypted in the store."""
+"""`toolcrib secrets`: re-encrypts or removes the secrets in the store."""
 
 import os
 from collections.abc import Awaitable, Callable
@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 
 @click.group("secrets")
 def command() -> None:
-    """Encrypt the secrets in the store with another key, or remove them.
+    """Re-encrypt or remove the secrets in the store.
 
-    They are the settings of servers that were added while running, and what is made from the keys of apps.
+    These are the settings of servers that were added at run time, and values derived from app keys.
     """
 
 
@@ -30,7 +30,7 @@ def command() -> None:
 @config_option
 @json_option
 def rotate(*, config: str | None, as_json: bool) -> int:
-    """Encrypt all secrets in the store again, with a new data key. Gateways that run follow by themselves."""
+    """Re-encrypt all secrets in the store with a new data key. Running gateways pick it up."""
     from toolcrib.cli.local_backend import read_document
     from toolcrib.config.open_store import wrapping_of
     from toolcrib.store.sql.secret_values import rotate
@@ -46,18 +46,18 @@ def rotate(*, config: str | None, as_json: bool) -> int:
     if as_json:
         show_json({"success": True, **done})
     else:
-        print_line(f"{done['encrypted']} values are encrypted with a new key.")
+        print_line(f"{done['encrypted']} values were re-encrypted with a new key.")
     return 0
 
 
 @command.command("remove")
-@click.option("--yes", is_flag=True, help="Remove them; without it they are only named.")
+@click.option("--yes", is_flag=True, help="Remove them; without this option they are only listed.")
 @config_option
 @json_option
 def remove(*, yes: bool, config: str | None, as_json: bool) -> int:
-    """Remove every encrypted secret, for a store whose secret is lost.
+    """Remove all encrypted secrets, for a store whose encryption secret is lost.
 
-    Servers that were added while running are removed whole. Apps stay, without a key: give each a new one.
+    Servers that were added at run time are removed. Apps stay, without a key: create a new one for each.
     """
     from toolcrib.cli.local_backend import read_document
     from toolcrib.store.sql.secret_values import encrypted_names, remove_encrypted
@@ -76,18 +76,18 @@ def remove(*, yes: bool, config: str | None, as_json: bool) -> int:
     for name in done["servers"]:
         print_line(f"server {name}: {'removed' if yes else 'would be removed'}")
     for name in done["apps"]:
-        print_line(f"app {name}: {'has no key now' if yes else 'would have no key'}")
+        print_line(f"app {name}: key {'removed' if yes else 'would be removed'}")
     if not (done["servers"] or done["apps"]):
-        print_note("There is nothing encrypted in the store.")
+        print_note("The store has no encrypted secrets.")
     elif not yes:
-        print_note("Nothing was removed; with --yes it is.")
+        print_note("Nothing was removed. Run with --yes to remove them.")
     return 0
 
 
 def _in_store(
     document: "Document", action: str | None, work: "Work", *, protected: bool
 ) -> JsonObject | None:
-    """Work on the store and record the action; None where there is none. Only `protected` opens secrets."""
+    """Run `work` with the store, if it exists, and audit the action; only `protected` work decrypts."""
     import anyio
 
     from toolcrib.cli.backend import command_line

@@ -1,4 +1,4 @@
-"""`toolcrib serve`: the gateway over HTTP, with MCP, REST and the web page."""
+"""`toolcrib serve`: runs the gateway over HTTP, with MCP, REST and the web page."""
 
 import os
 from contextlib import ExitStack
@@ -10,16 +10,18 @@ from toolcrib.cli.backend import config_option, demo_option
 
 @click.command("serve")
 @config_option
-@click.option("--host", metavar="H", help="The address to listen on; else the config's, else 127.0.0.1.")
+@click.option(
+    "--host", metavar="H", help="Listen on this address. Default: that of the config, else 127.0.0.1."
+)
 @click.option(
     "--port",
     type=click.IntRange(0, 65535),
     metavar="P",
-    help="The port, 0 for any; else the config's, else the first free of 6740 to 6749.",
+    help="Listen on this port, 0 for any. Default: that of the config, else the first free of 6740 to 6749.",
 )
 @demo_option
 def command(*, config: str | None, host: str | None, port: int | None, demo: bool) -> int:
-    """Run the gateway and print how to reach it. Ctrl-C ends it."""
+    """Run the gateway and print its addresses. Ctrl-C stops it."""
     import anyio
 
     from toolcrib.cli.local_backend import read_document
@@ -37,27 +39,27 @@ def command(*, config: str | None, host: str | None, port: int | None, demo: boo
         _prepare_process()
         with ExitStack() as stack:
             async with running_gateway(document, demo=demo) as runtime:
-                welcome = Banner(runtime, os.environ, demo=demo)
-                if welcome.shows_link:
+                banner = Banner(runtime, os.environ, demo=demo)
+                if banner.shows_link:
                     async with runtime.console.audit.action(command_line(), "signin.link"):
                         pass
 
                 def listening(address: str) -> None:
                     stack.enter_context(publish_address(home(os.environ), address))
-                    welcome.show(address)
+                    banner.show(address)
 
                 await serve(runtime, host=host, port=port, on_listening=listening)
 
     try:
         anyio.run(run, backend_options={"use_uvloop": True})
     except KeyboardInterrupt:
-        # Ctrl-C before anyone could connect; later ones end the server in its own time.
+        # Ctrl-C during startup; later it is handled as a signal, which drains the server.
         return 0
     return 0
 
 
 def _prepare_process() -> None:
-    """Adjust the limits and settings that hold for the whole process, which a library must leave alone."""
+    """Change limits and settings of the whole process, which an embedded gateway must not change."""
     from toolcrib.descriptors import raise_descriptor_limit
     from toolcrib.http.memory import map_large_blocks
     from toolcrib.interpreter_lock import shorten_switch_interval

@@ -1,4 +1,4 @@
-"""`toolcrib stdio`: the gateway as a child of an MCP client, over standard input and output."""
+"""`toolcrib stdio`: serves MCP over standard input and output, as a subprocess of the client."""
 
 import os
 from collections.abc import Awaitable, Callable
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from toolcrib.config import Document
 
 _FIRST_LIST_SECONDS = 5.0
-"""How many seconds the first list waits for servers that are starting; what comes later is announced."""
+"""Time that the first tool list waits for starting servers; later tools are announced as list changes."""
 
 STDIO_CALLER = Caller(id="local", key="local", permissions=frozenset({"*"}))
 
@@ -29,7 +29,7 @@ STDIO_CALLER = Caller(id="local", key="local", permissions=frozenset({"*"}))
 def command(*, config: str | None, context: str | None, demo: bool) -> int:
     """Serve the tools as an MCP server over standard input and output.
 
-    The client that starts it may use everything in the context. The log goes to standard error.
+    The client that starts it has all permissions in the context. The log is written to standard error.
     """
     import anyio
 
@@ -49,7 +49,7 @@ async def _run(document: "Document", *, context: str | None, demo: bool) -> None
     async with anyio.create_task_group() as tasks:
         async with running_gateway(document, demo=demo) as runtime:
             caller = runtime.gateway.enter(STDIO_CALLER, context)
-            told = await _serve_until_stopped(
+            stopped = await _serve_until_stopped(
                 partial(
                     serve_stdio,
                     runtime.gateway,
@@ -59,30 +59,30 @@ async def _run(document: "Document", *, context: str | None, demo: bool) -> None
                 ),
                 tasks,
             )
-        if told:
-            # A thread still waits for the client's next line, and only the client could wake it.
+        if stopped:
+            # A thread is still blocked reading standard input, which only the client could unblock.
             os._exit(0)
 
 
 async def _serve_until_stopped(serve_stdio: Callable[[], Awaitable[None]], tasks: "TaskGroup") -> bool:
-    """Serve until the client leaves, or until we are told to stop; return whether we were told."""
+    """Serve until the client disconnects or a signal arrives; return whether it was a signal."""
     import anyio
 
-    over, told = anyio.Event(), anyio.Event()
+    ended, stopped = anyio.Event(), anyio.Event()
 
     async def serve() -> None:
         await serve_stdio()
-        over.set()
+        ended.set()
 
-    async def obey() -> None:
+    async def handle_signals() -> None:
         with anyio.open_signal_receiver(SIGINT, SIGTERM) as signals:
             async for _ in signals:
-                told.set()
-                over.set()
+                stopped.set()
+                ended.set()
 
-    async with anyio.create_task_group() as watching:
-        watching.start_soon(obey)
+    async with anyio.create_task_group() as signal_tasks:
+        signal_tasks.start_soon(handle_signals)
         tasks.start_soon(serve)
-        await over.wait()
-        watching.cancel_scope.cancel()
-    return told.is_set()
+        await ended.wait()
+        signal_tasks.cancel_scope.cancel()
+    return stopped.is_set()
