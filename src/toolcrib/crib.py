@@ -62,7 +62,7 @@ class Crib:
         if document.auth.admin_key is None:
             # No client signs in here, so no admin key has to be generated and stored.
             auth = replace(document.auth, admin_key=new_key())
-            document = replace(document, auth=auth, passing_admin_key=True)
+            document = replace(document, auth=auth, ephemeral_admin_key=True)
         self._running = build(document, env=self._env, tools=self._tools, demo=self._demo)
         self._runtime = await self._running.__aenter__()
         await self._runtime.settled(START_SECONDS)

@@ -1,4 +1,4 @@
-"""The tools are well defined, spell settings as the config does, and say what became of a server."""
+"""The MCP server tools are well defined, use the setting names of the config, and report the outcome."""
 
 from typing import Any, cast
 
@@ -18,7 +18,7 @@ ACTOR = Actor.of(a_caller(), "rest")
 
 
 class StandIn:
-    """What the tools need of the operators' door: takes down what it is told, and answers as it should."""
+    """A stand-in for the server administration: records calls and returns prepared answers."""
 
     def __init__(self, **answer: Any) -> None:
         self.answer: dict[str, Any] = {"state": "up", "tools": [], "error": None, **answer}
@@ -97,14 +97,22 @@ async def test_answer_reports_the_outcome(answer: JsonObject, said: str) -> None
 
 
 async def test_invalid_server_is_argument_error_other_codes_are_kept() -> None:
-    faults = {"faults": [{"where": "mcp.servers.x.url", "message": "must be a web address"}]}
+    faults = {
+        "faults": [
+            {"where": "mcp.servers.x.url", "message": "must be a URL, such as https://tools.example.com"}
+        ]
+    }
     for code, expected in (("INVALID_REQUEST", "INVALID_ARGUMENTS"), ("ALREADY_EXISTS", "ALREADY_EXISTS")):
         stand_in = StandIn(refusal=Refused(code, "said", details=faults))
         with pytest.raises(Refused) as refused:
             await run(stand_in, 0, {"server_id": "x", "url": "nowhere"})
         assert refused.value.problem.code == expected
         assert refused.value.problem.details == faults
-        said = "url must be a web address" if expected == "INVALID_ARGUMENTS" else "said"
+        said = (
+            "url must be a URL, such as https://tools.example.com"
+            if expected == "INVALID_ARGUMENTS"
+            else "said"
+        )
         assert refused.value.problem.message == said
 
 

@@ -94,10 +94,10 @@ def test_nothing_is_written_over_unasked(shell: Shell, file: Path) -> None:
     "text, said",
     [
         ('{\n"mcpServers": {', "mcp.json:2: is not valid JSON: "),
-        ("{}", "mcp.json: holds no MCP servers"),
+        ("{}", "mcp.json: contains no MCP servers: it has neither mcpServers nor servers"),
         (
             '{"mcpServers": {"a": {}}}',
-            "mcp.json mcpServers.a: is left out: it has neither a command nor a url",
+            "mcp.json mcpServers.a: is ignored: it has neither a command nor a url",
         ),
     ],
 )

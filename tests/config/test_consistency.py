@@ -68,14 +68,16 @@ def test_traces_need_their_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     assert parse(text, "toolcrib.yaml", {}).traces.endpoint == "http://127.0.0.1:4318"
     monkeypatch.setattr("toolcrib.observe.installed", lambda: False)
     (fault,) = faults(text)
-    assert fault.startswith("toolcrib.yaml:2 traces.endpoint: needs what is not installed: pip install")
+    assert fault.startswith(
+        "toolcrib.yaml:2 traces.endpoint: needs a package that is not installed: pip install"
+    )
     assert parse("traces: {sample: 0.5}", "toolcrib.yaml", {}).traces.sample == 0.5
 
 
 def test_an_anonymous_context_must_exist() -> None:
     (fault,) = faults("auth: {anonymous: {context: open}}\n")
     assert fault.startswith(
-        "toolcrib.yaml:1 auth.anonymous.context: names a context that is not under contexts"
+        "toolcrib.yaml:1 auth.anonymous.context: names a context that is not defined under contexts"
     )
     document = parse("auth: {anonymous: {context: open}}\ncontexts: {open: {}}\n", "toolcrib.yaml", {})
     assert document.auth.anonymous is not None
@@ -105,7 +107,7 @@ def test_qualified_names_are_fine_where_colons_are(setting: str) -> None:
 
 def test_qualified_names_are_refused_for_providers() -> None:
     (fault,) = faults("contexts: {a: {style: qualified, provider: mcp}}\n")
-    assert fault.startswith("toolcrib.yaml:1 contexts.a.style: is for REST alone")
+    assert fault.startswith("toolcrib.yaml:1 contexts.a.style: works with REST only")
 
 
 @pytest.mark.parametrize(
@@ -130,7 +132,7 @@ energy: {start: 50}
 openapi:
   pets: {document: pets.yaml}
 """
-    later = "is checked, but this version does not serve it yet"
+    later = "is valid, but not implemented yet"
     assert [str(warning) for warning in parse(text, "toolcrib.yaml", {}).warnings] == [
         f"toolcrib.yaml:4 openapi: {later}",
     ]

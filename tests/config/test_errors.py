@@ -29,7 +29,7 @@ def test_a_fault_is_one_line() -> None:
         message="is wrong",
         where=("contexts", "support", "tools", 0),
         file="toolcrib.yaml",
-        place=FilePosition(12, 3),
+        position=FilePosition(12, 3),
     )
     assert str(fault) == "toolcrib.yaml:12 contexts.support.tools[0]: is wrong"
     assert str(ConfigFault(message="is wrong", file="toolcrib.yaml")) == "toolcrib.yaml: is wrong"

@@ -40,8 +40,8 @@ def test_references_are_filled_in_once(text: str, filled: str) -> None:
 def test_a_missing_variable_is_named_with_its_place() -> None:
     found = expand({"a": ["x", "${GONE} and ${AWAY}"], "b": {"c": "${NAME}"}}, ENV)
     assert found.findings == (
-        (("a", 1), "needs the variable GONE, which is not set"),
-        (("a", 1), "needs the variable AWAY, which is not set"),
+        (("a", 1), "refers to the variable GONE, which is not set"),
+        (("a", 1), "refers to the variable AWAY, which is not set"),
     )
 
 
@@ -51,7 +51,7 @@ def test_a_missing_variable_is_named_with_its_place() -> None:
 def test_a_reference_that_cannot_be_read_is_a_finding(text: str) -> None:
     (where, message), *_ = expand({"a": text}, ENV).findings
     assert where == ("a",)
-    assert message.startswith("has a reference that cannot be read; write ${NAME}")
+    assert message.startswith("has an invalid reference; write ${NAME}")
 
 
 def test_keys_and_other_values_stay_as_they_are() -> None:

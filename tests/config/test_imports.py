@@ -11,7 +11,7 @@ from tests.texts import matches
 from toolcrib.config import ConfigError, Document, parse
 from toolcrib.config.imports import MAX_IMPORTED_SERVERS, ImportedServers, import_servers, servers_file
 
-ADVICE = ": holds a secret as it is; ${NAME} would take it from the environment instead"
+ADVICE = ": contains a secret in plain text; use ${NAME} to read it from the environment"
 
 
 class Anything(dict[str, str]):
@@ -64,7 +64,7 @@ def test_a_file_of_claude_desktop() -> None:
         },
     }
     assert result.warnings == (
-        "mcp.json: holds more than servers, which is left out: globalShortcut",
+        "mcp.json: has other settings, which are ignored: globalShortcut",
         f"mcp.servers.github.env.GITHUB_TOKEN{ADVICE}",
     )
     assert loaded(result).mcp.servers["github"].env == {"GITHUB_TOKEN": "ghp_secret"}
@@ -103,10 +103,10 @@ def test_a_file_of_vs_code() -> None:
     }
     assert [each.removeprefix("mcp.json servers.") for each in result.warnings] == [
         "Perplexity.env.PERPLEXITY_API_KEY: asks for 'ask-key'; set the variable ASK_KEY instead: API Key",
-        "Perplexity.envFile: is not read; put what it holds under env, or into the gateway's environment",
-        "Perplexity: is called perplexity here",
-        "github.gallery: is left out; it is the editor's own",
-        "events.dev: is left out; it is the editor's own",
+        "Perplexity.envFile: is ignored; put its variables under env, or into the gateway's environment",
+        "Perplexity: is renamed to perplexity",
+        "github.gallery: is ignored; it is for the editor only",
+        "events.dev: is ignored; it is for the editor only",
     ]
     document = parse(
         servers_file(result.servers), "toolcrib.yaml", {"ASK_KEY": "k", "EVENTS": "http://127.0.0.1:1"}
@@ -124,7 +124,7 @@ def test_settings_of_vs_code() -> None:
     }
     result = found(settings)
     assert result.servers == {"a": {"transport": "stdio", "command": ["${K:-d}"]}}
-    assert result.warnings[0].endswith("which is left out: editor.fontSize, window.zoomLevel")
+    assert result.warnings[0].endswith("which are ignored: editor.fontSize, window.zoomLevel")
     assert len(result.warnings) == 2
 
 
@@ -172,39 +172,48 @@ def test_imported_settings(given: dict[str, Any], ours: dict[str, Any]) -> None:
     [
         (
             {"command": "run", "alwaysAllow": ["x"]},
-            ".alwaysAllow: is left out; contexts and overrides say who",
+            ".alwaysAllow: is ignored; contexts and overrides control access to tools",
         ),
         (
             {"command": "run", "autoApprove": ["x"]},
-            ".autoApprove: is left out; contexts and overrides say who",
+            ".autoApprove: is ignored; contexts and overrides control access to tools",
         ),
-        ({"command": "run", "timeout": 60}, ".timeout: is left out, for hosts mean different things by it"),
-        ({"command": "run", "icon": "x"}, ".icon: is not known here, and left out"),
-        ({"command": "run", "url": "http://h/"}, ".url: is left out, for the server has another way"),
+        (
+            {"command": "run", "timeout": 60},
+            ".timeout: is ignored, since its unit differs between hosts; set defaults.timeout_ms",
+        ),
+        ({"command": "run", "icon": "x"}, ".icon: is unknown, and is ignored"),
+        ({"command": "run", "url": "http://h/"}, ".url: is ignored, since the server uses another transport"),
         (
             {"url": "http://h/", "env": {"A": "b"}},
-            ".env: is left out, for the server is reached by its address",
+            ".env: is ignored, since the server is reached by its URL",
         ),
         (
             {"url": "http://h/", "serverUrl": "http://i/"},
-            ".serverUrl: is left out, for the server has another",
+            ".serverUrl: is ignored, since the server uses another transport",
         ),
         (
             {"type": "stdio", "transport": "sse", "command": "run"},
-            ".transport: is not known here, and left out",
+            ".transport: is unknown, and is ignored",
         ),
-        ({"command": "run", "env": {"A": None}}, ".env.A: is not text, and left out"),
-        ({"command": "run", "env": {"A=": "x"}}, '.env["A="]: is left out: it is not a variable\'s name'),
-        ({"command": "run", "env": ["A=b"]}, ".env: is not a mapping, and left out"),
-        ({"command": "run", "cwd": ["x"]}, ".cwd: is not text, and left out"),
-        ({"command": "run", "disabled": 1}, ".disabled: is neither true nor false, and left out"),
-        ({"command": "npx -y x"}, ".command: has a space in it and is taken as one program"),
+        ({"command": "run", "env": {"A": None}}, ".env.A: is not text, and is ignored"),
+        ({"command": "run", "env": {"A=": "x"}}, '.env["A="]: is ignored: it is not a valid variable name'),
+        ({"command": "run", "env": ["A=b"]}, ".env: is not a mapping, and is ignored"),
+        ({"command": "run", "cwd": ["x"]}, ".cwd: is not text, and is ignored"),
+        ({"command": "run", "disabled": 1}, ".disabled: is neither true nor false, and is ignored"),
+        (
+            {"command": "npx -y x"},
+            ".command: contains a space and is used as one program name; write a list to pass arguments",
+        ),
         (
             {"url": "http://h/", "headers": {"Host": "x"}},
-            ".headers.Host: is left out: it is a header the gateway",
+            ".headers.Host: is ignored: it is set by the gateway itself",
         ),
-        ({"url": "http://h/", "headers": {"A": "x\ny"}}, ".headers.A: is left out: it must be one line"),
-        ({"url": "http://h/", "headers": {"A": "x", "a": "y"}}, ".headers.a: is left out: it is given twice"),
+        ({"url": "http://h/", "headers": {"A": "x\ny"}}, ".headers.A: is ignored: it must be one line"),
+        (
+            {"url": "http://h/", "headers": {"A": "x", "a": "y"}},
+            ".headers.a: is ignored: it is given twice: header names are case-insensitive",
+        ),
     ],
 )
 def test_unsupported_settings_are_reported(given: dict[str, Any], warning: str) -> None:
@@ -223,23 +232,23 @@ def test_unsupported_settings_are_reported(given: dict[str, Any], warning: str) 
         ({"type": "websocket", "url": "ws://h"}, "it has a type other than stdio, http and sse"),
         ({"type": 5, "command": "run"}, "it has a type other than stdio, http and sse"),
         ({"type": "http", "command": "run"}, "it has no url"),
-        ({"type": "stdio", "url": "http://h/"}, "it has a command or args that are not text"),
-        ({"command": "run", "args": "-v"}, "it has a command or args that are not text"),
-        ({"command": "run", "args": [None]}, "it has a command or args that are not text"),
-        ({"command": " "}, "command must begin with a program"),
-        ({"command": "a\0b"}, "command[0] holds a NUL character"),
-        ({"url": "nowhere"}, "url must be a web address"),
+        ({"type": "stdio", "url": "http://h/"}, "it has a command or args other than text"),
+        ({"command": "run", "args": "-v"}, "it has a command or args other than text"),
+        ({"command": "run", "args": [None]}, "it has a command or args other than text"),
+        ({"command": " "}, "command must begin with the name of a program"),
+        ({"command": "a\0b"}, "command[0] contains a NUL character"),
+        ({"url": "nowhere"}, "url must be a URL, such as https://tools.example.com"),
     ],
 )
 def test_a_server_that_cannot_be_used_is_left_out(given: Any, why: str) -> None:
     server, warnings = one(given)
     assert server is None
-    assert any(each.startswith(f": is left out: {why}") for each in warnings), warnings
+    assert any(each.startswith(f": is skipped: {why}") for each in warnings), warnings
 
 
 def test_an_address_of_the_wrong_kind_is_left_out() -> None:
     server, warnings = one({"url": ["x"]})
-    assert (server, warnings) == (None, [".url: is not text, and left out"])
+    assert (server, warnings) == (None, [".url: is not text, and is ignored"])
 
 
 def test_names_become_ids_of_their_own() -> None:
@@ -270,7 +279,7 @@ def test_two_kinds_of_servers_in_one_file() -> None:
 def test_duplicates_are_reported() -> None:
     result = import_servers(b'{"mcpServers": {"a": {"command": "x"}, "a": {"command": "y"}}}', "mcp.json")
     assert result.servers == {"a": {"transport": "stdio", "command": ["y"]}}
-    assert result.warnings == ("mcp.json: gives 'a' twice in one object; the last one counts",)
+    assert result.warnings == ("mcp.json: has the key 'a' twice in one object; the last one is used",)
 
 
 @pytest.mark.requirement("B9", "I2")
@@ -309,12 +318,12 @@ def test_secrets_of_imported_config_are_detected(given: dict[str, Any], private:
 @pytest.mark.parametrize(
     "document, said",
     [
-        (dict[str, Any](), "mcp.json: holds no MCP servers"),
-        (["servers"], "mcp.json: holds no MCP servers"),
-        ({"mcpServers": ["a"]}, "mcp.json: holds no MCP servers"),
+        (dict[str, Any](), "mcp.json: contains no MCP servers: it has neither mcpServers nor servers"),
+        (["servers"], "mcp.json: contains no MCP servers: it has neither mcpServers nor servers"),
+        ({"mcpServers": ["a"]}, "mcp.json: contains no MCP servers: it has neither mcpServers nor servers"),
         (
             {"mcpServers": {str(n): dict[str, Any]() for n in range(MAX_IMPORTED_SERVERS + 1)}},
-            "mcp.json: holds more than 500 servers",
+            "mcp.json: contains more than 500 servers",
         ),
     ],
 )

@@ -110,9 +110,9 @@ def test_only_some_sections_change_at_run_time(file: Path) -> None:
     with pytest.raises(ConfigError) as refused:
         load(file, env={}, overlay=overlay)
     assert str(refused.value).splitlines() == [
-        "run-time overlay auth: cannot be changed while running; change it in the config file",
-        "run-time overlay mcp.enabled: cannot be changed while running; change it in the config file",
-        "run-time overlay server: cannot be changed while running; change it in the config file",
+        "run-time overlay auth: cannot be changed at run time; change it in the config file",
+        "run-time overlay mcp.enabled: cannot be changed at run time; change it in the config file",
+        "run-time overlay server: cannot be changed at run time; change it in the config file",
         f"{file}:1 legacy: must be true or false",
     ]
 

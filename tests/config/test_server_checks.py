@@ -1,4 +1,4 @@
-"""MCP servers in the config: what each may say, and what they must not share."""
+"""MCP servers in the config: valid settings, and what servers must not share."""
 
 from pathlib import Path
 from typing import Any
@@ -109,9 +109,9 @@ HTTP = "transport: http, url: 'http://h/'"
         ("transport: sse, url: ''", "url: is missing; an sse server is reached by it"),
         (
             "transport: stdio, command: npx -y thing",
-            "command: must be a list, the program and then each argument, such as [npx, -y, some-server]",
+            "command: must be a list of the program and its arguments, such as [npx, -y, some-server]",
         ),
-        ("transport: stdio, command: ['']", "command: must begin with a program"),
+        ("transport: stdio, command: ['']", "command: must begin with the name of a program"),
         ("transport: stdio, command: []", "command: must not be empty"),
         ("transport: stdio, command: [run, 5]", "command[1]: must be text; put it in quotes"),
         (f"{STDIO}, url: 'http://h/'", "url: is for http and sse; a stdio server is started by its command"),
@@ -130,7 +130,7 @@ HTTP = "transport: http, url: 'http://h/'"
             f"{STDIO}, tools: [{{name: a, timeout: 5}}]",
             "tools[0].timeout: is not a setting; did you mean timeout_ms?",
         ),
-        (f"{STDIO}, env: {{A=B: c}}", 'env["A=B"]: is not a variable\'s name; use letters, digits and _'),
+        (f"{STDIO}, env: {{A=B: c}}", 'env["A=B"]: is not a valid variable name; use letters, digits and _'),
         (f"{STDIO}, env: {{A: 5}}", "env.A: must be text; put it in quotes"),
         (f"{STDIO}, start: late", "start: must be 'eager' or 'lazy'"),
         (f"{STDIO}, pin: yes", "pin: must be 'strict', 'notify' or 'off'"),
@@ -149,18 +149,18 @@ HTTP = "transport: http, url: 'http://h/'"
         (f"{STDIO}, idle_stop_ms: 86400001", "idle_stop_ms: must be 86400000 or less"),
         (f"{STDIO}, restart: {{max_restarts: -1}}", "restart.max_restarts: must be 0 or more"),
         (f"{STDIO}, restart: {{max_restarts: 5000}}", "restart.max_restarts: must be 1000 or less"),
-        (f"{STDIO}, args: [x]", "args: is not a setting; there are transport,"),
+        (f"{STDIO}, args: [x]", "args: is not a setting; use one of transport,"),
         (
             f"{HTTP}, headers: {{A b: c}}",
-            'headers["A b"]: is not a header\'s name; use letters, digits and -',
+            'headers["A b"]: is not a valid header name; use letters, digits and -',
         ),
         (f'{HTTP}, headers: {{A: "b\\r\\nC: d"}}', "headers.A: must be one line, without control characters"),
         (
             f"{HTTP}, headers: {{A: b, a: c}}",
-            "headers.a: is given twice: the case of a header's name does not count",
+            "headers.a: is given twice: header names are case-insensitive",
         ),
-        ("transport: http, url: 'http://h/ x'", "url: must be a web address"),
-        ('transport: http, url: "http://h/\\nx"', "url: must be a web address"),
+        ("transport: http, url: 'http://h/ x'", "url: must be a URL, such as https://tools.example.com"),
+        ('transport: http, url: "http://h/\\nx"', "url: must be a URL, such as https://tools.example.com"),
     ],
 )
 def test_invalid_settings_are_reported(said: str, fault: str) -> None:
@@ -174,7 +174,7 @@ def test_invalid_settings_are_reported(said: str, fault: str) -> None:
 )
 def test_headers_of_the_protocol_are_the_gateways_own(name: str) -> None:
     (found,) = faults(config(s=f"{HTTP}, headers: {{{name}: b}}"))
-    assert found.endswith("is a header the gateway sends itself; leave it out")
+    assert found.endswith("is set by the gateway itself; remove it")
 
 
 @pytest.mark.parametrize("said", ["headers: {}", "url: '${URL:-}'"])
@@ -187,8 +187,11 @@ def test_empty_setting_of_other_transport_is_ignored(said: str) -> None:
     [
         ("mcp: {grace_ms: -1}", "mcp.grace_ms: must be 0 or more"),
         ("mcp: {allow_stdio: maybe}", "mcp.allow_stdio: must be true or false"),
-        ("mcp: {servers: {' ': {transport: http}}}", 'mcp.servers[" "]: is not a server\'s name'),
-        (f"mcp: {{servers: {{{'x' * 64}: {{{HTTP}}}}}}}", f"mcp.servers.{'x' * 64}: is not a server's name"),
+        ("mcp: {servers: {' ': {transport: http}}}", 'mcp.servers[" "]: is not a valid server name'),
+        (
+            f"mcp: {{servers: {{{'x' * 64}: {{{HTTP}}}}}}}",
+            f"mcp.servers.{'x' * 64}: is not a valid server name",
+        ),
     ],
 )
 def test_settings_for_all_servers_are_checked(said: str, fault: str) -> None:
@@ -199,19 +202,19 @@ def test_settings_for_all_servers_are_checked(said: str, fault: str) -> None:
 def test_ids_belong_to_one_server_each() -> None:
     servers = dict.fromkeys(("1_two", "1-two", "Demo", "tools", "crib", "local", "1 Two"), STDIO)
     assert [fault.removesuffix("; choose another name") for fault in faults(config(**servers))] == [
-        'toolcrib.yaml:4 mcp.servers["1-two"]: becomes the id 1-two, which is that of mcp.servers["1_two"]',
-        "toolcrib.yaml:5 mcp.servers.Demo: becomes the id demo, which is the gateway's own",
-        "toolcrib.yaml:6 mcp.servers.tools: becomes the id tools, which is the gateway's own",
-        "toolcrib.yaml:7 mcp.servers.crib: becomes the id crib, which is the gateway's own",
-        "toolcrib.yaml:8 mcp.servers.local: becomes the id local, which is the gateway's own",
-        'toolcrib.yaml:9 mcp.servers["1 Two"]: becomes the id 1_two, which is that of mcp.servers["1_two"]',
+        'toolcrib.yaml:4 mcp.servers["1-two"]: has the id 1-two, which is used by mcp.servers["1_two"]',
+        "toolcrib.yaml:5 mcp.servers.Demo: has the id demo, which is reserved",
+        "toolcrib.yaml:6 mcp.servers.tools: has the id tools, which is reserved",
+        "toolcrib.yaml:7 mcp.servers.crib: has the id crib, which is reserved",
+        "toolcrib.yaml:8 mcp.servers.local: has the id local, which is reserved",
+        'toolcrib.yaml:9 mcp.servers["1 Two"]: has the id 1_two, which is used by mcp.servers["1_two"]',
     ]
 
 
 def test_a_module_of_functions_has_its_id_already() -> None:
     (found,) = faults(config(files_of=STDIO) + "functions: [my.own.FilesOf]\n")
     assert found.endswith(
-        "becomes the id files_of, which is that of a module under functions; choose another name"
+        "has the id files_of, which is used by a module under functions; choose another name"
     )
 
 
@@ -219,10 +222,10 @@ def test_a_module_of_functions_has_its_id_already() -> None:
 def test_a_safe_name_is_given_to_one_tool() -> None:
     tools = "tools: [{name: x, expose_as: one}, {name: y, expose_as: two}]"
     text = config(a=f"{STDIO}, {tools}", b=f"{STDIO}, {tools}") + "overrides: {'c:z': {expose_as: two}}\n"
-    assert [fault.removesuffix(" as well; a name has one tool") for fault in faults(text)] == [
-        'toolcrib.yaml:3 mcp.servers.a.tools[1].expose_as: is given to overrides["c:z"]',
-        "toolcrib.yaml:4 mcp.servers.b.tools[0].expose_as: is given to mcp.servers.a.tools[0]",
-        'toolcrib.yaml:4 mcp.servers.b.tools[1].expose_as: is given to overrides["c:z"]',
+    assert [fault.removesuffix("; a name must refer to one tool") for fault in faults(text)] == [
+        'toolcrib.yaml:3 mcp.servers.a.tools[1].expose_as: is also given to overrides["c:z"]',
+        "toolcrib.yaml:4 mcp.servers.b.tools[0].expose_as: is also given to mcp.servers.a.tools[0]",
+        'toolcrib.yaml:4 mcp.servers.b.tools[1].expose_as: is also given to overrides["c:z"]',
     ]
 
 
@@ -290,11 +293,17 @@ def test_only_the_file_allows_programs(file: Path) -> None:
     "server, fault",
     [
         ({"transport": "http"}, "mcp.servers.web.url: is missing"),
-        ({"transport": "http", "url": "x"}, "mcp.servers.web.url: must be a web address"),
+        (
+            {"transport": "http", "url": "x"},
+            "mcp.servers.web.url: must be a URL, such as https://tools.example.com",
+        ),
         ({"command": ["x"]}, "mcp.servers.web.transport: is missing"),
         ({**ADDED, "headers": {"A": "x\0"}}, "mcp.servers.web.headers.A: must be one line"),
-        ({"transport": "stdio", "command": ["x\0"]}, "mcp.servers.web.command[0]: holds a NUL character"),
-        ({"transport": "stdio", "command": ["x"], "cwd": "\0"}, "mcp.servers.web.cwd: holds a NUL character"),
+        ({"transport": "stdio", "command": ["x\0"]}, "mcp.servers.web.command[0]: contains a NUL character"),
+        (
+            {"transport": "stdio", "command": ["x"], "cwd": "\0"},
+            "mcp.servers.web.cwd: contains a NUL character",
+        ),
         (5, "mcp.servers.web: must be a mapping of settings"),
     ],
 )
@@ -319,7 +328,7 @@ def test_document_without_file_reloads_with_overlay(file: Path) -> None:
 @pytest.mark.parametrize("host", ["a..b", "a" * 64 + ".example", "ü..b"])
 def test_a_host_that_no_lookup_takes_is_a_fault_of_the_file(host: str) -> None:
     (fault,) = faults(f"mcp: {{servers: {{web: {{transport: http, url: 'http://{host}/mcp'}}}}}}")
-    assert fault.startswith("toolcrib.yaml:1 mcp.servers.web.url: cannot be used: it")
+    assert fault.startswith("toolcrib.yaml:1 mcp.servers.web.url: is unusable: it")
 
 
 def test_forbidden_host_of_added_server_is_blocked_later(file: Path) -> None:

@@ -11,7 +11,7 @@ def test_settings_are_listed_with_all_the_docs_need() -> None:
     found = {setting.path: setting for setting in settings()}
     assert len(found) == len(settings())
     assert found["limits.per_user"] == Setting(
-        "limits.per_user", "rate", "600/min", "calls one user may make; null for no limit"
+        "limits.per_user", "rate", "600/min", "rate limit per user; null for no limit"
     )
     assert found["server.port"][1:3] == ("whole number", "null")
     assert found["auth.mode"][1:3] == ("keys, trust_header", "keys")

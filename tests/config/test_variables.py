@@ -36,7 +36,7 @@ def translated(*texts: str, inputs: Any = None) -> tuple[list[str], list[str]]:
         ("plain $HOME", "plain $HOME", ""),
         ("${env:HOME}/x", "${HOME}/x", ""),
         ("${env:home_of}", "${home_of}", ""),
-        ("${env:A-B}", "$${env:A-B}", "holds a ${…} that means nothing here, and is kept as plain text"),
+        ("${env:A-B}", "$${env:A-B}", "contains an unknown ${…}, which is kept as literal text"),
         (
             "${input:api-key}",
             "${API_KEY}",
@@ -46,22 +46,22 @@ def translated(*texts: str, inputs: Any = None) -> tuple[list[str], list[str]]:
         ("${input:odd}", "${ODD}", "asks for 'odd'; set the variable ODD instead"),
         ("${input:2nd}", "${INPUT_2ND}", "asks for '2nd'; set the variable INPUT_2ND instead"),
         ("${input:天}", "${INPUT}", "asks for '天'; set the variable INPUT instead"),
-        ("${input:}", "$${input:}", "holds a ${…} that means nothing here, and is kept as plain text"),
-        ("${userHome}/x", "${HOME}/x", "names the user's home folder, which is taken from ${HOME}"),
+        ("${input:}", "$${input:}", "contains an unknown ${…}, which is kept as literal text"),
+        ("${userHome}/x", "${HOME}/x", "refers to the user's home folder, which becomes ${HOME}"),
         (
             "${workspaceFolder}/x",
             "$${workspaceFolder}/x",
-            "holds ${workspaceFolder}, which only an editor knows; write what it stands for",
+            "contains ${workspaceFolder}, which only an editor can resolve; write its value",
         ),
         (
             "${command:pick}",
             "$${command:pick}",
-            "holds ${command:pick}, which only an editor knows; write what it stands for",
+            "contains ${command:pick}, which only an editor can resolve; write its value",
         ),
         (
             "${TOKEN:-x}",
             "${TOKEN:-x}",
-            "takes the variable TOKEN from the environment; write $${TOKEN} where just that text is meant",
+            "takes the variable TOKEN from the environment; write $${TOKEN} for the literal text",
         ),
         ("${", "$${", ""),
         ("${a ${env:B}", "$${a ${B}", ""),
@@ -83,6 +83,6 @@ def test_each_variable_is_reported_once_under_one_name() -> None:
 def test_converted_variables_are_valid_config(text: str) -> None:
     (ours,), _said = translated(text, inputs={})
     found = expand({"x": ours}, {})
-    assert all("needs the variable" in message for _where, message in found.findings)
+    assert all("refers to the variable" in message for _where, message in found.findings)
     if "${" not in text:
         assert ours == text

@@ -68,16 +68,16 @@ def test_plain_scalars_follow_yaml_1_2(written: str, value: object) -> None:
 def test_every_value_has_a_place() -> None:
     read = reading("server:\n  host: a\ncontexts:\n  support: {tools: [x,\n    y]}\n")
     assert read.values == {"server": {"host": "a"}, "contexts": {"support": {"tools": ["x", "y"]}}}
-    assert read.places["server", "host"] == (2, 3)
-    assert read.places["contexts", "support", "tools"] == (4, 13)
-    assert read.places["contexts", "support", "tools", 1] == (5, 5)
+    assert read.positions["server", "host"] == (2, 3)
+    assert read.positions["contexts", "support", "tools"] == (4, 13)
+    assert read.positions["contexts", "support", "tools", 1] == (5, 5)
     assert read.faults == ()
-    assert read.whole
+    assert read.complete
 
 
 @pytest.mark.parametrize("text", ["", "\n", "# nothing\n", "---\n", "null", "\ufeff", "---\n...\n"])
 def test_nothing_is_an_empty_document(text: str) -> None:
-    assert reading(text) == Reading(places=reading(text).places)
+    assert reading(text) == Reading(positions=reading(text).positions)
 
 
 def test_keys_are_always_text() -> None:
@@ -103,20 +103,22 @@ j: "\\0"
 &k l: 1
 """
     assert faults(text) == [
-        "x.yaml:1 a: has an anchor; anchors and aliases are not read, repeat the value",
-        "x.yaml:2 b: is an alias; write the value itself",
-        "x.yaml:3 c: has a tag; plain values are all a config needs",
-        "x.yaml:5 d.<<: is a merge key; write the settings out".replace("d.<<", 'd["<<"]'),
-        "x.yaml:7 d.e: is given twice; keep one of them",
+        "x.yaml:1 a: has an anchor; anchors and aliases are not supported, repeat the value",
+        "x.yaml:2 b: is an alias, which is not supported; write the value itself",
+        "x.yaml:3 c: has a tag, which is not supported; remove it",
+        "x.yaml:5 d.<<: is a merge key, which is not supported; repeat the settings".replace(
+            "d.<<", 'd["<<"]'
+        ),
+        "x.yaml:7 d.e: is given twice; remove one of them",
         "x.yaml:8 f: is not a finite number; put it in quotes if text is meant",
         "x.yaml:9 g[0]: is not a finite number; put it in quotes if text is meant",
         "x.yaml:9 g[1]: is not a finite number; put it in quotes if text is meant",
-        "x.yaml:10 h: has a tag; plain values are all a config needs",
-        "x.yaml:11: has a key that is not a word",
-        "x.yaml:13 j: holds a NUL character",
-        "x.yaml:14 l: has an anchor; anchors and aliases are not read, repeat the value",
+        "x.yaml:10 h: has a tag, which is not supported; remove it",
+        "x.yaml:11: has a key that is not plain text",
+        "x.yaml:13 j: contains a NUL character",
+        "x.yaml:14 l: has an anchor; anchors and aliases are not supported, repeat the value",
     ]
-    assert reading(text).whole
+    assert reading(text).complete
     assert reading(text).values["d"] == {"e": 1}
 
 
@@ -130,8 +132,8 @@ j: "\\0"
         ("a: 1\n\0b: 2\n", "x.yaml:2: is not valid YAML: "),
         ("- a\n", "x.yaml:1: must be a mapping of sections"),
         ("text\n", "x.yaml:1: must be a mapping of sections"),
-        ("a: 1\n---\nb: 2\n", "x.yaml:2: holds more than one document"),
-        ("*a : 1\n", "x.yaml:1: has a key that is not a word"),
+        ("a: 1\n---\nb: 2\n", "x.yaml:2: contains more than one document; remove the line with ---"),
+        ("*a : 1\n", "x.yaml:1: has a key that is not plain text"),
     ],
 )
 def test_syntax_error_names_the_line(text: str, fault: str) -> None:
@@ -140,13 +142,13 @@ def test_syntax_error_names_the_line(text: str, fault: str) -> None:
 
 def test_values_before_syntax_error_are_kept() -> None:
     found = reading("a: *b\nc: [\n")
-    assert not found.whole
-    assert [fault.place and fault.place.line for fault in found.faults] == [1, 3]
+    assert not found.complete
+    assert [fault.position and fault.position.line for fault in found.faults] == [1, 3]
 
 
 def test_a_reference_without_quotes_gets_advice() -> None:
     assert faults("limits: {result_bytes: ${SIZE}}\n")[0].endswith(
-        "a ${…} within braces or brackets needs quotes"
+        "put quotes around ${…} within braces or brackets"
     )
 
 
@@ -194,7 +196,7 @@ def test_the_largest_and_the_deepest_that_fit_are_read() -> None:
 @given(st.binary(max_size=200) | st.text(max_size=200).map(lambda text: text.encode(errors="ignore")))
 def test_any_bytes_give_values_or_faults(data: bytes) -> None:
     found = read(data, "x.yaml")
-    assert found.whole or found.faults
+    assert found.complete or found.faults
 
 
 TEXT = st.text(st.characters(exclude_categories=["Cs", "Cc", "Cn", "Zl", "Zp"]))

@@ -21,7 +21,7 @@ from toolcrib.config.yaml import has_path, matching_paths, rewrite, value_at
 from toolcrib.formats import FORMATS
 from toolcrib.names import fold, snake_case
 
-# --- Cross-field validation of MCP servers: one transport, unique ids, unique exposed names ---
+# --- Servers: one transport, unique ids, unique exposed names ---
 
 SERVERS_PATH: tuple[str, str] = ("mcp", "servers")
 
@@ -64,32 +64,32 @@ def limit_warnings(sections: Sections) -> Iterator[Finding]:
     if any(server.transport == "stdio" and server.limits is None for server in servers.values()):
         given[("mcp",)] = default
     for where, limits in given.items():
-        for name, why in _unenforced_limits(limits):
-            yield (*where, "limits", name), f"{why}; servers it holds for are not started"
+        for name, reason in _unenforced_limits(limits):
+            yield (*where, "limits", name), f"{reason}; servers with this limit are not started"
 
 
 def _unenforced_limits(limits: McpProcessLimits) -> Iterator[tuple[str, str]]:
-    for each in fields(limits):
-        if getattr(limits, each.name) is not None:
+    for limit in fields(limits):
+        if getattr(limits, limit.name) is not None:
             # Lazy import: few configs set limits.
             from toolcrib.sources.mcp.server_process import unenforced
 
-            if why := unenforced(each.name):
-                yield each.name, why
+            if reason := unenforced(limit.name):
+                yield limit.name, reason
 
 
 def _id_conflicts(sections: Sections) -> Iterator[Finding]:
-    taken = dict.fromkeys(RESERVED_SERVER_IDS, "is the gateway's own")
+    taken = dict.fromkeys(RESERVED_SERVER_IDS, "is reserved")
     for module in sections.functions:
-        taken[fold(snake_case(module.rpartition(".")[2]))] = "is that of a module under functions"
+        taken[fold(snake_case(module.rpartition(".")[2]))] = "is used by a module under functions"
     for name in sections.mcp.servers:
         owner = taken.get(folded_id(name))
         if owner is None:
-            taken[folded_id(name)] = f"is that of {format_path((*SERVERS_PATH, name))}"
+            taken[folded_id(name)] = f"is used by {format_path((*SERVERS_PATH, name))}"
         else:
             yield (
                 (*SERVERS_PATH, name),
-                f"becomes the id {server_id(name)}, which {owner}; choose another name",
+                f"has the id {server_id(name)}, which {owner}; choose another name",
             )
 
 
@@ -97,32 +97,32 @@ def _transport_conflicts(
     server: McpServer, where: tuple[str, ...], document: Mapping[str, Any]
 ) -> Iterator[Finding]:
     if server.transport == "stdio":
-        needed, how, others = "command", "a stdio server is started by it", _HTTP_SETTINGS
-        why = "is for http and sse; a stdio server is started by its command"
+        needed, use, others = "command", "a stdio server is started by it", _HTTP_SETTINGS
+        reason = "is for http and sse; a stdio server is started by its command"
     else:
-        needed, how, others = "url", f"an {server.transport} server is reached by it", _STDIO_SETTINGS
-        why = f"is for stdio; an {server.transport} server is reached by its url"
+        needed, use, others = "url", f"an {server.transport} server is reached by it", _STDIO_SETTINGS
+        reason = f"is for stdio; an {server.transport} server is reached by its url"
     # A present but invalid value has been reported already.
     if not getattr(server, needed) and value_at(document, (*where, needed)) in (None, ""):
-        yield (needed,), f"is missing; {how}"
+        yield (needed,), f"is missing; {use}"
     for other in others:
         if getattr(server, other):
-            yield (other,), why
+            yield (other,), reason
 
 
 def _duplicate_headers(server: McpServer) -> Iterator[Finding]:
     seen: set[str] = set()
     for name in server.headers:
         if name.lower() in seen:
-            yield ("headers", name), "is given twice: the case of a header's name does not count"
+            yield ("headers", name), "is given twice: header names are case-insensitive"
         seen.add(name.lower())
 
 
 def _duplicate_tools(server: McpServer) -> Iterator[Finding]:
     seen: set[str] = set()
-    for place, tool in enumerate(server.tools):
+    for index, tool in enumerate(server.tools):
         if tool.name in seen:
-            yield ("tools", place, "name"), "is listed twice; keep one of them"
+            yield ("tools", index, "name"), "is listed twice; keep one of them"
         seen.add(tool.name)
 
 
@@ -134,20 +134,19 @@ def _exposed_name_conflicts(sections: Sections) -> Iterator[Finding]:
         if override.expose_as is not None
     }
     for name, server in sections.mcp.servers.items():
-        for place, tool in enumerate(server.tools if server.enabled else ()):
+        for index, tool in enumerate(server.tools if server.enabled else ()):
             if tool.expose_as is None:
                 continue
-            whole, where = f"{server_id(name)}:{tool.name}", (*SERVERS_PATH, name, "tools", place)
+            whole, where = f"{server_id(name)}:{tool.name}", (*SERVERS_PATH, name, "tools", index)
             owner, elsewhere = owners.setdefault(tool.expose_as, (whole, where))
             if owner != whole:
                 yield (
                     (*where, "expose_as"),
-                    f"is given to {format_path(elsewhere)} as well; a name has one tool",
+                    f"is also given to {format_path(elsewhere)}; a name must refer to one tool",
                 )
 
 
-# --- Cross-field validation: settings that conflict, or are unsafe for the address the gateway listens on
-# ---
+# --- Settings that conflict, or are unsafe for the bind address ---
 
 
 def conflicts(sections: Sections, document: Mapping[str, Any]) -> Iterator[Finding]:
@@ -155,10 +154,10 @@ def conflicts(sections: Sections, document: Mapping[str, Any]) -> Iterator[Findi
     yield from exposure_faults(sections)
     yield from _weak_admin_key(sections)
     if sections.traces.endpoint is not None:
-        yield from _traces()
+        yield from _missing_exporter()
     anonymous = sections.auth.anonymous
     if anonymous is not None and not _is_context(anonymous.context, document):
-        yield ("auth", "anonymous", "context"), "names a context that is not under contexts; add it there"
+        yield ("auth", "anonymous", "context"), "names a context that is not defined under contexts"
     for name, context in sections.contexts.items():
         for key, message in _context_conflicts(context):
             yield ("contexts", name, key), message
@@ -170,27 +169,33 @@ def conflicts(sections: Sections, document: Mapping[str, Any]) -> Iterator[Findi
 
 def exposure_faults(sections: Sections) -> Iterator[Finding]:
     """Yield settings that are unsafe because the gateway is reachable from other machines."""
-    way = _exposed_by(sections.server)
-    if way is not None and _is_short(sections.auth.admin_key):
+    exposure = _exposed_by(sections.server)
+    if exposure is not None and _is_short(sections.auth.admin_key):
         characters = f"{MIN_ADMIN_KEY_CHARACTERS} characters without repetition"
         needed = f"it or $TOOLCRIB_ADMIN_KEY needs {characters}; {ADMIN_KEY_ADVICE}"
-        yield ("auth", "admin_key"), f"is too short for {way}: {needed}"
+        yield ("auth", "admin_key"), f"is too short for {exposure}: {needed}"
     if is_loopback(sections.server.host):
         return
     auth = sections.auth
     if auth.mode == "trust_header":
-        yield ("auth", "mode"), "believes whoever connects, so it needs a loopback server.host; use keys"
+        yield (
+            ("auth", "mode"),
+            "trusts every client that connects, so it requires a loopback server.host; use keys",
+        )
     if auth.anonymous is not None:
-        yield ("auth", "anonymous"), "lets anyone in, so it needs a loopback server.host, such as 127.0.0.1"
+        yield (
+            ("auth", "anonymous"),
+            "admits everyone, so it requires a loopback server.host, such as 127.0.0.1",
+        )
 
 
 def _exposed_by(server: ServerSection) -> str | None:
     """Return how others can reach the gateway, also through a proxy before loopback; None if they cannot."""
     if not is_loopback(server.host):
-        return "a server.host that others can reach"
+        return "a server.host that other machines can reach"
     if server.public_url is not None:
-        return "a server.public_url, by which others reach the gateway"
-    return "server.trusted_proxies, by which others reach the gateway" if server.trusted_proxies else None
+        return "a gateway that others reach by server.public_url"
+    return "a gateway that others reach through server.trusted_proxies" if server.trusted_proxies else None
 
 
 def _is_short(key: str | None) -> bool:
@@ -201,9 +206,8 @@ def _weak_admin_key(sections: Sections) -> Iterator[Finding]:
     key = sections.auth.admin_key
     if key is None or (_is_short(key) and _exposed_by(sections.server) is not None):
         return  # `exposed` has reported that it is too short
-    weak = weakness(key)
-    if weak is not None:
-        yield ("auth", "admin_key"), f"or $TOOLCRIB_ADMIN_KEY {weak}; {ADMIN_KEY_ADVICE}"
+    if (reason := weakness(key)) is not None:
+        yield ("auth", "admin_key"), f"or $TOOLCRIB_ADMIN_KEY {reason}; {ADMIN_KEY_ADVICE}"
 
 
 def is_loopback(host: str) -> bool:
@@ -220,15 +224,15 @@ def ineffective_settings(sections: Sections, document: Mapping[str, Any]) -> Ite
     """Yield warnings about valid settings that have no effect in this version or on this system."""
     for pattern in UNIMPLEMENTED:
         for where in matching_paths(document, pattern):
-            yield where, "is checked, but this version does not serve it yet"
+            yield where, "is valid, but not implemented yet"
     yield from limit_warnings(sections)
 
 
-def _traces() -> Iterator[Finding]:
+def _missing_exporter() -> Iterator[Finding]:
     from toolcrib.observe import INSTALL_COMMAND, installed
 
     if not installed():
-        yield ("traces", "endpoint"), f"needs what is not installed: {INSTALL_COMMAND}"
+        yield ("traces", "endpoint"), f"needs a package that is not installed: {INSTALL_COMMAND}"
 
 
 def _is_context(name: str, document: Mapping[str, Any]) -> bool:
@@ -240,24 +244,24 @@ def _context_conflicts(context: ContextSection) -> Iterator[tuple[str, str]]:
     if provider is None:
         return
     if provider not in FORMATS:
-        yield "provider", f"is not a format; there are {', '.join(sorted(FORMATS))}"
+        yield "provider", f"is not a known format; use one of {', '.join(sorted(FORMATS))}"
     if context.style == "qualified" and provider != "rest":
-        yield "style", "is for REST alone: providers allow no colon in a name; use safe or flat"
+        yield "style", "works with REST only, since providers allow no colon in tool names; use safe or flat"
 
 
 def _override_conflicts(pattern: str, override: OverrideSection) -> Iterator[tuple[tuple[str, ...], str]]:
     if override.category == "mutation" and override.cache_ttl:
-        yield ("cache_ttl",), "must be 0 or left out for a mutation, which has to happen every time"
+        yield ("cache_ttl",), "must be 0 or omitted for a mutation: its results must not be cached"
     if "*" in pattern and override.expose_as is not None:
-        yield ("expose_as",), "is one tool's name, but a glob may select many; name the tool instead"
+        yield ("expose_as",), "must be for a single tool, but a glob may match several; use the tool's name"
     if "*" in pattern and override.aliases:
-        yield ("aliases",), "are one tool's names, but a glob may select many; name the tool instead"
-    gone = override.deprecated
-    if gone is not None and gone.removal_date is not None and not is_day(gone.removal_date):
-        yield ("deprecated", "removal_date"), "must be a day, such as 2027-01-31"
+        yield ("aliases",), "must be for a single tool, but a glob may match several; use the tool's name"
+    deprecation = override.deprecated
+    if deprecation and deprecation.removal_date is not None and not is_day(deprecation.removal_date):
+        yield ("deprecated", "removal_date"), "must be a date, such as 2027-01-31"
 
 
-# --- Validates plain values into sections (pydantic): reports all faults at once, without quoting values ---
+# --- Validation of types by pydantic: all faults at once, without quoting values ---
 
 _MAX_SUGGESTED_CHARACTERS = 64
 _MAX_SUGGESTIONS = 100
@@ -290,14 +294,14 @@ _MESSAGES_WITH_DETAIL = {
 def check(document: Mapping[str, Any]) -> tuple[Sections, list[Finding]]:
     """Validate a document; invalid settings are removed and the rest validated again, to find all faults."""
     findings: list[Finding] = []
-    sound = document
-    while sound:
+    valid = document
+    while valid:
         try:
-            return _adapter().validate_python(sound), findings
+            return _adapter().validate_python(valid), findings
         except ValidationError as error:
             found = _findings(error)
         findings = findings or found
-        sound = _without(sound, (where for where, _message in found))
+        valid = _without(valid, (where for where, _message in found))
     return Sections(), findings
 
 
@@ -307,52 +311,47 @@ def _adapter() -> TypeAdapter[Sections]:
 
 
 def _findings(error: ValidationError) -> list[Finding]:
-    guesses = iter(range(_MAX_SUGGESTIONS))
+    suggestions = iter(range(_MAX_SUGGESTIONS))
     found: list[Finding] = []
-    for each in error.errors(include_url=False, include_input=False):
-        where = each["loc"][:-1] if each["loc"][-1] == "[key]" else each["loc"]
-        if each["type"] == "unexpected_keyword_argument":
-            found.append((where, _unknown_setting(where, guess=next(guesses, None) is not None)))
+    for detail in error.errors(include_url=False, include_input=False):
+        where = detail["loc"][:-1] if detail["loc"][-1] == "[key]" else detail["loc"]
+        if detail["type"] == "unexpected_keyword_argument":
+            found.append((where, _unknown_setting(where, suggest=next(suggestions, None) is not None)))
         else:
-            found.append((where, _error_message(each)))
+            found.append((where, _error_message(detail)))
     return found
 
 
-def _unknown_setting(where: Where, *, guess: bool) -> str:
+def _unknown_setting(where: Where, *, suggest: bool) -> str:
     names, wrong = setting_names(where[:-1]), str(where[-1])
-    near = (
-        get_close_matches(wrong.lower(), names, n=1, cutoff=0.6)
-        if guess and len(wrong) <= _MAX_SUGGESTED_CHARACTERS
-        else []
-    )
-    if near:
-        return f"is not a setting; did you mean {near[0]}?"
-    return f"is not a setting; there are {', '.join(names)}"
+    if suggest and len(wrong) <= _MAX_SUGGESTED_CHARACTERS:
+        for name in get_close_matches(wrong.lower(), names, n=1, cutoff=0.6):
+            return f"is not a setting; did you mean {name}?"
+    return f"is not a setting; use one of {', '.join(names)}"
 
 
 def _error_message(error: ErrorDetails) -> str:
     """Return our own message for a pydantic error, since pydantic's may quote the value (a secret)."""
     kind = error["type"]
     if kind in _MESSAGES_WITH_DETAIL:
-        sentence, detail = _MESSAGES_WITH_DETAIL[kind]
-        return sentence.format(error.get("ctx", {})[detail])
+        template, detail = _MESSAGES_WITH_DETAIL[kind]
+        return template.format(error.get("ctx", {})[detail])
     if kind in _MESSAGES:
         return _MESSAGES[kind]
     return next(
-        (said for start, said in _MESSAGES_BY_PREFIX.items() if kind.startswith(start)), "is not valid here"
+        (message for prefix, message in _MESSAGES_BY_PREFIX.items() if kind.startswith(prefix)), "is invalid"
     )
 
 
-def _without(document: Mapping[str, Any], broken: Iterable[Where]) -> dict[str, Any]:
+def _without(document: Mapping[str, Any], invalid: Iterable[Where]) -> dict[str, Any]:
     """Copy a document without its invalid settings, or without the section that lacks a required one."""
-    sound: dict[str, Any] = rewrite(document, lambda _where, text: text)
-    for where in {_whole_setting(document, where) for where in broken}:
-        *way, last = where
-        inner: Any = sound
-        for key in way:
+    copy: dict[str, Any] = rewrite(document, lambda _where, text: text)
+    for *parents, last in {_whole_setting(document, where) for where in invalid}:
+        inner: Any = copy
+        for key in parents:
             inner = inner.get(key, {})
         inner.pop(last, None)
-    return sound
+    return copy
 
 
 def _whole_setting(document: Mapping[str, Any], where: Where) -> Where:

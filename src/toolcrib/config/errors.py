@@ -31,7 +31,7 @@ class ConfigFault:
     message: str
     where: Where = ()
     file: str = ""
-    place: FilePosition | None = None
+    position: FilePosition | None = None
 
     @property
     def path(self) -> str:
@@ -39,7 +39,7 @@ class ConfigFault:
         return format_path(self.where)
 
     def __str__(self) -> str:
-        file = self.file if self.place is None else f"{self.file}:{self.place.line}"
+        file = self.file if self.position is None else f"{self.file}:{self.position.line}"
         head = " ".join(part for part in (file, self.path) if part)
         return f"{head}: {self.message}" if head else self.message
 
@@ -57,13 +57,13 @@ class ConfigError(Exception):
 
 def format_path(where: Where) -> str:
     """Format a path: `contexts.support.tools[0]`, `overrides["local:*"].cache_ttl`."""
-    spelled = ""
+    path = ""
     for part in where:
         if isinstance(part, int):
-            spelled += f"[{part}]"
+            path += f"[{part}]"
         elif _BARE_KEY.fullmatch(part) and len(part) <= _MAX_KEY_CHARACTERS:
-            spelled += f".{part}" if spelled else part
+            path += f".{part}" if path else part
         else:
             cut = part if len(part) <= _MAX_KEY_CHARACTERS else part[:_MAX_KEY_CHARACTERS] + "…"
-            spelled += f"[{json.dumps(cut, ensure_ascii=not cut.isprintable())}]"
-    return spelled
+            path += f"[{json.dumps(cut, ensure_ascii=not cut.isprintable())}]"
+    return path

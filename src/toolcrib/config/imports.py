@@ -15,8 +15,7 @@ from toolcrib.config.yaml import read, rewrite, text_values, value_at
 from toolcrib.model import JsonObject
 from toolcrib.names import snake_case
 
-# --- JSONC parser (JSON with comments and trailing commas): bounded size and depth, line numbers in errors
-# ---
+# --- JSONC parser (JSON with comments and trailing commas): bounded size, depth; errors have a line ---
 
 MAX_IMPORT_BYTES = 1 << 20
 MAX_IMPORT_DEPTH = 64
@@ -84,9 +83,9 @@ def _parsed(text: str, name: str) -> ParsedJson:
     except json.JSONDecodeError as error:
         _refuse(name, f"is not valid JSON: {error.msg}", error.lineno - 1)
     except UnicodeEncodeError:
-        _refuse(name, r"is not valid JSON: it holds half a character, such as \ud800 alone")
+        _refuse(name, r"is not valid JSON: it contains an unpaired surrogate, such as \ud800")
     except ValueError:
-        _refuse(name, "is not valid JSON: it holds a number that is none, or that has no end")
+        _refuse(name, "is not valid JSON: it contains NaN, Infinity or a number with too many digits")
     return ParsedJson(value, tuple(repeated))
 
 
@@ -95,8 +94,8 @@ def _refuse_constant(word: str) -> NoReturn:
 
 
 def _refuse(name: str, message: str, lines_before: int | None = None) -> NoReturn:
-    place = None if lines_before is None else FilePosition(lines_before + 1, 1)
-    raise ConfigError([ConfigFault(message=message, file=name, place=place)])
+    position = None if lines_before is None else FilePosition(lines_before + 1, 1)
+    raise ConfigError([ConfigFault(message=message, file=name, position=position)])
 
 
 # --- Translates `${…}` placeholders of other MCP hosts to environment references, or to plain text ---
@@ -117,13 +116,13 @@ _EDITOR_VARIABLE = re.compile(
 class PlaceholderTranslator:
     """Translates the placeholders of one file; each variable is reported once."""
 
-    def __init__(self, inputs: Any, say: AddWarning) -> None:
+    def __init__(self, inputs: Any, warn: AddWarning) -> None:
         listed = cast("Iterable[Any]", inputs if isinstance(inputs, list) else ())
-        self._inputs = {each["id"]: each for each in listed if _is_input(each)}
-        self._say = say
+        self._inputs = {entry["id"]: entry for entry in listed if _is_input(entry)}
+        self._warn = warn
         self._names: dict[str, str] = {}
         self._taken: dict[str, int] = {}
-        self._said: set[str] = set()
+        self._warned: set[str] = set()
 
     def translate(self, where: Where, text: str) -> str:
         """Return the text with its placeholders in the syntax of our config."""
@@ -137,40 +136,40 @@ class PlaceholderTranslator:
         if kind == "env" and _VARIABLE_NAME.fullmatch(name):
             return f"${{{name}}}"
         if kind == "input" and name:
-            return self._asked(where, name)
+            return self._input(where, name)
         if inner == "userHome":
-            self._once(
-                where, inner, f"names the user's home folder, which is taken from ${{{_HOME_VARIABLE}}}"
+            self._warn_once(
+                where, inner, f"refers to the user's home folder, which becomes ${{{_HOME_VARIABLE}}}"
             )
             return f"${{{_HOME_VARIABLE}}}"
         ours = _OUR_SYNTAX.fullmatch(inner or "")
         if ours is not None:
-            meant = f"write $${{{ours['name']}}} where just that text is meant"
-            self._once(
-                where, ours["name"], f"takes the variable {ours['name']} from the environment; {meant}"
+            literal = f"write $${{{ours['name']}}} for the literal text"
+            self._warn_once(
+                where, ours["name"], f"takes the variable {ours['name']} from the environment; {literal}"
             )
             return match[0]
         if inner is not None:
-            self._once(where, inner, _untranslated_warning(inner))
+            self._warn_once(where, inner, _untranslated_warning(inner))
         return f"${match[0]}"
 
-    def _asked(self, where: Where, asked: str) -> str:
-        """Replace an input, for which the host prompts its user, by an environment variable."""
-        about: JsonObject = self._inputs.get(asked, {})
-        name = self._names.get(asked) or self._variable(asked)
-        self._names[asked] = name
-        default, description = about.get("default"), about.get("description")
-        said = (
+    def _input(self, where: Where, input_id: str) -> str:
+        """Return a reference to an environment variable for an input, which the host asks its user for."""
+        properties: JsonObject = self._inputs.get(input_id, {})
+        name = self._names.get(input_id) or self._variable(input_id)
+        self._names[input_id] = name
+        default, description = properties.get("default"), properties.get("description")
+        note = (
             f": {description[:_MAX_DESCRIPTION_CHARACTERS]}"
-            if isinstance(description, str) and description
+            if description and isinstance(description, str)
             else ""
         )
-        self._once(where, name, f"asks for {asked[:80]!r}; set the variable {name} instead{said}")
+        self._warn_once(where, name, f"asks for {input_id[:80]!r}; set the variable {name} instead{note}")
         usable = isinstance(default, str) and default and not set(default) & set("{}\n")
         return f"${{{name}:-{default}}}" if usable else f"${{{name}}}"
 
-    def _variable(self, asked: str) -> str:
-        name = snake_case(asked).upper() or "INPUT"
+    def _variable(self, input_id: str) -> str:
+        name = snake_case(input_id).upper() or "INPUT"
         name = f"INPUT_{name}" if name[0].isdigit() else name
         free = name
         while free in self._taken:
@@ -179,10 +178,10 @@ class PlaceholderTranslator:
         self._taken[free] = 1
         return free
 
-    def _once(self, where: Where, about: str, message: str) -> None:
-        if about not in self._said:
-            self._said.add(about)
-            self._say(where, message)
+    def _warn_once(self, where: Where, key: str, message: str) -> None:
+        if key not in self._warned:
+            self._warned.add(key)
+            self._warn(where, message)
 
 
 def _is_input(entry: Any) -> bool:
@@ -191,8 +190,8 @@ def _is_input(entry: Any) -> bool:
 
 def _untranslated_warning(inner: str) -> str:
     if _EDITOR_VARIABLE.fullmatch(inner):
-        return f"holds ${{{inner[:80]}}}, which only an editor knows; write what it stands for"
-    return "holds a ${…} that means nothing here, and is kept as plain text"
+        return f"contains ${{{inner[:80]}}}, which only an editor can resolve; write its value"
+    return "contains an unknown ${…}, which is kept as literal text"
 
 
 # --- Imports MCP server files of other hosts; settings that cannot be converted are reported as warnings ---
@@ -204,18 +203,18 @@ _TRANSPORTS = {"stdio": "stdio", "http": "http", "sse": "sse", "streamablehttp":
 _URL_KEYS = ("url", "serverUrl", "httpUrl")
 _STDIO_KEYS = frozenset({"command", "args", "env", "cwd"})
 _IGNORED_SETTINGS = {
-    "envFile": "is not read; put what it holds under env, or into the gateway's environment",
-    "alwaysAllow": "is left out; contexts and overrides say who may use a tool",
-    "autoApprove": "is left out; contexts and overrides say who may use a tool",
-    "timeout": "is left out, for hosts mean different things by it; set defaults.timeout_ms",
-    "gallery": "is left out; it is the editor's own",
-    "dev": "is left out; it is the editor's own",
+    "envFile": "is ignored; put its variables under env, or into the gateway's environment",
+    "alwaysAllow": "is ignored; contexts and overrides control access to tools",
+    "autoApprove": "is ignored; contexts and overrides control access to tools",
+    "timeout": "is ignored, since its unit differs between hosts; set defaults.timeout_ms",
+    "gallery": "is ignored; it is for the editor only",
+    "dev": "is ignored; it is for the editor only",
     **dict.fromkeys(
         ("tools", "includeTools", "excludeTools"),
-        "is left out; name the tools that are let through under tools",
+        "is ignored; list the tools to expose under tools",
     ),
-    **dict.fromkeys((*_URL_KEYS, "headers"), "is left out, for the server has another way to be reached"),
-    **dict.fromkeys(_STDIO_KEYS, "is left out, for the server is reached by its address"),
+    **dict.fromkeys((*_URL_KEYS, "headers"), "is ignored, since the server uses another transport"),
+    **dict.fromkeys(_STDIO_KEYS, "is ignored, since the server is reached by its URL"),
 }
 
 
@@ -239,20 +238,20 @@ def import_servers(data: bytes, name: str) -> ImportedServers:
     found = read_json(data, name)
     warnings: list[str] = []
 
-    def say(where: Where, message: str) -> None:
+    def warn(where: Where, message: str) -> None:
         warnings.append(str(ConfigFault(message=message, where=where, file=name)))
 
     for key in found.repeated:
-        say((), f"gives {key[:80]!r} twice in one object; the last one counts")
-    groups = dict(_server_groups(found.value, name, say))
+        warn((), f"has the key {key[:80]!r} twice in one object; the last one is used")
+    groups = dict(_server_groups(found.value, name, warn))
     taken: dict[str, _ConvertedServer] = {}
     for where, servers in groups.items():
-        variables = PlaceholderTranslator(value_at(found.value, (*where[:-1], "inputs")), say)
+        variables = PlaceholderTranslator(value_at(found.value, (*where[:-1], "inputs")), warn)
         for title, given in servers.items():
-            server = _ServerConverter((*where, title), given, variables, say).converted()
+            server = _ServerConverter((*where, title), given, variables, warn).converted()
             if server is not None:
-                taken[_unique_id(title, taken, where, say)] = _ConvertedServer((*where, title), server)
-    sound = _without_invalid(taken, say)
+                taken[_unique_id(title, taken, where, warn)] = _ConvertedServer((*where, title), server)
+    sound = _without_invalid(taken, warn)
     notes = (str(ConfigFault(message=message, where=path)) for path, message in _literal_secrets(sound))
     return ImportedServers(servers=sound, warnings=(*warnings, *notes))
 
@@ -275,46 +274,50 @@ def _document_of(servers: Mapping[str, JsonObject]) -> dict[str, Any]:
     return {"mcp": {"servers": dict(servers)}}
 
 
-def _server_groups(document: Any, name: str, say: AddWarning) -> Iterator[tuple[tuple[str, ...], JsonObject]]:
+def _server_groups(
+    document: Any, name: str, warn: AddWarning
+) -> Iterator[tuple[tuple[str, ...], JsonObject]]:
     """Yield the server mappings of a file with their paths; warn about other top-level keys."""
-    ways = (("mcpServers",), ("servers",), ("mcp", "servers"))
-    found = {way: value_at(document, way) for way in ways if isinstance(value_at(document, way), Mapping)}
+    paths = (("mcpServers",), ("servers",), ("mcp", "servers"))
+    found = {way: value_at(document, way) for way in paths if isinstance(value_at(document, way), Mapping)}
     if not found:
-        message = "holds no MCP servers: there is neither mcpServers nor servers in it"
+        message = "contains no MCP servers: it has neither mcpServers nor servers"
         raise ConfigError([ConfigFault(message=message, file=name)])
     if sum(map(len, found.values())) > MAX_IMPORTED_SERVERS:
-        raise ConfigError([ConfigFault(message=f"holds more than {MAX_IMPORTED_SERVERS} servers", file=name)])
+        raise ConfigError(
+            [ConfigFault(message=f"contains more than {MAX_IMPORTED_SERVERS} servers", file=name)]
+        )
     known = {*(way[0] for way in found), "inputs", "$schema"}
     if others := [key for key in document if key not in known]:
         listed = ", ".join(key[:80] for key in others[:10])
-        say((), f"holds more than servers, which is left out: {listed}{' …' if len(others) > 10 else ''}")
+        warn((), f"has other settings, which are ignored: {listed}{' …' if len(others) > 10 else ''}")
     yield from found.items()
 
 
-def _unique_id(title: str, taken: Mapping[str, Any], where: Where, say: AddWarning) -> str:
+def _unique_id(title: str, taken: Mapping[str, Any], where: Where, warn: AddWarning) -> str:
     """Return a unique, valid server id close to the name in the file; warn if it differs."""
     chosen = (server_id(title) or "server")[:_MAX_ID_CHARACTERS].rstrip("._-")
     chosen = f"mcp_{chosen}" if chosen in RESERVED_SERVER_IDS else chosen
-    start, number, used = chosen[: _MAX_ID_CHARACTERS - 4], 1, {folded_id(each) for each in taken}
+    start, number, used = chosen[: _MAX_ID_CHARACTERS - 4], 1, {folded_id(other) for other in taken}
     while folded_id(chosen) in used:
         number += 1
         chosen = f"{start}_{number}"
     if chosen != title:
-        say((*where, title), f"is called {chosen} here")
+        warn((*where, title), f"is renamed to {chosen}")
     return chosen
 
 
 class _ServerConverter:
     """Converts one server of another host, setting by setting."""
 
-    def __init__(self, where: Where, given: Any, variables: PlaceholderTranslator, say: AddWarning) -> None:
-        self._where, self._given = where, given
-        self._translate, self._say = variables.translate, say
+    def __init__(self, where: Where, given: Any, variables: PlaceholderTranslator, warn: AddWarning) -> None:
+        self._where, self._settings = where, given
+        self._translate, self._warn = variables.translate, warn
 
     def converted(self) -> dict[str, Any] | None:
         """Return the server in our config format; None, with a warning, if it cannot be used."""
-        if not isinstance(self._given, Mapping):
-            return self._refuse("is not a mapping of settings")
+        if not isinstance(self._settings, Mapping):
+            return self._skip("is not a mapping of settings")
         transport = self._transport()
         if transport is None:
             return None
@@ -322,76 +325,76 @@ class _ServerConverter:
         if not self._enabled():
             server["enabled"] = False
         if transport == "stdio":
-            reached, known = self._program(), _STDIO_KEYS
+            reach, known = self._program(), _STDIO_KEYS
         else:
-            reached, known = self._address(), frozenset({self._first(*_URL_KEYS), "headers"})
-        self._mention_others({*known, self._first("type", "transport"), "disabled", "enabled"})
-        return None if reached is None else {**server, **reached}
+            reach, known = self._address(), frozenset({self._first_key(*_URL_KEYS), "headers"})
+        self._warn_of_others({*known, self._first_key("type", "transport"), "disabled", "enabled"})
+        return None if reach is None else {**server, **reach}
 
-    def _refuse(self, why: str) -> None:
-        self._say(self._where, f"is left out: it {why}")
+    def _skip(self, reason: str) -> None:
+        self._warn(self._where, f"is skipped: it {reason}")
 
     def _transport(self) -> str | None:
-        kind = self._first("type", "transport")
+        kind = self._first_key("type", "transport")
         if kind:
-            said = self._given[kind]
-            word = said.lower().replace("-", "").replace("_", "") if isinstance(said, str) else ""
+            value = self._settings[kind]
+            word = value.lower().replace("-", "").replace("_", "") if isinstance(value, str) else ""
             if word not in _TRANSPORTS:
-                return self._refuse("has a type other than stdio, http and sse")
+                return self._skip("has a type other than stdio, http and sse")
             return _TRANSPORTS[word]
-        if self._given.get("command"):
+        if self._settings.get("command"):
             return "stdio"
-        key = self._first(*_URL_KEYS)
+        key = self._first_key(*_URL_KEYS)
         if not key:
-            return self._refuse("has neither a command nor a url")
-        path = str(self._given[key]).partition("?")[0].rstrip("/")
+            return self._skip("has neither a command nor a url")
+        path = str(self._settings[key]).partition("?")[0].rstrip("/")
         return "sse" if key != "httpUrl" and path.endswith("/sse") else "http"
 
     def _enabled(self) -> bool:
         for key in ("disabled", "enabled"):
-            if not isinstance(self._given.get(key), bool | None):
-                self._say((*self._where, key), "is neither true nor false, and left out")
-        return self._given.get("disabled") is not True and self._given.get("enabled") is not False
+            if not isinstance(self._settings.get(key), bool | None):
+                self._warn((*self._where, key), "is neither true nor false, and is ignored")
+        return self._settings.get("disabled") is not True and self._settings.get("enabled") is not False
 
     def _program(self) -> dict[str, Any] | None:
-        command, extra = self._given.get("command"), self._given.get("args")
+        command, extra = self._settings.get("command"), self._settings.get("args")
         if isinstance(command, str) and " " in command.strip() and not extra:
-            message = "has a space in it and is taken as one program; write a list if arguments are meant"
-            self._say((*self._where, "command"), message)
-        words = self._words("command", command if isinstance(command, list) else [command])
-        arguments = self._words("args", [] if extra is None else extra)
+            message = "contains a space and is used as one program name; write a list to pass arguments"
+            self._warn((*self._where, "command"), message)
+        words = self._texts("command", command if isinstance(command, list) else [command])
+        arguments = self._texts("args", [] if extra is None else extra)
         if words is None or arguments is None:
-            return self._refuse("has a command or args that are not text")
+            return self._skip("has a command or args other than text")
         program: dict[str, Any] = {"command": [*words, *arguments]}
-        if (cwd := self._given.get("cwd")) is not None and (text := self._text(("cwd",), cwd)):
+        if (cwd := self._settings.get("cwd")) is not None and (text := self._text(("cwd",), cwd)):
             program["cwd"] = text
         return program | self._pairs("env")
 
     def _address(self) -> dict[str, Any] | None:
-        key = self._first(*_URL_KEYS)
+        key = self._first_key(*_URL_KEYS)
         if not key:
-            return self._refuse("has no url")
-        url = self._text((key,), self._given[key])
+            return self._skip("has no url")
+        url = self._text((key,), self._settings[key])
         return None if url is None else {"url": url} | self._pairs("headers")
 
-    def _first(self, *keys: str) -> str:
+    def _first_key(self, *keys: str) -> str:
         """Return the first of these keys with a non-empty value; empty if there is none."""
-        return next((key for key in keys if self._given.get(key)), "")
+        return next((key for key in keys if self._settings.get(key)), "")
 
-    def _words(self, key: str, items: Any) -> list[str] | None:
+    def _texts(self, key: str, items: Any) -> list[str] | None:
         if not isinstance(items, list):
             return None
-        words = [self._text((key, place), item) for place, item in enumerate(cast("list[Any]", items))]
-        return None if None in words else cast("list[str]", words)
+        texts = [self._text((key, index), item) for index, item in enumerate(cast("list[Any]", items))]
+        return None if None in texts else cast("list[str]", texts)
 
     def _pairs(self, key: str) -> dict[str, dict[str, str]]:
-        given = self._given.get(key)
+        given = self._settings.get(key)
         if given is not None and not isinstance(given, Mapping):
-            self._say((*self._where, key), "is not a mapping, and left out")
+            self._warn((*self._where, key), "is not a mapping, and is ignored")
         entries = cast("JsonObject", given if isinstance(given, Mapping) else {})
         found = {name: self._text((key, name), value) for name, value in entries.items()}
-        kept = {name: text for name, text in found.items() if text is not None}
-        return {key: kept} if kept else {}
+        texts = {name: text for name, text in found.items() if text is not None}
+        return {key: texts} if texts else {}
 
     def _text(self, keys: Where, value: Any) -> str | None:
         """Return a value as text; lenient hosts accept numbers and booleans too, so these are converted."""
@@ -399,28 +402,28 @@ class _ServerConverter:
         if isinstance(value, bool | int | float):
             return json.dumps(value)
         if not isinstance(value, str):
-            self._say(where, "is not text, and left out")
+            self._warn(where, "is not text, and is ignored")
             return None
         return self._translate(where, value)
 
-    def _mention_others(self, known: Collection[str]) -> None:
-        for key, value in cast("JsonObject", self._given).items():
+    def _warn_of_others(self, known: Collection[str]) -> None:
+        for key, value in cast("JsonObject", self._settings).items():
             if key not in known and value not in (None, False, "", [], {}):
-                self._say((*self._where, key), _IGNORED_SETTINGS.get(key, "is not known here, and left out"))
+                self._warn((*self._where, key), _IGNORED_SETTINGS.get(key, "is unknown, and is ignored"))
 
 
-def _without_invalid(taken: dict[str, _ConvertedServer], say: AddWarning) -> dict[str, JsonObject]:
+def _without_invalid(taken: dict[str, _ConvertedServer], warn: AddWarning) -> dict[str, JsonObject]:
     """Remove all that our own validation would reject, with warnings."""
-    servers = {key: each.server for key, each in taken.items()}
+    servers = {key: converted.server for key, converted in taken.items()}
     while findings := _findings(servers):
         for (_mcp, _servers, key, *rest), advice in findings:
             message = advice.partition(";")[0]
             where, server = taken[str(key)].where, servers.get(str(key), {})
             if len(rest) > 1 and rest[0] in ("env", "headers"):
                 if server.get(rest[0], {}).pop(rest[1], None) is not None:
-                    say((*where, *rest), f"is left out: it {message}")
+                    warn((*where, *rest), f"is ignored: it {message}")
             elif servers.pop(str(key), None) is not None:
-                say(where, f"is left out: {format_path(tuple(rest)) or 'its name'} {message}")
+                warn(where, f"is skipped: {format_path(tuple(rest)) or 'its name'} {message}")
     return {key: {k: v for k, v in server.items() if v != {}} for key, server in servers.items()}
 
 
@@ -448,4 +451,4 @@ def _literal_secrets(servers: Mapping[str, JsonObject]) -> Iterator[Finding]:
     ):
         passed = where[3] in ("env", "headers")
         if text != covered and (not passed or names_secret(str(where[4]))):
-            yield where, "holds a secret as it is; ${NAME} would take it from the environment instead"
+            yield where, "contains a secret in plain text; use ${NAME} to read it from the environment"

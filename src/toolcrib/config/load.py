@@ -45,7 +45,7 @@ class ErrorReport:
 
     def __init__(self, reading: Reading, name: str, overlay: JsonObject) -> None:
         self._faults = list(reading.faults)
-        self._places = reading.places
+        self._positions = reading.positions
         self._name = name
         self._overlay = overlay
 
@@ -66,15 +66,17 @@ class ErrorReport:
     def _located(self, where: Where, message: str) -> ConfigFault:
         """Locate a finding by its nearest existing ancestor, since a missing setting has no position."""
         for way in (where[:length] for length in range(len(where), 0, -1)):
-            if way in self._places:
-                return ConfigFault(message=message, where=where, file=self._name, place=self._places[way])
+            if way in self._positions:
+                return ConfigFault(
+                    message=message, where=where, file=self._name, position=self._positions[way]
+                )
             if has_path(self._overlay, way):
                 return ConfigFault(message=message, where=where, file=OVERLAY)
         return ConfigFault(message=message, where=where, file=self._name)
 
 
 def _sorted(faults: Iterable[ConfigFault]) -> tuple[ConfigFault, ...]:
-    return tuple(sorted(faults, key=lambda fault: (fault.place or FilePosition(0, 0), fault.path)))
+    return tuple(sorted(faults, key=lambda fault: (fault.position or FilePosition(0, 0), fault.path)))
 
 
 # --- Paths of the config file and of the state folder ---
@@ -92,8 +94,8 @@ def find(explicit: str | None, env: Mapping[str, str]) -> Path | None:
         return Path(explicit)
     if env.get(CONFIG):
         return Path(env[CONFIG])
-    usual = Path("toolcrib.yaml")
-    return usual if usual.exists() else None
+    default_path = Path("toolcrib.yaml")
+    return default_path if default_path.exists() else None
 
 
 def home(env: Mapping[str, str]) -> Path:
@@ -101,8 +103,7 @@ def home(env: Mapping[str, str]) -> Path:
     return Path(env.get(HOME) or ".toolcrib")
 
 
-# --- The run-time overlay: changes in config format, merged under the file, which wins and is never written
-# ---
+# --- The run-time overlay: changes in config format, merged under the file, which wins ---
 
 # Unquoted, YAML readers normalize these to plain line breaks.
 _OTHER_BREAKS = re.compile("[\x85\u2028\u2029]")
@@ -127,12 +128,12 @@ def merge(file: JsonObject, overlay: JsonObject) -> dict[str, Any]:
         rest = {name: servers[name] for name in added_servers(file, overlay)}
         overlay = {**overlay, "mcp": {**overlay["mcp"], "servers": rest}}
     merged = _merged_under(file, overlay)
-    ours = file.get("overrides")
-    if isinstance(ours, Mapping) and isinstance(overlay.get("overrides"), Mapping):
+    in_file = file.get("overrides")
+    if isinstance(in_file, Mapping) and isinstance(overlay.get("overrides"), Mapping):
         # Later overrides take precedence over earlier ones, so those of the file come last.
         overrides = cast("JsonObject", merged["overrides"])
-        fresh = {pattern: override for pattern, override in overrides.items() if pattern not in ours}
-        merged["overrides"] = {**fresh, **overrides}
+        first = {pattern: override for pattern, override in overrides.items() if pattern not in in_file}
+        merged["overrides"] = {**first, **overrides}
     return merged
 
 
@@ -157,7 +158,7 @@ def shadowed_servers(file: JsonObject, overlay: JsonObject) -> Iterator[Finding]
     known = {folded_id(name) for name in _servers(overlay)}
     for name in _servers(file):
         if folded_id(name) in known:
-            yield (*SERVERS_PATH, name), "was added while running as well; what the file says is used"
+            yield (*SERVERS_PATH, name), "was also added at run time; the settings of the file are used"
 
 
 def _servers(document: JsonObject) -> JsonObject:
@@ -178,7 +179,7 @@ def forbidden_settings(overlay: JsonObject) -> Iterator[Finding]:
             if part != "servers":
                 yield (
                     (key, part) if part else (key,),
-                    "cannot be changed while running; change it in the config file",
+                    "cannot be changed at run time; change it in the config file",
                 )
 
 
@@ -200,16 +201,15 @@ class _Dumper(yaml.SafeDumper):
 
 
 def _represent_text(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
-    misread = not isinstance(parse_scalar(text), str) or _OTHER_BREAKS.search(text)
-    style = '"' if misread else None
+    ambiguous = not isinstance(parse_scalar(text), str) or _OTHER_BREAKS.search(text)
+    style = '"' if ambiguous else None
     return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=style)  # pyright: ignore[reportUnknownMemberType]
 
 
 _Dumper.add_representer(str, _represent_text)
 
 
-# --- Loads the config: merges file, environment and overlay into a validated document, or raises all faults
-# ---
+# --- Loading: merges file, environment and overlay into a validated document, or raises all faults ---
 
 ADMIN_KEY = "TOOLCRIB_ADMIN_KEY"
 OLD_ADMIN_KEY = "TOOLCRIB_ADMIN_KEY_OLD"
@@ -234,7 +234,7 @@ class Document(Sections):
     """The giver (kind of key) of each added server; missing for servers added before it was recorded."""
     file_is_empty: bool = False
     """The file has no content. Only then may a reload accept an empty file."""
-    passing_admin_key: bool = False
+    ephemeral_admin_key: bool = False
     """The admin key was generated for this run only, so it must not protect stored data."""
 
 
@@ -264,19 +264,19 @@ def reread(
         return _loaded(document.source, content, env, overlay)
     if not overlay:
         return document
-    read = _validated(Reading(values=document.raw), "built-in default", env, overlay)
-    settled: dict[str, Any] = {
-        each.name: getattr(document, each.name)
-        for each in fields(Sections)
-        if each.name not in RUNTIME_SECTIONS and each.name != "mcp"
+    merged = _validated(Reading(values=document.raw), "built-in default", env, overlay)
+    unchanged: dict[str, Any] = {
+        setting.name: getattr(document, setting.name)
+        for setting in fields(Sections)
+        if setting.name not in RUNTIME_SECTIONS and setting.name != "mcp"
     }
-    servers = {**document.mcp.servers, **read.mcp.servers, **document.mcp.servers}
+    servers = {**document.mcp.servers, **merged.mcp.servers, **document.mcp.servers}
     return replace(
-        read,
-        **settled,
-        contexts={**read.contexts, **document.contexts},
-        overrides={**read.overrides, **document.overrides},
-        pins={**read.pins, **document.pins},
+        merged,
+        **unchanged,
+        contexts={**merged.contexts, **document.contexts},
+        overrides={**merged.overrides, **document.overrides},
+        pins={**merged.pins, **document.pins},
         mcp=replace(document.mcp, servers=servers),
     )
 
@@ -333,10 +333,10 @@ def _read_stable_file(path: Path, *, may_be_empty: bool) -> bytes:
 
 def _file_version(path: Path) -> tuple[int, int]:
     try:
-        found = path.stat()
+        status = path.stat()
     except OSError:
         return 0, 0  # `_bytes` reports it
-    return found.st_mtime_ns, found.st_size
+    return status.st_mtime_ns, status.st_size
 
 
 def _loaded(path: Path, content: bytes, env: Mapping[str, str], overlay: JsonObject) -> Document:
@@ -345,12 +345,12 @@ def _loaded(path: Path, content: bytes, env: Mapping[str, str], overlay: JsonObj
 
 
 def _validated(reading: Reading, name: str, env: Mapping[str, str], overlay: JsonObject) -> Document:
-    if not reading.whole:
+    if not reading.complete:
         raise ConfigError(reading.faults)
     overlay, givers = split_givers(overlay)
     report = ErrorReport(reading, name, overlay)
-    if misplaced := list(forbidden_settings(overlay)):
-        report.add(misplaced)
+    if forbidden := list(forbidden_settings(overlay)):
+        report.add(forbidden)
         overlay = {}
     written = {key: value for key, value in reading.values.items() if value is not None}
     expanded = expand(written, env)
@@ -364,7 +364,7 @@ def _validated(reading: Reading, name: str, env: Mapping[str, str], overlay: Jso
     report.close()
     servers = {server_id(name): server for name, server in sections.mcp.servers.items()}
     sections = replace(sections, mcp=replace(sections.mcp, servers=servers))
-    known: dict[str, Any] = {each.name: getattr(sections, each.name) for each in fields(sections)}
+    known: dict[str, Any] = {field.name: getattr(sections, field.name) for field in fields(sections)}
     return Document(
         **known,
         secret_texts=find_secrets(merged, expanded.taken) | _admin_keys(sections),

@@ -35,15 +35,15 @@ def is_in(folder: Path, store: str) -> bool:
 def wrapping_of(document: Document, env: Mapping[str, str]) -> WrappingSecrets:
     """Return the secrets that wrap the data key of the store; key files are read and validated at once."""
     settings, auth = document.secrets, document.auth
-    given = None if document.passing_admin_key else auth.admin_key
-    found = _OperatorSecrets(
+    admin_key = None if document.ephemeral_admin_key else auth.admin_key
+    secrets = _OperatorSecrets(
         home=home(env),
-        admin_key=_from_text(given),
+        admin_key=_from_text(admin_key),
         admin_key_old=_from_text(auth.admin_key_old),
         file=_from_file(settings.key_file, "key_file"),
         file_old=_from_file(settings.key_file_old, "key_file_old"),
     )
-    return WrappingSecrets(found.current, found.make, found.earlier)
+    return WrappingSecrets(secrets.current, secrets.make, secrets.earlier)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,7 +57,7 @@ class _OperatorSecrets:
     file_old: WrappingSecret | None = field(repr=False)
 
     def current(self) -> WrappingSecret | None:
-        return self.file or self.admin_key or self._made()
+        return self.file or self.admin_key or self._generated()
 
     def make(self) -> WrappingSecret:
         from toolcrib.identity import admin_key, new_key
@@ -65,10 +65,10 @@ class _OperatorSecrets:
         return self.current() or WrappingSecret("admin_key", admin_key(None, self.home, new_key).encode())
 
     def earlier(self) -> Sequence[WrappingSecret]:
-        others = (self.admin_key, self.admin_key_old, self.file_old, self._made())
-        return [each for each in others if each is not None]
+        others = (self.admin_key, self.admin_key_old, self.file_old, self._generated())
+        return [secret for secret in others if secret is not None]
 
-    def _made(self) -> WrappingSecret | None:
+    def _generated(self) -> WrappingSecret | None:
         from toolcrib.identity import admin_key, new_key
         from toolcrib.identity.local_callers import FILE
 
@@ -91,10 +91,10 @@ def _from_file(path: str | None, name: str) -> WrappingSecret | None:
     if data.isascii():
         data = data.strip()
     if len(data) > MAX_SECRET_FILE_BYTES:
-        raise _fault(name, f"{path} has more than {MAX_SECRET_FILE_BYTES:,} bytes: that is no key")
+        raise _fault(name, f"{path} is no key file: it has more than {MAX_SECRET_FILE_BYTES:,} bytes")
     if len(data) < LONG_SECRET_BYTES or len(set(data)) < MIN_DISTINCT_BYTES:
-        made = f"make one with `(umask 077; openssl rand -base64 32 > {path})`"
-        raise _fault(name, f"{path} needs {LONG_SECRET_BYTES} random bytes or letters at least; {made}")
+        advice = f"generate one with `(umask 077; openssl rand -base64 32 > {path})`"
+        raise _fault(name, f"{path} needs at least {LONG_SECRET_BYTES} random bytes; {advice}")
     return WrappingSecret("key_file", data)
 
 

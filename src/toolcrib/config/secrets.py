@@ -41,31 +41,31 @@ _DESCENDING: frozenset[Pair] = frozenset((second, first) for first, second in _A
 _MAX_OTHER_CHARACTERS = 8
 """A key that contains well-known words is rejected if at most this many other characters are left."""
 ADMIN_KEY_FILE = "admin.key"
-ADMIN_KEY_ADVICE = "make one with `openssl rand -hex 32`, or leave it out and one is made"
+ADMIN_KEY_ADVICE = "generate one with `openssl rand -hex 32`, or omit it to have one generated"
 
 
 def weakness(key: str) -> str | None:
     """Return why a key is too weak for any bind address; None if it is not."""
-    if not key.strip() or any(each.isspace() or not each.isprintable() for each in key):
-        return "holds blanks or characters that cannot be printed"
+    if not key.strip() or any(char.isspace() or not char.isprintable() for char in key):
+        return "contains spaces or non-printable characters"
     needed = min(-(-len(key) // MIN_DISTINCT_SHARE), MAX_DISTINCT_NEEDED)
     if len(set(key)) < needed:
-        return f"has too few different characters, {needed} are needed"
+        return f"has too few different characters, at least {needed} are needed"
     if _is_a_word(key):
-        return "is a well-known word"
+        return "is a common word"
     if _share_in_runs(key.lower()) > MAX_SHARE_IN_RUNS:
-        return "is mostly a sequence of the alphabet, of digits, of neighbouring keys or of one character"
+        return "consists mostly of sequences: alphabet, digits, keyboard rows or one repeated character"
     return too_short(key, MIN_LOOPBACK_KEY_CHARACTERS)
 
 
 def too_short(key: str, shortest: int) -> str | None:
     """Return a message if a key, or the period that it repeats, is shorter than `shortest`; else None."""
     if len(key) < shortest:
-        return f"is too short, {shortest} characters are needed"
+        return f"is too short, at least {shortest} characters are needed"
     period = _period_below(shortest, key.lower())
     if period is None:
         return None
-    return f"repeats {period} characters, {shortest} characters without repetition are needed"
+    return f"repeats {period} characters, at least {shortest} without repetition are needed"
 
 
 def check_admin_key(key: str, *, given: bool) -> None:
@@ -89,8 +89,8 @@ def _period_below(shortest: int, key: str) -> int | None:
 def _share_in_runs(key: str) -> float:
     """Return the fraction of adjacent pairs that are part of a run of equal or consecutive characters."""
     pairs = list(pairwise(key))
-    equal = frozenset((each, each) for each in key)
-    in_runs = {place for kind in (equal, _ASCENDING, _DESCENDING) for place in _long_runs(pairs, kind)}
+    equal = frozenset((char, char) for char in key)
+    in_runs = {index for kind in (equal, _ASCENDING, _DESCENDING) for index in _long_runs(pairs, kind)}
     return len(in_runs) / max(len(pairs), 1)
 
 
@@ -115,7 +115,7 @@ def _is_a_word(key: str) -> bool:
 
 REFERENCE = re.compile(r"\$\$\{|\$\{(?:(?P<name>[A-Za-z_][A-Za-z0-9_]*)(?::-(?P<default>[^{}]*))?\})?")
 
-_SYNTAX_ADVICE = "write ${NAME} or ${NAME:-default}, or $${ where a plain ${ is meant"
+_SYNTAX_ADVICE = "write ${NAME} or ${NAME:-default}, or $${ for a literal ${"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -129,9 +129,9 @@ class Expanded:
 
 def expand(values: Mapping[str, Any], env: Mapping[str, str]) -> Expanded:
     """Expand every reference; one that fails is a finding with the variable's name, never with a value."""
-    filler = _Expander(env)
-    filled = rewrite(values, filler.text)
-    return Expanded(values=filled, taken=tuple(filler.taken), findings=tuple(filler.findings))
+    expander = _Expander(env)
+    expanded = rewrite(values, expander.expand)
+    return Expanded(values=expanded, taken=tuple(expander.taken), findings=tuple(expander.findings))
 
 
 class _Expander:
@@ -140,22 +140,22 @@ class _Expander:
         self.findings: list[Finding] = []
         self._env = env
 
-    def text(self, where: Where, text: str) -> str:
+    def expand(self, where: Where, text: str) -> str:
         if "${" not in text:
             return text
-        return REFERENCE.sub(lambda match: self._filled(where, match), text)
+        return REFERENCE.sub(lambda match: self._replacement(where, match), text)
 
-    def _filled(self, where: Where, match: re.Match[str]) -> str:
+    def _replacement(self, where: Where, match: re.Match[str]) -> str:
         if match["name"] is None:
             if match[0] == "${":
-                self.findings.append((where, f"has a reference that cannot be read; {_SYNTAX_ADVICE}"))
+                self.findings.append((where, f"has an invalid reference; {_SYNTAX_ADVICE}"))
             return "${"
-        given = self._env.get(match["name"])
-        if given:
-            self.taken.append((where, given))
-            return given
-        if given is None and match["default"] is None:
-            self.findings.append((where, f"needs the variable {match['name']}, which is not set"))
+        value = self._env.get(match["name"])
+        if value:
+            self.taken.append((where, value))
+            return value
+        if value is None and match["default"] is None:
+            self.findings.append((where, f"refers to the variable {match['name']}, which is not set"))
         return match["default"] or ""
 
 
@@ -164,13 +164,12 @@ def escape(values: Any) -> Any:
     return rewrite(values, lambda _where, text: text.replace("${", "$${"))
 
 
-# --- Finds the secrets of a config, for redaction and masking: by setting, in URLs, commands and environment
-# ---
+# --- Finds the secrets of a config, for redaction and masking ---
 
 MASK = "***"
 
 _PUBLIC_SECTIONS = frozenset({"server", "log", "metrics", "limits"})
-"""Sections that are printed on purpose and have no secrets, even if the environment supplies values."""
+"""Sections without secrets, whose values are printed even if they come from the environment."""
 
 _WEB_ADDRESSES = frozenset({("traces", "endpoint"), ("search", "url")})
 _OPENAPI_ADDRESSES = frozenset({("document",), ("base_url",)})
@@ -258,14 +257,14 @@ def audited_server(settings: Mapping[str, Any]) -> JsonObject:
 
     Audit records are permanent, and an argument or a part of a URL may be a secret that looks harmless.
     """
-    kept: JsonObject = {name: settings[name] for name in _AUDITED_SETTINGS if name in settings}
+    audited: JsonObject = {name: settings[name] for name in _AUDITED_SETTINGS if name in settings}
     program, *arguments = settings.get("command") or ("",)
     if program:
         # Cut at a space: a whole command line is not a program name.
-        kept |= {"program": _PATH.split(program)[-1].partition(" ")[0], "arguments": len(arguments)}
+        audited |= {"program": _PATH.split(program)[-1].partition(" ")[0], "arguments": len(arguments)}
     if settings.get("url"):
-        kept["url"] = _origin_of(settings["url"])
-    return kept | {name: sorted(settings[name]) for name in ("env", "headers") if settings.get(name)}
+        audited["url"] = _origin_of(settings["url"])
+    return audited | {name: sorted(settings[name]) for name in ("env", "headers") if settings.get(name)}
 
 
 def _origin_of(url: str) -> str:
@@ -306,12 +305,13 @@ def _finders(where: Where, flagged: frozenset[Where]) -> tuple[Finder, ...]:
 
 def _flag_arguments(document: Any) -> Iterator[Where]:
     """Yield the paths of command arguments that follow a flag such as `--api-key`."""
-    earlier, said = Where(), ""
+    previous, flag = Where(), ""
     for where, text in text_values(document):
-        together = where[:2] == ("mcp", "servers") and where[3:4] == ("command",) and earlier[:4] == where[:4]
-        if together and _FLAG.fullmatch(said) and names_secret(said) and not text.startswith("-"):
+        in_command = where[:2] == ("mcp", "servers") and where[3:4] == ("command",)
+        follows = in_command and previous[:4] == where[:4]
+        if follows and _FLAG.fullmatch(flag) and names_secret(flag) and not text.startswith("-"):
             yield where
-        earlier, said = where, text
+        previous, flag = where, text
 
 
 def _secret_variants(secret: str, *, password: bool) -> Iterator[str]:

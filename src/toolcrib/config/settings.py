@@ -41,18 +41,18 @@ def setting_names(where: Where) -> tuple[str, ...]:
     kind: Any = Sections
     for part in where:
         kind = _type_at(kind, part)
-    return tuple(each.name for each in fields(kind)) if is_dataclass(kind) else ()
+    return tuple(field.name for field in fields(kind)) if is_dataclass(kind) else ()
 
 
 def _settings(kind: type, prefix: str) -> Iterator[Setting]:
-    for each in fields(kind):
-        hint, path = _hints(kind)[each.name], f"{prefix}{each.name}"
+    for field in fields(kind):
+        hint, path = _hints(kind)[field.name], f"{prefix}{field.name}"
         inner = _bare_type(hint)
         if _is_section(inner):
             yield from _settings(inner, f"{path}.")
             continue
         meaning = next(note for note in hint.__metadata__ if isinstance(note, str))
-        yield Setting(path, _type_name(hint), _default(each), meaning)
+        yield Setting(path, _type_name(hint), _default(field), meaning)
         if _is_section(_element(inner)):
             yield from _settings(_element(inner), f"{path}.<name>." if _is_mapping(inner) else f"{path}[].")
 
@@ -67,7 +67,7 @@ def _bare_type(hint: Any) -> Any:
     if get_origin(hint) is Annotated:
         return _bare_type(get_args(hint)[0])
     if get_origin(hint) in (Union, UnionType):
-        return _bare_type(next(each for each in get_args(hint) if each is not NoneType))
+        return _bare_type(next(inner for inner in get_args(hint) if inner is not NoneType))
     return hint
 
 
@@ -96,15 +96,15 @@ def _type_name(hint: Any) -> str:
     if kind in _TYPE_NAMES:
         return _TYPE_NAMES[kind]
     if get_origin(kind) is Literal:
-        return ", ".join(str(each) for each in get_args(kind))
+        return ", ".join(str(value) for value in get_args(kind))
     element = "mapping" if _is_section(_element(kind)) else _type_name(_element(kind))
     return f"mapping of {element}" if _is_mapping(kind) else f"list of {element}"
 
 
-def _default(each: Field[Any]) -> str:
-    if each.default is MISSING and each.default_factory is MISSING:
+def _default(field: Field[Any]) -> str:
+    if field.default is MISSING and field.default_factory is MISSING:
         return "required"
-    value = each.default
+    value = field.default
     if isinstance(value, RateLimit):
         return format_rate(value)
     if value is None or isinstance(value, bool):

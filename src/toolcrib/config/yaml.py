@@ -1,4 +1,4 @@
-"""YAML reader that keeps the line of every value, and the tree of values with their places."""
+"""Reads YAML with the position of every value, and walks nested mappings and lists by path."""
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -23,7 +23,7 @@ def rewrite(value: Any, change: Callable[[Where, str], str], where: Where = ()) 
         return {key: rewrite(inner, change, (*where, key)) for key, inner in entries.items()}
     if isinstance(value, Sequence):
         items = cast("Sequence[Any]", value)
-        return [rewrite(inner, change, (*where, place)) for place, inner in enumerate(items)]
+        return [rewrite(inner, change, (*where, index)) for index, inner in enumerate(items)]
     return value
 
 
@@ -35,8 +35,8 @@ def text_values(value: Any, where: Where = ()) -> Iterator[tuple[Where, str]]:
         for key, inner in cast("Mapping[str, Any]", value).items():
             yield from text_values(inner, (*where, key))
     elif isinstance(value, Sequence):
-        for place, inner in enumerate(cast("Sequence[Any]", value)):
-            yield from text_values(inner, (*where, place))
+        for index, inner in enumerate(cast("Sequence[Any]", value)):
+            yield from text_values(inner, (*where, index))
 
 
 def depth(value: Any, limit: int) -> int:
@@ -48,7 +48,7 @@ def depth(value: Any, limit: int) -> int:
         inner = cast("Sequence[Any]", value)
     if not inner or limit <= 0:
         return 0
-    return 1 + max(depth(each, limit - 1) for each in inner)
+    return 1 + max(depth(value, limit - 1) for value in inner)
 
 
 def matching_paths(document: Any, pattern: Sequence[str], where: Where = ()) -> Iterator[Where]:
@@ -60,8 +60,8 @@ def matching_paths(document: Any, pattern: Sequence[str], where: Where = ()) -> 
         for key in entries if pattern[0] == "*" else {pattern[0]} & entries.keys():
             yield from matching_paths(entries[key], pattern[1:], (*where, key))
     elif isinstance(document, Sequence) and not isinstance(document, str):
-        for place, inner in enumerate(cast("Sequence[Any]", document)):
-            yield from matching_paths(inner, pattern, (*where, place))
+        for index, inner in enumerate(cast("Sequence[Any]", document)):
+            yield from matching_paths(inner, pattern, (*where, index))
 
 
 def has_path(document: Any, where: Where) -> bool:
@@ -113,19 +113,19 @@ _NOT_FINITE = re.compile(r"[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN)")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reading:
-    """The result of parsing. `whole` is false if parsing stopped early, so that the rest is unknown."""
+    """The result of parsing. `complete` is false if parsing stopped early, so that the rest is unknown."""
 
     values: Mapping[str, Any] = field(default_factory=dict[str, Any])
-    places: Mapping[Where, FilePosition] = field(default_factory=dict[Where, FilePosition])
+    positions: Mapping[Where, FilePosition] = field(default_factory=dict[Where, FilePosition])
     faults: tuple[ConfigFault, ...] = ()
-    whole: bool = True
+    complete: bool = True
 
 
 def read(data: bytes, name: str) -> Reading:
     """Parse one document; faults are collected, and a syntax error stops parsing."""
     if len(data) > MAX_CONFIG_BYTES:
         return _stopped(
-            name, f"is larger than {MAX_CONFIG_BYTES // 1024} KiB; a config file is a page or two", None
+            name, f"is larger than {MAX_CONFIG_BYTES // 1024} KiB, the maximum for a config file", None
         )
     try:
         text = data.decode("utf-8-sig")
@@ -158,28 +158,32 @@ def _parsed(text: str, name: str) -> Reading:
         values = builder.document()
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark
-        place = None if mark is None else FilePosition(mark.line + 1, mark.column + 1)
-        return _stopped(name, f"is not valid YAML: {error.problem}{_advice(text, place)}", place, builder)
+        position = None if mark is None else FilePosition(mark.line + 1, mark.column + 1)
+        return _stopped(
+            name, f"is not valid YAML: {error.problem}{_advice(text, position)}", position, builder
+        )
     except yaml.reader.ReaderError as error:
         before = text.encode()[: error.position].decode(errors="ignore")
         return _stopped(name, f"is not valid YAML: {error.reason}", _position_after(before), builder)
     except _ParsingStopped as stop:
-        return _stopped(name, str(stop), stop.place, builder)
-    return Reading(values=values, places=builder.places, faults=tuple(builder.faults))
+        return _stopped(name, str(stop), stop.position, builder)
+    return Reading(values=values, positions=builder.positions, faults=tuple(builder.faults))
 
 
-def _advice(text: str, place: FilePosition | None) -> str:
+def _advice(text: str, position: FilePosition | None) -> str:
     lines = text.splitlines()
-    if place is not None and place.line <= len(lines) and "${" in lines[place.line - 1]:
-        return "; a ${…} within braces or brackets needs quotes"
+    if position is not None and position.line <= len(lines) and "${" in lines[position.line - 1]:
+        return "; put quotes around ${…} within braces or brackets"
     return ""
 
 
 def _stopped(
-    name: str, message: str, place: FilePosition | None, builder: "_Builder | None" = None
+    name: str, message: str, position: FilePosition | None, builder: "_Builder | None" = None
 ) -> Reading:
     earlier = builder.faults if builder else []
-    return Reading(faults=(*earlier, ConfigFault(message=message, file=name, place=place)), whole=False)
+    return Reading(
+        faults=(*earlier, ConfigFault(message=message, file=name, position=position)), complete=False
+    )
 
 
 def _position_after(before: str) -> FilePosition:
@@ -189,7 +193,7 @@ def _position_after(before: str) -> FilePosition:
 class _ParsingStopped(Exception):
     def __init__(self, message: str, event: yaml.Event) -> None:
         super().__init__(message)
-        self.place = _position(event)
+        self.position = _position(event)
 
 
 def _position(event: yaml.Event) -> FilePosition:
@@ -201,7 +205,7 @@ class _Builder:
     """Builds values from parser events, and records their positions and the faults."""
 
     def __init__(self, name: str, events: Iterator[yaml.Event]) -> None:
-        self.places: dict[Where, FilePosition] = {}
+        self.positions: dict[Where, FilePosition] = {}
         self.faults: list[ConfigFault] = []
         self._name = name
         self._events = events
@@ -216,7 +220,7 @@ class _Builder:
         next(self._events)
         following = next(self._events)
         if not isinstance(following, yaml.StreamEndEvent):
-            raise _ParsingStopped("holds more than one document; remove the line with ---", following)
+            raise _ParsingStopped("contains more than one document; remove the line with ---", following)
         if root is None or isinstance(root, dict):
             return cast("dict[str, Any]", root or {})
         raise _ParsingStopped("must be a mapping of sections, such as `server:`", first)
@@ -224,8 +228,10 @@ class _Builder:
     def _value(self, event: yaml.Event, where: Where) -> Any:
         self._count(event, where)
         if isinstance(event, yaml.AliasEvent):
-            return self._refuse("is an alias; write the value itself", event, where)
-        self._refuse_marks(event, where)
+            return self._add_fault(
+                "is an alias, which is not supported; write the value itself", event, where
+            )
+        self._check_marks(event, where)
         if isinstance(event, yaml.ScalarEvent):
             return self._scalar(event, where)
         if isinstance(event, yaml.SequenceStartEvent):
@@ -233,27 +239,31 @@ class _Builder:
         return self._mapping(where)
 
     def _count(self, event: yaml.Event, where: Where) -> None:
-        self.places.setdefault(where, _position(event))
+        self.positions.setdefault(where, _position(event))
         if len(where) > MAX_CONFIG_DEPTH:
             raise _ParsingStopped(f"is nested more than {MAX_CONFIG_DEPTH} levels deep", event)
-        if len(self.places) > MAX_CONFIG_VALUES:
-            raise _ParsingStopped(f"holds more than {MAX_CONFIG_VALUES} values", event)
+        if len(self.positions) > MAX_CONFIG_VALUES:
+            raise _ParsingStopped(f"contains more than {MAX_CONFIG_VALUES} values", event)
 
-    def _refuse(self, message: str, event: yaml.Event, where: Where) -> None:
-        self.faults.append(ConfigFault(message=message, where=where, file=self._name, place=_position(event)))
+    def _add_fault(self, message: str, event: yaml.Event, where: Where) -> None:
+        self.faults.append(
+            ConfigFault(message=message, where=where, file=self._name, position=_position(event))
+        )
 
-    def _refuse_marks(self, event: yaml.Event, where: Where) -> None:
+    def _check_marks(self, event: yaml.Event, where: Where) -> None:
         if getattr(event, "anchor", None) is not None:
-            self._refuse("has an anchor; anchors and aliases are not read, repeat the value", event, where)
+            self._add_fault(
+                "has an anchor; anchors and aliases are not supported, repeat the value", event, where
+            )
         if getattr(event, "tag", None) is not None:
-            self._refuse("has a tag; plain values are all a config needs", event, where)
+            self._add_fault("has a tag, which is not supported; remove it", event, where)
 
     def _scalar(self, event: yaml.ScalarEvent, where: Where) -> Any:
         value = parse_scalar(event.value) if event.implicit[0] else event.value
         if isinstance(value, float) and not isfinite(value):
-            return self._refuse("is not a finite number; put it in quotes if text is meant", event, where)
+            return self._add_fault("is not a finite number; put it in quotes if text is meant", event, where)
         if isinstance(value, str) and "\0" in value:
-            return self._refuse("holds a NUL character", event, where)
+            return self._add_fault("contains a NUL character", event, where)
         return value
 
     def _list(self, where: Where) -> list[Any]:
@@ -269,17 +279,19 @@ class _Builder:
             if key is None:
                 self._value(next(self._events), (*where, ""))
                 continue
-            self.places[*where, key] = _position(event)
+            self.positions[*where, key] = _position(event)
             entries[key] = self._value(next(self._events), (*where, key))
         return entries
 
     def _key(self, event: yaml.Event, where: Where, entries: Mapping[str, Any]) -> str | None:
         if not isinstance(event, yaml.ScalarEvent):
             self._value(event, (*where, ""))
-            return self._refuse("has a key that is not a word", event, where)
-        self._refuse_marks(event, (*where, event.value))
+            return self._add_fault("has a key that is not plain text", event, where)
+        self._check_marks(event, (*where, event.value))
         if event.value == "<<" and event.implicit[0]:
-            return self._refuse("is a merge key; write the settings out", event, (*where, "<<"))
+            return self._add_fault(
+                "is a merge key, which is not supported; repeat the settings", event, (*where, "<<")
+            )
         if event.value in entries:
-            return self._refuse("is given twice; keep one of them", event, (*where, event.value))
+            return self._add_fault("is given twice; remove one of them", event, (*where, event.value))
         return event.value
