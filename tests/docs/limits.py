@@ -1,4 +1,4 @@
-"""Every bound a stranger can run into, read from where the code keeps it."""
+"""Every limit a client can run into, read from the code."""
 
 from dataclasses import fields
 from typing import cast
@@ -13,13 +13,14 @@ from toolcrib.frontends.mcp import change_notifications, client_requests, sessio
 from toolcrib.frontends.rest import user_routes as said
 from toolcrib.gateway import MAX_ARGUMENT_BYTES, multi_round_calls, suspended_calls
 from toolcrib.http import connection_limits, framing, memory, protocol, request, request_cycle, router
+from toolcrib.mcp import jsonrpc, lines
 from toolcrib.quotas import REPLAY_RETENTION_SECONDS
 from toolcrib.schemas import subschemas, validator
 from toolcrib.schemas import validator as schemas
 from toolcrib.sdk import threads
 from toolcrib.sessions import user_events
 from toolcrib.sources import functions
-from toolcrib.sources.mcp import connection, handshake, lines, validation
+from toolcrib.sources.mcp import handshake, validation
 from toolcrib.steps import replay
 from toolcrib.steps.activate import Activate
 from toolcrib.steps.attempt import TIMEOUT_BY_RESPONSE_TIME
@@ -33,7 +34,7 @@ _FIXED = "fixed"
 
 
 def size(number: int) -> str:
-    """Say a number of bytes as people do."""
+    """Format a number of bytes for people."""
     for unit, of in (("MiB", 1 << 20), ("KiB", 1 << 10)):
         if number % of == 0:
             return f"{number // of} {unit}"
@@ -123,7 +124,11 @@ def _calls() -> list[Row]:
         ("calls of one user", f"{rate.max_calls} in {rate.window_ms / 1000:g} s", "`limits.per_user`"),
         ("calls of one source at once", str(limits.concurrency), "`limits.concurrency`"),
         ("calls of one source that wait", str(limits.waiting), "`limits.waiting`"),
-        ("how long they wait", f"{Bulkhead().patience:g} s, or until shortly before the deadline", _FIXED),
+        (
+            "how long they wait",
+            f"{Bulkhead().max_wait_seconds:g} s, or until shortly before the deadline",
+            _FIXED,
+        ),
         ("calls in the whole process", f"{limits.process:,}", "`limits.process`"),
         (
             "what one principal may hold of these, and of listeners, followed resources and app sockets",
@@ -170,8 +175,8 @@ def _servers() -> list[Row]:
     timeout, start = server.defaults.timeout_ms / 1000, server.start_timeout_ms / 1000
     own = "mcp.servers.<name>"
     return [
-        ("message of an MCP server", size(connection.LARGEST), _FIXED),
-        ("what it may write without an end of line", size(lines.ENDLESS), _FIXED),
+        ("message of an MCP server", size(jsonrpc.MAX_MESSAGE_BYTES), _FIXED),
+        ("what it may write without an end of line", size(lines.MAX_SKIPPED_BYTES), _FIXED),
         (
             "tools of an MCP server",
             f"{handshake.MOST_LISTED:,} on {handshake.MOST_PAGES} pages, {size(handshake.LARGEST_LIST)}",
@@ -182,7 +187,7 @@ def _servers() -> list[Row]:
         ("one attempt with an MCP server", f"{timeout:g} s", f"`{own}.defaults.timeout_ms`"),
         ("start of an MCP server", f"{start:g} s", f"`{own}.start_timeout_ms`"),
         ("how long a call waits for a start", f"{_activation():g} s", _FIXED),
-        ("failures in a row until a source is given a rest", str(Breaker().failures), _FIXED),
+        ("consecutive failures that open the breaker of a source", str(Breaker().failures), _FIXED),
     ]
 
 

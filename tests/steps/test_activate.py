@@ -55,7 +55,7 @@ async def test_sleeping_source_is_activated_then_called() -> None:
 
 async def test_activation_timeout_refuses_the_call() -> None:
     sleeper = Sleeper(takes=60.0)
-    stage = Activate(sleeper.is_up, sleeper.wake, limit=0.01).fit(TOOL)
+    stage = Activate(sleeper.is_up, sleeper.wake, max_wait_seconds=0.01).fit(TOOL)
     assert stage is not None
     with pytest.raises(Unavailable, match="nothing was done") as down:
         await stage(a_call(TOOL), echo)
@@ -111,7 +111,7 @@ class Starter:
 
 def stage_of(starter: Starter, sleeper: "Keeper | None" = None, *, most: int = 1_024) -> Stage:
     keeper = sleeper or Keeper(up=True)
-    stage = Activate(keeper.is_up, keeper.wake, ready=starter.ready, most=most).fit(APP)
+    stage = Activate(keeper.is_up, keeper.wake, ready=starter.ready, max_waiting=most).fit(APP)
     assert stage is not None
     return stage
 
@@ -174,7 +174,7 @@ async def test_waiters_per_app_are_bounded() -> None:
     starter.open = anyio.Event()
     other = a_tool("com.example.music:play", family="app")
     keeper = Keeper(up=True)
-    step = Activate(keeper.is_up, keeper.wake, ready=starter.ready, most=3, share=1.0)
+    step = Activate(keeper.is_up, keeper.wake, ready=starter.ready, max_waiting=3, share=1.0)
     one, two = step.fit(APP), step.fit(other)
     assert one is not None
     assert two is not None
@@ -209,7 +209,7 @@ async def test_cancelled_waiter_frees_its_place() -> None:
 
 async def test_waiters_per_source_are_bounded() -> None:
     sleeper = Sleeper(takes=60.0)
-    stage = Activate(sleeper.is_up, sleeper.wake, most=2, share=1.0).fit(TOOL)
+    stage = Activate(sleeper.is_up, sleeper.wake, max_waiting=2, share=1.0).fit(TOOL)
     assert stage is not None
     async with anyio.create_task_group() as tasks:
         for _ in range(2):
@@ -224,7 +224,7 @@ async def test_waiters_per_source_are_bounded() -> None:
 @pytest.mark.requirement("I10")
 async def test_waiters_per_key_are_bounded() -> None:
     sleeper, refused = Sleeper(takes=60.0), list[str]()
-    stage = Activate(sleeper.is_up, sleeper.wake, most=4).fit(TOOL)
+    stage = Activate(sleeper.is_up, sleeper.wake, max_waiting=4).fit(TOOL)
     assert stage is not None
 
     async def run(key: str) -> None:

@@ -174,13 +174,13 @@ class InstantChannel:
 @pytest.mark.parametrize("deadline, asked_until, then_until", [(inf, inf, 1006.0), (1003.0, 1003.0, 1003.0)])
 def test_time_limit_pauses_during_elicitation(deadline: float, asked_until: float, then_until: float) -> None:
     clock = Clock()
-    limit = _RunningAttempt(cast("asyncio.Task[object]", clock), until=110.0, deadline=deadline)
+    limit = _RunningAttempt(cast("asyncio.Task[object]", clock), cancel_at=110.0, deadline=deadline)
     clock.now = 104.0
-    limit.stand_still()
-    assert limit.until == asked_until
+    limit.pause()
+    assert limit.cancel_at == asked_until
     clock.now = 1000.0
-    limit.go_on()
-    assert limit.until == then_until
+    limit.resume()
+    assert limit.cancel_at == then_until
 
 
 @pytest.mark.parametrize("family", ["function", "mcp"])
@@ -240,7 +240,7 @@ async def test_ended_attempt_is_not_watched() -> None:
     tool = a_tool(timeout=30.0)
     step = Attempt(lambda _: None)
     await step.fit(tool)(a_call(tool), echo)
-    assert step._watch._tries == set()  # pyright: ignore[reportPrivateUsage]
+    assert step._watch._running == set()  # pyright: ignore[reportPrivateUsage]
 
 
 async def test_source_limit_is_looked_up_by_source_name() -> None:

@@ -36,7 +36,7 @@ class Gate:
 
 @pytest.mark.check(35)
 async def test_overflow_is_refused_immediately() -> None:
-    stage, gate = Bulkhead(running=1, waiting=1).fit(a_tool()), Gate()
+    stage, gate = Bulkhead(max_running=1, max_waiting=1).fit(a_tool()), Gate()
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(stage, a_call(), gate)
         tasks.start_soon(stage, a_call(), gate)
@@ -51,7 +51,7 @@ async def test_overflow_is_refused_immediately() -> None:
 
 @pytest.mark.check(35)
 async def test_sources_have_separate_bulkheads() -> None:
-    bulkhead, gate = Bulkhead(running=1, waiting=0), Gate()
+    bulkhead, gate = Bulkhead(max_running=1, max_waiting=0), Gate()
     one, same, other = (bulkhead.fit(a_tool(name)) for name in ("a:one", "a:two", "b:one"))
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(one, a_call(), gate)
@@ -64,7 +64,7 @@ async def test_sources_have_separate_bulkheads() -> None:
 
 @pytest.mark.check(35)
 async def test_queued_call_is_refused_after_its_patience() -> None:
-    stage, gate = Bulkhead(running=1, waiting=5, patience=0.01).fit(a_tool()), Gate()
+    stage, gate = Bulkhead(max_running=1, max_waiting=5, max_wait_seconds=0.01).fit(a_tool()), Gate()
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(stage, a_call(), gate)
         await anyio.wait_all_tasks_blocked()
@@ -106,7 +106,7 @@ class Crowd:
 @pytest.mark.check(35)
 def test_slot_count_is_invariant(events: list[str]) -> None:
     async def play() -> None:
-        stage = Bulkhead(running=2, waiting=3).fit(a_tool())
+        stage = Bulkhead(max_running=2, max_waiting=3).fit(a_tool())
         async with anyio.create_task_group() as tasks:
             crowd = Crowd(tasks, stage)
             for event in events:
@@ -123,7 +123,7 @@ def test_slot_count_is_invariant(events: list[str]) -> None:
 
 @pytest.mark.check(35)
 async def test_apart_tools_have_their_own_bulkhead() -> None:
-    bulkhead, gate = Bulkhead(running=1, waiting=0, apart=frozenset({"crib:wait"})), Gate()
+    bulkhead, gate = Bulkhead(max_running=1, max_waiting=0, own_slots=frozenset({"crib:wait"})), Gate()
     wait, work = bulkhead.fit(a_tool("crib:wait")), bulkhead.fit(a_tool("crib:work"))
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(wait, a_call(), gate)
@@ -140,7 +140,7 @@ def caller(key: str, user: str = "") -> Caller:
 @pytest.mark.requirement("I10")
 @pytest.mark.check(35)
 async def test_slow_calls_of_one_key_leave_slots_to_another() -> None:
-    stage, gate = Bulkhead(running=32, waiting=64).fit(a_tool()), Gate()
+    stage, gate = Bulkhead(max_running=32, max_waiting=64).fit(a_tool()), Gate()
     refused = 0
 
     async def slow() -> None:
@@ -163,7 +163,7 @@ async def test_slow_calls_of_one_key_leave_slots_to_another() -> None:
 @pytest.mark.requirement("I10")
 @pytest.mark.check(35)
 async def test_users_of_one_key_take_turns() -> None:
-    stage, gate, order = Bulkhead(running=1, waiting=32).fit(a_tool()), Gate(), list[str]()
+    stage, gate, order = Bulkhead(max_running=1, max_waiting=32).fit(a_tool()), Gate(), list[str]()
 
     async def run(user: str) -> None:
         await stage(a_call(caller=caller("a", user)), echo)
@@ -183,7 +183,7 @@ async def test_users_of_one_key_take_turns() -> None:
 @pytest.mark.check(35)
 async def test_waiting_call_is_refused_before_its_deadline() -> None:
     seconds = 3.0
-    stage, gate = Bulkhead(running=1, waiting=5).fit(a_tool()), Gate()
+    stage, gate = Bulkhead(max_running=1, max_waiting=5).fit(a_tool()), Gate()
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(stage, a_call(), gate)
         await anyio.wait_all_tasks_blocked()
@@ -200,7 +200,7 @@ async def test_waiting_call_is_refused_before_its_deadline() -> None:
 @pytest.mark.requirement("I10")
 @pytest.mark.parametrize("seconds, margin", [(100.0, 90.0), (5.0, 0.25), (0.2, 0.02), (-1.0, 0.0)])
 async def test_time_to_wait_ends_before_the_deadline(seconds: float, margin: float) -> None:
-    left = Bulkhead()._left(a_call(deadline=anyio.current_time() + seconds))  # pyright: ignore[reportPrivateUsage]
+    left = Bulkhead()._wait_seconds(a_call(deadline=anyio.current_time() + seconds))  # pyright: ignore[reportPrivateUsage]
     assert max(0.0, seconds) - margin - 0.1 < left <= max(0.0, seconds) - margin
 
 
@@ -215,7 +215,7 @@ FAR = a_tool("far:echo", family="mcp")
 
 
 async def test_overloaded_names_source_and_retry_after() -> None:
-    stage, gate = Bulkhead(running=1, waiting=0).fit(FAR), anyio.Event()
+    stage, gate = Bulkhead(max_running=1, max_waiting=0).fit(FAR), anyio.Event()
 
     async def hold(call: Call) -> Result:
         await gate.wait()
@@ -233,7 +233,11 @@ async def test_overloaded_names_source_and_retry_after() -> None:
 
 
 async def test_released_slots_can_be_taken_again() -> None:
-    stage, gate, inside = Bulkhead(running=2, waiting=0, share=1.0).fit(FAR), anyio.Event(), list[Call]()
+    stage, gate, inside = (
+        Bulkhead(max_running=2, max_waiting=0, share=1.0).fit(FAR),
+        anyio.Event(),
+        list[Call](),
+    )
 
     async def hold(call: Call) -> Result:
         inside.append(call)

@@ -85,7 +85,7 @@ async def test_contract_violation_hides_the_value() -> None:
     tool = a_tool(output_schema={"type": "object", "properties": {"total": {"type": "integer"}}})
     with pytest.raises(Broken) as broken:
         await Verify().fit(tool)(a_call(tool), answering({"total": "hunter2"}))
-    rule = "fake:echo: the answer does not fit the output schema: data.total is not an integer"
+    rule = "fake:echo: the result does not match the output schema: data.total is not an integer"
     assert broken.value.problem.message == rule
 
 

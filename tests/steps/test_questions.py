@@ -294,7 +294,7 @@ async def test_question_is_bounded_by_the_result_cap(ask: Ask) -> None:
 
 async def test_elicitation_releases_the_bulkhead_slot() -> None:
     person, order = Person(silent=True), list[str]()
-    stage = Bulkhead(running=1, waiting=1).fit(QUERY)
+    stage = Bulkhead(max_running=1, max_waiting=1).fit(QUERY)
 
     async def first() -> None:
         await stage(a_call(QUERY, channel=person), asking)
@@ -313,7 +313,7 @@ async def test_elicitation_releases_the_bulkhead_slot() -> None:
 
 async def test_returning_call_may_exceed_a_full_bulkhead() -> None:
     person, busy, ran = Person(silent=True), anyio.Event(), list[str]()
-    stage = Bulkhead(running=1, waiting=2).fit(QUERY)
+    stage = Bulkhead(max_running=1, max_waiting=2).fit(QUERY)
 
     async def wait(call: Call) -> Result:
         ran.append("busy")

@@ -85,7 +85,7 @@ async def test_disconnect_leaves_outcome_unknown(tool: Tool, again: str | None) 
 
 async def test_disconnect_before_the_call_frees_the_key() -> None:
     async with replay_steps() as steps:
-        full: tuple[Step, ...] = (Bulkhead(running=1),)
+        full: tuple[Step, ...] = (Bulkhead(max_running=1),)
         hung = Hung()
         chain = steps.chain(hung, between=full)
         async with anyio.create_task_group() as tasks:

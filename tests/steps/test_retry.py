@@ -79,7 +79,7 @@ def test_retry_step_is_skipped_for_unrepeatable_functions(tool: Tool, is_retried
 )
 async def test_safe_failures_are_retried(tool: Tool, error: ToolcribError) -> None:
     script = Script(error, error)
-    assert await attempt(Retry(pause=0.001), tool, script) == "good"
+    assert await attempt(Retry(first_delay=0.001), tool, script) == "good"
     assert script.tries == 3
 
 
@@ -106,13 +106,13 @@ async def test_safe_failures_are_retried(tool: Tool, error: ToolcribError) -> No
 )
 async def test_unsafe_failures_are_not_retried(tool: Tool, error: ToolcribError) -> None:
     script = Script(error)
-    assert await attempt(Retry(pause=0.001), tool, script) == error.problem.message
+    assert await attempt(Retry(first_delay=0.001), tool, script) == error.problem.message
     assert script.tries == 1
 
 
 async def test_at_most_two_retries() -> None:
     script = Script(*[UNSENT] * 5)
-    assert await attempt(Retry(pause=0.001), WRITES, script) == "connection refused"
+    assert await attempt(Retry(first_delay=0.001), WRITES, script) == "connection refused"
     assert script.tries == 3
 
 
@@ -129,13 +129,13 @@ async def test_error_of_the_last_sent_attempt_is_returned(
     errors: Sequence[ToolcribError], said: str, tries: int
 ) -> None:
     script = Script(*errors)
-    assert await attempt(Retry(pause=0.001), WRITES, script) == said
+    assert await attempt(Retry(first_delay=0.001), WRITES, script) == said
     assert script.tries == tries
 
 
 async def test_short_retry_after_is_waited_for() -> None:
     script, before = Script(DIED, back_in(0.05)), anyio.current_time()
-    assert await attempt(Retry(pause=0.001), READS, script) == "good"
+    assert await attempt(Retry(first_delay=0.001), READS, script) == "good"
     assert anyio.current_time() - before >= 0.05
     assert script.tries == 3
 
@@ -144,7 +144,7 @@ async def test_short_retry_after_is_waited_for() -> None:
 async def test_long_retry_after_is_not_waited_for(seconds: float | None) -> None:
     script = Script(DIED, back_in(seconds))
     with anyio.fail_after(1):
-        assert await attempt(Retry(pause=0.001), READS, script) == "it died under the call"
+        assert await attempt(Retry(first_delay=0.001), READS, script) == "it died under the call"
     assert script.tries == 2
 
 
@@ -152,16 +152,16 @@ async def test_long_retry_after_is_not_waited_for(seconds: float | None) -> None
 async def test_no_retry_outlasts_the_callers_deadline() -> None:
     script = Script(DIED, back_in(0.5))
     deadline = anyio.current_time() + 0.3
-    assert await attempt(Retry(pause=0.001), READS, script, deadline) == "it died under the call"
+    assert await attempt(Retry(first_delay=0.001), READS, script, deadline) == "it died under the call"
     assert script.tries == 2
     past = Script(UNSENT)
-    assert await attempt(Retry(pause=0.001), READS, past, anyio.current_time()) == "connection refused"
+    assert await attempt(Retry(first_delay=0.001), READS, past, anyio.current_time()) == "connection refused"
     assert past.tries == 1
 
 
 @pytest.mark.requirement("E12")
 async def test_retry_budget_is_a_tenth_of_the_calls() -> None:
-    retry, tries = Retry(pause=0.0), 0
+    retry, tries = Retry(first_delay=0.0), 0
     for _ in range(200):
         script = Script(*[UNSENT] * 3)
         await attempt(retry, READS, script)
@@ -228,13 +228,13 @@ def no_chance(monkeypatch: pytest.MonkeyPatch) -> None:
 )
 @pytest.mark.usefixtures("no_chance")
 async def test_budget_bounds_the_number_of_retries(budget: float, asked: list[int]) -> None:
-    retry = Retry(budget=budget, share=0.0)
+    retry = Retry(budget=budget, tokens_per_call=0.0)
     assert [await tries(retry, UNSENT) for _ in asked] == asked
 
 
 @pytest.mark.usefixtures("no_chance")
 async def test_every_call_refills_the_budget_by_its_share() -> None:
-    retry = Retry(budget=1.0, share=0.5)
+    retry = Retry(budget=1.0, tokens_per_call=0.5)
     assert [await tries(retry, UNSENT) for _ in range(5)] == [2, 1, 2, 1, 2]
 
 
@@ -242,7 +242,7 @@ async def test_every_call_refills_the_budget_by_its_share() -> None:
 @pytest.mark.usefixtures("no_chance")
 async def test_retry_after_is_waited_for_within_patience(wait: float, asked: int) -> None:
     later = Unavailable("NETWORK_ERROR", "busy", retry_after=wait)
-    assert await tries(Retry(patience=0.01), later) == asked
+    assert await tries(Retry(max_retry_after=0.01), later) == asked
 
 
 @pytest.mark.usefixtures("no_chance")
@@ -265,7 +265,7 @@ async def test_pause_bounds_for_configured_pause(
         return 0.0
 
     monkeypatch.setattr("toolcrib.steps.retry.uniform", pick)
-    assert await tries(Retry(most=3, pause=0.25), UNSENT, UNSENT, UNSENT) == 4
+    assert await tries(Retry(max_retries=3, first_delay=0.25), UNSENT, UNSENT, UNSENT) == 4
     assert bounds == [(0, 0.25), (0, 0.5), (0, 1.0)]
 
 

@@ -66,7 +66,9 @@ class Machine(RuleBasedStateMachine):
         self.calls: dict[str, asyncio.Task[None]] = {}
         self._over = anyio.Event()
         self._abrupt = False
-        steps: tuple[Step, ...] = (Activate(self.supervisor.is_up, self.supervisor.wake, limit=0.5),)
+        steps: tuple[Step, ...] = (
+            Activate(self.supervisor.is_up, self.supervisor.wake, max_wait_seconds=0.5),
+        )
         self._steps: tuple[Step, ...] = (*steps, Attempt(self.supervisor.timeout))
         self._host = self.loop.create_task(self._live())
         self._drive(checkpoint())

@@ -67,7 +67,7 @@ def order(
         breaker,
         Activate(supervisor.is_up, supervisor.wake, ready=ready, share=limits.share),
         Bulkhead(
-            limits.concurrency, limits.waiting, apart=frozenset({AWAIT_ENERGY_TOOL}), share=limits.share
+            limits.concurrency, limits.waiting, own_slots=frozenset({AWAIT_ENERGY_TOOL}), share=limits.share
         ),
         replay.begin,
         Attempt(supervisor.timeout),

@@ -21,10 +21,10 @@ class Activate:
 
     is_up: Callable[[str], bool]
     wake: Callable[[str], Awaitable[None]]
-    limit: float = 10.0
+    max_wait_seconds: float = 10.0
     ready: Callable[[Call], Awaitable[bool]] | None = None
     """Ensures that the call's app runs for its user; returns whether this call started it."""
-    most: int = 1_024
+    max_waiting: int = 1_024
     """Maximum calls that wait for one source or app; further ones are OVERLOADED."""
     share: float = DEFAULT_SHARE
     """Maximum share of those that calls of one principal may take."""
@@ -36,21 +36,21 @@ class Activate:
             return None
         is_up, keeper = self.is_up, tool.keeper
         if tool.family == "app" and self.ready is not None:
-            return self._started
+            return self._start_and_proceed
 
         def activate(call: Call, proceed: Handler) -> Outcome:
-            return proceed(call) if is_up(keeper) else self._woken(call, proceed)
+            return proceed(call) if is_up(keeper) else self._wake_and_proceed(call, proceed)
 
         return activate
 
-    async def _woken(self, call: Call, proceed: Handler) -> Result:
-        with self._place(call.tool.source, call.caller.principal):
+    async def _wake_and_proceed(self, call: Call, proceed: Handler) -> Result:
+        with self._waiting_slot(call.tool.source, call.caller.principal):
             await self._wake(call)
         return await proceed(call)
 
-    async def _started(self, call: Call, proceed: Handler) -> Result:
+    async def _start_and_proceed(self, call: Call, proceed: Handler) -> Result:
         tool, ready = call.tool, self.ready
-        with self._place(tool.source, call.caller.principal):
+        with self._waiting_slot(tool.source, call.caller.principal):
             if not self.is_up(tool.keeper):
                 await self._wake(call)
             started = ready is not None and await ready(call)
@@ -58,23 +58,25 @@ class Activate:
 
     async def _wake(self, call: Call) -> None:
         source = call.tool.keeper
-        with anyio.move_on_after(self._left(call)):
+        with anyio.move_on_after(self._wait_seconds(call)):
             await self.wake(source)
             return
         message = f"{source} is still starting; nothing was done, try again shortly"
         raise Unavailable("SOURCE_DOWN", message, retry_after=1.0)
 
-    def _left(self, call: Call) -> float:
+    def _wait_seconds(self, call: Call) -> float:
         """Return the seconds a call may wait, which ends shortly before its deadline."""
         if call.deadline is None:
-            return self.limit
-        left = max(0.0, call.deadline - anyio.current_time())
-        return min(self.limit, left - min(_MAX_MARGIN_SECONDS, left / 10))
+            return self.max_wait_seconds
+        remaining_seconds = max(0.0, call.deadline - anyio.current_time())
+        return min(
+            self.max_wait_seconds, remaining_seconds - min(_MAX_MARGIN_SECONDS, remaining_seconds / 10)
+        )
 
     @contextmanager
-    def _place(self, source: str, principal: str) -> Generator[None]:
+    def _waiting_slot(self, source: str, principal: str) -> Generator[None]:
         """Hold a waiting slot: a source that never starts must not accumulate waiting calls."""
-        slots = self._waiting.setdefault(source, Slots(self.most, self.share))
+        slots = self._waiting.setdefault(source, Slots(self.max_waiting, self.share))
         if not slots.take(principal):
             message = f"too many calls wait for {source} to start; nothing was done, try again shortly"
             raise Refused("OVERLOADED", message, retry_after=1.0)

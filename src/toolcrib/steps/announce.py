@@ -22,7 +22,7 @@ class Announce:
 
     silent: Callable[[Call], bool] = _never_silent
     """Whether to suppress the notification: the provider owns the audio, or the operator disabled it."""
-    _telling: set["asyncio.Task[None]"] = field(
+    _sending: set["asyncio.Task[None]"] = field(
         default_factory=set["asyncio.Task[None]"], init=False, repr=False
     )
 
@@ -31,13 +31,13 @@ class Announce:
         slow = tool.slow
         if slow is None or slow.threshold <= 0:
             return None
-        said = Progress(message=slow.message, kind="waiting")
+        progress = Progress(message=slow.message, kind="waiting")
 
         async def announce(call: Call, proceed: Handler) -> Result:
             if call.report is None or self.silent(call):
                 return await proceed(call)
             loop = asyncio.get_running_loop()
-            timer = loop.call_later(slow.threshold, self._tell, loop, call.report, said)
+            timer = loop.call_later(slow.threshold, self._start_sending, loop, call.report, progress)
             try:
                 return await proceed(call)
             finally:
@@ -45,15 +45,15 @@ class Announce:
 
         return announce
 
-    def _tell(self, loop: asyncio.AbstractEventLoop, report: Report, said: Progress) -> None:
+    def _start_sending(self, loop: asyncio.AbstractEventLoop, report: Report, progress: Progress) -> None:
         # A separate task: a client that receives slowly does not delay the call.
-        task = loop.create_task(_send(report, said))
-        self._telling.add(task)
-        task.add_done_callback(self._telling.discard)
+        task = loop.create_task(_send(report, progress))
+        self._sending.add(task)
+        task.add_done_callback(self._sending.discard)
 
 
-async def _send(report: Report, said: Progress) -> None:
+async def _send(report: Report, progress: Progress) -> None:
     try:
-        await report(said)
+        await report(progress)
     except Exception:  # boundary: an error in the caller's callback must not fail the call
-        log.exception("a caller could not be told that its call takes a while")
+        log.exception("the progress notification of a slow call could not be sent")

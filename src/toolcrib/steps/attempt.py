@@ -19,29 +19,29 @@ TICK_SECONDS = 0.02
 class _RunningAttempt:
     """A running attempt: its task, its time limit, and the number of cancellations sent to it."""
 
-    __slots__ = ("deadline", "left", "task", "told", "until")
+    __slots__ = ("cancel_at", "cancellations", "deadline", "remaining_seconds", "task")
 
-    def __init__(self, task: "asyncio.Task[object]", until: float, deadline: float) -> None:
-        self.task, self.told, self.deadline = task, 0, deadline
-        self.until = until if until < deadline else deadline  # noqa: FURB136 - half the price of `min`, on every call
-        self.left = 0.0
+    def __init__(self, task: "asyncio.Task[object]", cancel_at: float, deadline: float) -> None:
+        self.task, self.cancellations, self.deadline = task, 0, deadline
+        self.cancel_at = cancel_at if cancel_at < deadline else deadline  # noqa: FURB136 - `min` costs twice as much, on every call
+        self.remaining_seconds = 0.0
         """Remaining seconds while the timeout is paused."""
 
-    def stand_still(self) -> None:
+    def pause(self) -> None:
         """Pause the timeout while the caller answers an elicitation; the call's deadline still holds."""
-        self.left = self.until - self.task.get_loop().time()
-        self.until = self.deadline
+        self.remaining_seconds = self.cancel_at - self.task.get_loop().time()
+        self.cancel_at = self.deadline
 
-    def go_on(self) -> None:
+    def resume(self) -> None:
         """Resume the timeout with the remaining seconds."""
-        self.until = min(self.task.get_loop().time() + self.left, self.deadline)
+        self.cancel_at = min(self.task.get_loop().time() + self.remaining_seconds, self.deadline)
 
-    def is_over(self) -> bool:
+    def take_back_cancellations(self) -> bool:
         """Undo our own cancellations of the task; return whether there were some and no others."""
-        if not self.told:
+        if not self.cancellations:
             return False
-        while self.told:
-            self.told -= 1
+        while self.cancellations:
+            self.cancellations -= 1
             self.task.uncancel()
         return not self.task.cancelling()
 
@@ -50,34 +50,34 @@ class _TimeoutWatch:
     """Checks all attempts with one timer: a cancel scope per attempt would cost more than most steps."""
 
     def __init__(self) -> None:
-        self._tries: set[_RunningAttempt] = set()
+        self._running: set[_RunningAttempt] = set()
         self._ticking = False
 
     def begin(self, limit: float, deadline: float | None) -> _RunningAttempt:
         """Start the timeout of the current task."""
         loop = asyncio.get_running_loop()
         task = cast("asyncio.Task[object]", asyncio.current_task(loop))
-        try_ = _RunningAttempt(task, loop.time() + limit, inf if deadline is None else deadline)
-        self._tries.add(try_)
+        running = _RunningAttempt(task, loop.time() + limit, inf if deadline is None else deadline)
+        self._running.add(running)
         if not self._ticking:
             self._ticking = True
             loop.call_later(TICK_SECONDS, self._tick, loop)
-        return try_
+        return running
 
-    def end(self, try_: _RunningAttempt) -> None:
+    def end(self, running: _RunningAttempt) -> None:
         """End the timeout; a function that ignored its cancellation and returned has succeeded."""
-        self._tries.discard(try_)
-        if try_.told:
-            try_.is_over()
+        self._running.discard(running)
+        if running.cancellations:
+            running.take_back_cancellations()
 
     def _tick(self, loop: asyncio.AbstractEventLoop) -> None:
         """Cancel attempts past their limit, on every tick until they end."""
         now = loop.time()
-        for try_ in self._tries:
-            if now >= try_.until:
-                try_.told += 1
-                try_.task.cancel()
-        self._ticking = bool(self._tries)
+        for running in self._running:
+            if now >= running.cancel_at:
+                running.cancellations += 1
+                running.task.cancel()
+        self._ticking = bool(self._running)
         if self._ticking:
             loop.call_later(TICK_SECONDS, self._tick, loop)
 
@@ -101,24 +101,24 @@ class Attempt:
         local = tool.inside
 
         async def attempt(call: Call, proceed: Handler) -> Result:
-            try_ = watch.begin(limit, call.deadline)
+            running = watch.begin(limit, call.deadline)
             channel = None if local else call.channel
             if channel is not None and channel.capabilities:
-                call = call.replace(channel=ObservedChannel(channel, try_.stand_still, try_.go_on))
+                call = call.replace(channel=ObservedChannel(channel, running.pause, running.resume))
             try:
                 return await proceed(call)
             except asyncio.CancelledError as error:
-                if try_.is_over():
+                if running.take_back_cancellations():
                     raise _not_begun(tool) if is_not_begun(error) else _timed_out(tool) from None
                 raise
             finally:
-                watch.end(try_)
+                watch.end(running)
 
         return attempt
 
 
 def _not_begun(tool: Tool) -> Refused:
-    message = f"{tool.name} could not begin within its time limit; nothing was done, try again shortly"
+    message = f"{tool.name} did not start within its timeout; nothing was done, try again shortly"
     return Refused("OVERLOADED", message, retry_after=NOT_BEGUN_RETRY_SECONDS)
 
 

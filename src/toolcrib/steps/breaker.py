@@ -26,9 +26,9 @@ class Breaker:
 
     failures: int = 10
     """Consecutive failures that open the breaker."""
-    rest: float = 5.0
-    """Seconds it stays open at first; doubles with every failed probe, up to `longest_rest`."""
-    longest_rest: float = 60.0
+    open_seconds: float = 5.0
+    """Seconds it stays open at first; doubles with every failed probe, up to `max_open_seconds`."""
+    max_open_seconds: float = 60.0
     clock: Callable[[], float] = anyio.current_time
     _circuits: dict[str, "_Circuit"] = field(default_factory=dict[str, "_Circuit"], init=False, repr=False)
 
@@ -61,8 +61,8 @@ class Breaker:
 
     def retain(self, sources: Collection[str]) -> None:
         """Drop the breakers of all other sources."""
-        for gone in self._circuits.keys() - set(sources):
-            del self._circuits[gone]
+        for source in self._circuits.keys() - set(sources):
+            del self._circuits[source]
 
     def states(self) -> Mapping[str, BreakerState]:
         """Return the state of each source's breaker."""
@@ -77,23 +77,23 @@ class _Circuit:
         self.state: BreakerState = "closed"
         self.failed = 0
         self._failed_at = float("-inf")
-        self._rest = settings.rest
-        self._until = 0.0
-        self._probing: Call | None = None
-        self._failing: set[str] = set()
+        self._open_seconds = settings.open_seconds
+        self._open_until = 0.0
+        self._probe: Call | None = None
+        self._failing_principals: set[str] = set()
         """Principals with failed calls since the last success."""
 
     def concerns(self, call: Call) -> bool:
         """Whether an open breaker applies to a call; failures of one principal affect no other one."""
-        return len(self._failing) != 1 or call.caller.principal in self._failing
+        return len(self._failing_principals) != 1 or call.caller.principal in self._failing_principals
 
     def judge(self, error: ToolcribError, call: Call) -> Verdict:
         """Classify an error as good, bad or neither; an app that did not start concerns only one user."""
         if error.problem.stage is not None:
             return "neither"
         if isinstance(error, Lost) or error.problem.code in _SOURCE_FAULT_CODES:
-            hurried = call.deadline is not None and self._settings.clock() >= call.deadline
-            return "neither" if hurried else "bad"
+            past_deadline = call.deadline is not None and self._settings.clock() >= call.deadline
+            return "neither" if past_deadline else "bad"
         return "good" if isinstance(error, Failed | Broken) else "neither"
 
     def count(self, verdict: Verdict, call: Call, *, closed: bool = True) -> None:
@@ -103,11 +103,11 @@ class _Circuit:
         only another principal's calls failed, closes it or makes it apply to everyone.
         """
         if verdict == "good":
-            self._answered(closed=closed)
+            self._count_success(closed=closed)
         if verdict != "bad":
             return
-        if len(self._failing) < _PRINCIPALS_FOR_EVERYONE:
-            self._failing.add(call.caller.principal)
+        if len(self._failing_principals) < _PRINCIPALS_FOR_EVERYONE:
+            self._failing_principals.add(call.caller.principal)
         if self.state != "closed":
             return
         now = self._settings.clock()
@@ -118,22 +118,22 @@ class _Circuit:
         if self.failed >= self._settings.failures:
             self._open()
 
-    def _answered(self, *, closed: bool) -> None:
+    def _count_success(self, *, closed: bool) -> None:
         self.failed = 0
         if self.state == "closed":
-            self._failing.clear()
+            self._failing_principals.clear()
         elif self.state == "open" and not closed:
             self.close()
 
     async def probe(self, call: Call, proceed: Handler) -> Result:
         """Admit one call when the open period is over, and close or reopen by its outcome."""
         now = self._settings.clock()
-        if self._probing is not None or now < self._until:
+        if self._probe is not None or now < self._open_until:
             raise self._refusal(now)
-        self.state, self._probing = "half_open", call
+        self.state, self._probe = "half_open", call
         verdict: Verdict = "neither"
         try:
-            result = await proceed(self._listening(call))
+            result = await proceed(self._with_early_conclusion(call))
             verdict = "good"
             return result
         except ToolcribError as error:
@@ -142,32 +142,32 @@ class _Circuit:
         finally:
             self._conclude(call, verdict)
 
-    def _listening(self, call: Call) -> Call:
+    def _with_early_conclusion(self, call: Call) -> Call:
         """Conclude the probe at its first elicitation: a source that sends one works."""
         if call.channel is None:
             return call
         return call.replace(channel=ObservedChannel(call.channel, lambda: self._conclude(call, "good")))
 
     def _conclude(self, call: Call, verdict: Verdict) -> None:
-        if self._probing is not call:
+        if self._probe is not call:
             self.count(verdict, call)
             return
-        self._probing = None
+        self._probe = None
         if verdict == "good":
             self.close()
         elif verdict == "bad":
-            self._rest = min(self._rest * 2, self._settings.longest_rest)
+            self._open_seconds = min(self._open_seconds * 2, self._settings.max_open_seconds)
             self._open()
 
     def close(self) -> None:
         """Close the breaker and reset its counts."""
-        self.state, self.failed, self._rest = "closed", 0, self._settings.rest
-        self._failing.clear()
+        self.state, self.failed, self._open_seconds = "closed", 0, self._settings.open_seconds
+        self._failing_principals.clear()
 
     def _open(self) -> None:
         self.state = "open"
-        self._until = self._settings.clock() + self._rest
+        self._open_until = self._settings.clock() + self._open_seconds
 
     def _refusal(self, now: float) -> Unavailable:
-        message = f"{self.source} has failed too often in a row and is given a rest; nothing was done"
-        return Unavailable("SOURCE_DOWN", message, retry_after=round(max(self._until - now, 0.1), 3))
+        message = f"{self.source} failed repeatedly, so its circuit breaker is open; nothing was done"
+        return Unavailable("SOURCE_DOWN", message, retry_after=round(max(self._open_until - now, 0.1), 3))

@@ -18,23 +18,27 @@ _MAX_MARGIN_SECONDS = 0.25
 class Bulkhead:
     """Isolates sources from each other, and the principals of one source from each other."""
 
-    running: int = 32
-    waiting: int = 64
-    patience: float = 10.0
-    apart: frozenset[str] = frozenset()
+    max_running: int = 32
+    max_waiting: int = 64
+    max_wait_seconds: float = 10.0
+    own_slots: frozenset[str] = frozenset()
     """Tools with slots of their own: their calls mostly wait, and would exhaust their source's slots."""
     share: float = DEFAULT_SHARE
     _slots: dict[str, FairSlots] = field(default_factory=dict[str, FairSlots], init=False, repr=False)
 
     def fit(self, tool: Tool) -> Stage:
         """Return the stage; the tools of a source share its slots."""
-        owner = tool.name if tool.name in self.apart else tool.source
-        slots = self._slots.setdefault(owner, FairSlots(self.running, self.share, max_waiting=self.waiting))
+        owner = tool.name if tool.name in self.own_slots else tool.source
+        slots = self._slots.setdefault(
+            owner, FairSlots(self.max_running, self.share, max_waiting=self.max_waiting)
+        )
 
         async def bulkhead(call: Call, proceed: Handler) -> Result:
             caller = call.caller
             principal = caller.principal
-            if not slots.take(principal) and not await slots.wait(principal, caller.id, self._left(call)):
+            if not slots.take(principal) and not await slots.wait(
+                principal, caller.id, self._wait_seconds(call)
+            ):
                 message = f"{tool.source} is busy; nothing was done, try again shortly"
                 raise Refused("OVERLOADED", message, retry_after=1.0)
             if call.channel is not None:
@@ -52,9 +56,11 @@ class Bulkhead:
             if not slots.used and owner.partition(":")[0] not in sources:
                 del self._slots[owner]
 
-    def _left(self, call: Call) -> float:
+    def _wait_seconds(self, call: Call) -> float:
         """Return the seconds a call may wait, which ends shortly before its deadline."""
         if call.deadline is None:
-            return self.patience
-        left = max(0.0, call.deadline - anyio.current_time())
-        return min(self.patience, left - min(_MAX_MARGIN_SECONDS, left / 10))
+            return self.max_wait_seconds
+        remaining_seconds = max(0.0, call.deadline - anyio.current_time())
+        return min(
+            self.max_wait_seconds, remaining_seconds - min(_MAX_MARGIN_SECONDS, remaining_seconds / 10)
+        )

@@ -26,37 +26,37 @@ class Cache:
         if not ttl or tool.category == "mutation":
             return None
 
-        local = tool.inside
+        in_process = tool.inside
 
         async def cache(call: Call, proceed: Handler) -> Result:
             if call.answers or call.state:
                 return await proceed(call)
             key = _cache_key(call)
-            kept = await self.shared.recall(key)
-            if kept is not None:
-                return kept.replace(cached=True)
-            ask = partial(self._ask, call, proceed, key, ttl)
-            channel = None if local else call.channel
-            return await (ask(channel) if channel and channel.capabilities else self._together(key, ask))
+            cached = await self.shared.recall(key)
+            if cached is not None:
+                return cached.replace(cached=True)
+            run = partial(self._run_and_store, call, proceed, key, ttl)
+            channel = None if in_process else call.channel
+            return await (run(channel) if channel and channel.capabilities else self._single_flight(key, run))
 
         return cache
 
-    async def _together(self, key: str, ask: Callable[[], Awaitable[Result]]) -> Result:
+    async def _single_flight(self, key: str, run: Callable[[], Awaitable[Result]]) -> Result:
         """Single flight: run the call once for all waiters; if it needs input, each waiter runs it."""
-        result, by_another = await self.shared.once(key, ask)
+        result, by_another = await self.shared.once(key, run)
         if not by_another:
             return result
-        return result.replace(cached=True) if result.ask is None else await ask()
+        return result.replace(cached=True) if result.ask is None else await run()
 
-    async def _ask(
+    async def _run_and_store(
         self, call: Call, proceed: Handler, key: str, ttl: float, channel: Channel | None = None
     ) -> Result:
         """Run the call and cache its result, unless it depends on input the caller gave while it ran."""
-        asked: list[bool] = []
+        elicited: list[bool] = []
         if channel is not None:
-            call = call.replace(channel=ObservedChannel(channel, lambda: asked.append(True)))
+            call = call.replace(channel=ObservedChannel(channel, lambda: elicited.append(True)))
         result = await proceed(call)
-        if not asked and _is_cacheable(result):
+        if not elicited and _is_cacheable(result):
             await self.shared.keep(key, _cacheable_copy(result), ttl)
         return result
 
@@ -64,13 +64,13 @@ class Cache:
 def _cache_key(call: Call) -> str:
     """Return the cache key: all that the result may depend on, including the hash of the definition."""
     caller, tool = call.caller, call.tool
-    who = (
+    audience = (
         ("",)
         if tool.shared_cache
         else (caller.id, caller.user, caller.context, caller.language, caller.time_zone)
     )
-    asked = orjson.dumps((tool.name, tool.fingerprint, who, call.arguments), option=orjson.OPT_SORT_KEYS)
-    return blake2b(asked, digest_size=20).hexdigest()
+    parts = orjson.dumps((tool.name, tool.fingerprint, audience, call.arguments), option=orjson.OPT_SORT_KEYS)
+    return blake2b(parts, digest_size=20).hexdigest()
 
 
 def _cacheable_copy(result: Result) -> Result:

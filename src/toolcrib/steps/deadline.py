@@ -29,4 +29,4 @@ def _with_deadline(call: Call, proceed: Handler) -> Outcome:
 async def _run_until(deadline: float, call: Call, proceed: Handler) -> Result:
     with anyio.CancelScope(deadline=deadline + _GRACE_SECONDS):
         return await proceed(call)
-    raise Refused("TIMEOUT", "the deadline passed before the tool was asked; nothing was done")
+    raise Refused("TIMEOUT", "the deadline passed before the tool was called; nothing was done")

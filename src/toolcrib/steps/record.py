@@ -9,7 +9,7 @@ from toolcrib.errors import problem
 from toolcrib.interfaces import Handler, Outcome, Recorder, Stage
 from toolcrib.model import Call, ObservedChannel, Origin, Result, Tool
 
-_CLIENT_DISCONNECTED = Result(problem=problem("CANCELLED", "the caller went away"))
+_CLIENT_DISCONNECTED = Result(problem=problem("CANCELLED", "the client disconnected"))
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ class Record:
 
     def fit_timing(self, tool: Tool) -> Stage:
         """Return the stage that times calls to this tool; tools in this process never elicit input."""
-        return self._record if tool.inside else self._record_talk
+        return self._record if tool.inside else self._record_with_channel
 
     async def _record(self, call: Call, proceed: Handler) -> Result:
         started = perf_counter()
@@ -48,21 +48,21 @@ class Record:
         self.recorder.record(call, result, perf_counter() - started)
         return result
 
-    async def _record_talk(self, call: Call, proceed: Handler) -> Result:
+    async def _record_with_channel(self, call: Call, proceed: Handler) -> Result:
         """Do the same without the time spent on elicitation, which is not the tool's."""
         channel = call.channel
         if channel is None or not channel.capabilities:
             return await self._record(call, proceed)
-        watch = _Stopwatch()
+        stopwatch = _Stopwatch()
         if self.running is not None:
-            self.running[call.id] = call, watch.began
-        heard = call.replace(channel=ObservedChannel(channel, watch.stop, watch.start))
+            self.running[call.id] = call, stopwatch.began
+        timed_call = call.replace(channel=ObservedChannel(channel, stopwatch.stop, stopwatch.start))
         try:
-            result = await proceed(heard)
+            result = await proceed(timed_call)
         except BaseException:  # as above
-            self.recorder.record(call, _CLIENT_DISCONNECTED, watch.seconds, watch.waited)
+            self.recorder.record(call, _CLIENT_DISCONNECTED, stopwatch.seconds, stopwatch.paused_seconds)
             raise
-        self.recorder.record(call, result, watch.seconds, watch.waited)
+        self.recorder.record(call, result, stopwatch.seconds, stopwatch.paused_seconds)
         return result
 
 
@@ -70,8 +70,8 @@ async def _with_sampling(
     wants: Callable[[Origin], bool], stage: Stage, call: Call, proceed: Handler
 ) -> Result:
     """Set the sampled flag before the call proceeds, so that downstream servers decide alike."""
-    wanted = wants(call.origin)
-    return await stage(call.replace(origin=call.origin.replace(sampled=wanted)), proceed)
+    sampled = wants(call.origin)
+    return await stage(call.replace(origin=call.origin.replace(sampled=sampled)), proceed)
 
 
 def _logged_before(begun: Callable[[Call], None], stage: Stage, call: Call, proceed: Handler) -> Outcome:
@@ -94,7 +94,7 @@ class _Stopwatch:
         return self._counted if self._since is None else self._counted + perf_counter() - self._since
 
     @property
-    def waited(self) -> float:
+    def paused_seconds(self) -> float:
         """Seconds in which it was stopped."""
         return perf_counter() - self.began - self.seconds
 

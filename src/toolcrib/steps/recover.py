@@ -40,11 +40,11 @@ def _log_error(call: Call, error: ToolcribError) -> None:
     else:
         level = logging.ERROR if CODES[code].error_class == "system" else logging.WARNING
     if log.isEnabledFor(level):
-        name, said = call.tool.name, error.problem.message
+        name, message = call.tool.name, error.problem.message
         log.log(
             level,
             "%s",
-            said if said.startswith(name) else f"{name}: {said}",
+            message if message.startswith(name) else f"{name}: {message}",
             exc_info=error,
             extra=_log_fields(call, code),
         )

@@ -33,7 +33,7 @@ _LAST_RETRY_TIMEOUT_SECONDS = 3.0
 
 _IN_PROGRESS_RETRY_SECONDS = 1.0
 _STORE_RETRY_SECONDS = 2.0
-_CHECK_ADVICE = "it may have taken effect, so check before asking again under another key"
+_CHECK_ADVICE = "it may have taken effect, so check before you repeat it with another key"
 
 
 @dataclass
@@ -63,10 +63,12 @@ class Endings:
         """Store a result, or release the key for None; waits briefly, and then retries in the background."""
         left = MAX_INLINE_SECONDS if deadline is None else deadline - anyio.current_time()
         seconds = min(MAX_INLINE_SECONDS, max(left, MIN_INLINE_SECONDS))
-        if not await self._stored(row, answer, seconds):
-            message = "the ending of a call with an idempotency key cannot be stored now and is tried again"
+        if not await self._write(row, answer, seconds):
+            message = (
+                "the outcome of a call with an idempotency key cannot be stored now; the write is retried"
+            )
             log.warning(message, extra={"call_id": row.call})
-            self._wait(row, answer)
+            self._enqueue(row, answer)
 
     async def run(self) -> None:
         """Retry pending endings until cancelled, then one last time."""
@@ -84,14 +86,14 @@ class Endings:
         for call, (row, answer) in tuple(self._pending.items()):
             if call not in self._pending:  # given up while another was stored
                 continue
-            if await self._stored(row, answer, seconds):
+            if await self._write(row, answer, seconds):
                 self._forget(call)
             elif row.until < self.clock():
                 self._give_up(call)
             else:
                 return
 
-    async def _stored(self, row: ReplayRow, answer: str | None, seconds: float) -> bool:
+    async def _write(self, row: ReplayRow, answer: str | None, seconds: float) -> bool:
         with anyio.move_on_after(seconds, shield=True):
             try:
                 if answer is None:
@@ -103,7 +105,7 @@ class Endings:
             return True
         return False
 
-    def _wait(self, row: ReplayRow, answer: str | None) -> None:
+    def _enqueue(self, row: ReplayRow, answer: str | None) -> None:
         self._forget(row.call)
         self._pending[row.call] = (row, answer)
         self._bytes += _pending_bytes(answer)
@@ -121,7 +123,7 @@ class Endings:
     def _give_up(self, call: str) -> None:
         if not self._forget(call):
             return
-        message = "what became of a call with an idempotency key cannot be stored; it counts as unknown"
+        message = "the outcome of a call with an idempotency key could not be stored and counts as unknown"
         log.warning(message, extra={"call_id": call})
 
 
@@ -152,8 +154,8 @@ class Replay:
     endings: Endings = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        now, short = self.clock.now, rest.encode_stored(Result(problem=_evicted())).decode()
-        bounded = BoundedReplays(self.replays, self.quota, short_answer=short, clock=now)
+        now, short_answer = self.clock.now, rest.encode_stored(Result(problem=_evicted())).decode()
+        bounded = BoundedReplays(self.replays, self.quota, short_answer=short_answer, clock=now)
         object.__setattr__(self, "bounded", bounded)
         object.__setattr__(self, "endings", Endings(bounded, now))
 
@@ -169,30 +171,34 @@ class Replay:
         return Begin(self._running)
 
     def _replay(self, call: Call, proceed: Handler) -> Outcome:
-        return self._once(call, proceed) if call.idempotency_key else proceed(call)
+        return self._run_once(call, proceed) if call.idempotency_key else proceed(call)
 
     def _replay_declared(self, call: Call, proceed: Handler) -> Outcome:
         """Refuse a declared mutation that could not be recorded afterwards."""
         if reason := self.refused():
-            said = f"{call.tool.name} changes something, which cannot be recorded now, so nothing was done"
+            message = f"{call.tool.name} is a mutation, which cannot be recorded now, so nothing was done"
             raise Refused(
-                "OVERLOADED", f"{said}: the store does not answer: {reason}", retry_after=_STORE_RETRY_SECONDS
+                "OVERLOADED",
+                f"{message}: the store is unavailable: {reason}",
+                retry_after=_STORE_RETRY_SECONDS,
             )
         return self._replay(call, proceed)
 
-    async def _once(self, call: Call, proceed: Handler) -> Result:
+    async def _run_once(self, call: Call, proceed: Handler) -> Result:
         if reason := self.refused():
-            raise _store_unavailable(f"the store does not answer: {reason}")
+            raise _store_unavailable(f"the store is unavailable: {reason}")
         row = _claim(call, self.mark, self.clock.now())
         # Before the claim, so that a concurrent request never finds the claim without its call.
         self._running[call.id] = False
         try:
-            found = await self._claimed(call, row)
-            return await self._carry_out(call, proceed, row) if found is None else self._answer(row, found)
+            stored = await self._claim_key(call, row)
+            return (
+                await self._run_and_store(call, proceed, row) if stored is None else self._answer(row, stored)
+            )
         finally:
             del self._running[call.id]
 
-    async def _claimed(self, call: Call, row: ReplayRow) -> ReplayRow | None:
+    async def _claim_key(self, call: Call, row: ReplayRow) -> ReplayRow | None:
         try:
             return await self.bounded.claim(row)
         except Refused:
@@ -205,38 +211,38 @@ class Replay:
                 raise _store_unavailable(str(error)) from error
             raise
 
-    def _answer(self, row: ReplayRow, found: ReplayRow) -> Result:
+    def _answer(self, row: ReplayRow, stored: ReplayRow) -> Result:
         """Return the stored result, or raise if the key is running, interrupted or of another request."""
-        if found.body != row.body:
-            said = "this idempotency key was used for another request; take a new key for a new request"
-            raise Refused("IDEMPOTENCY_MISMATCH", said, path="idempotencyKey")
-        if found.answer is not None:
-            result = rest.decode_stored(found.answer)
-            age = max(0.0, self.clock.now() - found.at)
+        if stored.body != row.body:
+            message = "this idempotency key was used for another request; use a new key for a new request"
+            raise Refused("IDEMPOTENCY_MISMATCH", message, path="idempotencyKey")
+        if stored.answer is not None:
+            result = rest.decode_stored(stored.answer)
+            age = max(0.0, self.clock.now() - stored.at)
             return result.replace(made=time() - age, meta={**result.meta, REPLAYED: True})
-        if self._runs(found):
-            said = "a call with this idempotency key is still running; ask again for its answer"
-            raise Refused("IN_PROGRESS", said, retry_after=_IN_PROGRESS_RETRY_SECONDS)
-        raise Lost("OUTCOME_UNKNOWN", f"the call with this idempotency key was cut short; {_CHECK_ADVICE}")
+        if self._is_running(stored):
+            message = "a call with this idempotency key is still running; retry to get its result"
+            raise Refused("IN_PROGRESS", message, retry_after=_IN_PROGRESS_RETRY_SECONDS)
+        raise Lost("OUTCOME_UNKNOWN", f"the call with this idempotency key was interrupted; {_CHECK_ADVICE}")
 
-    def _runs(self, found: ReplayRow) -> bool:
-        if found.holder == self.mark:
-            return found.call in self._running or self.endings.is_pending(found.call)
-        return self.clock.now() < found.until and not self.is_gone(found.holder)
+    def _is_running(self, stored: ReplayRow) -> bool:
+        if stored.holder == self.mark:
+            return stored.call in self._running or self.endings.is_pending(stored.call)
+        return self.clock.now() < stored.until and not self.is_gone(stored.holder)
 
-    async def _carry_out(self, call: Call, proceed: Handler, row: ReplayRow) -> Result:
+    async def _run_and_store(self, call: Call, proceed: Handler, row: ReplayRow) -> Result:
         try:
             result = await proceed(call)
         except ToolcribError as error:
-            again = not self._running[call.id] or _may_run_again(error, call.tool)
-            await self._end(call, row, None if again else _error_result(error, call.tool))
+            repeatable = not self._running[call.id] or _may_run_again(error, call.tool)
+            await self._end(call, row, None if repeatable else _error_result(error, call.tool))
             raise
         except BaseException as error:  # cancellation, or an error of the gateway: stored and re-raised
-            again = not self._running[call.id] or call.tool.idempotent or is_not_begun(error)
-            await self._end(call, row, None if again else _interrupted_result(call.tool))
+            repeatable = not self._running[call.id] or call.tool.idempotent or is_not_begun(error)
+            await self._end(call, row, None if repeatable else _interrupted_result(call.tool))
             raise
-        free = result.ask is not None or (result.problem is not None and result.problem.retryable)
-        await self._end(call, row, None if free else result)
+        releases_key = result.ask is not None or (result.problem is not None and result.problem.retryable)
+        await self._end(call, row, None if releases_key else result)
         return result
 
     async def _end(self, call: Call, row: ReplayRow, result: Result | None) -> None:
@@ -300,28 +306,28 @@ def _error_result(error: ToolcribError, tool: Tool) -> Result:
 def _serialized(result: Result) -> str:
     """Serialize a result to store; if it cannot be stored, an error that the call was carried out."""
     try:
-        spelled = rest.encode_stored(result)
+        serialized = rest.encode_stored(result)
     except TypeError:
         return rest.encode_stored(Result(problem=_not_stored("CONTRACT_VIOLATION", "is not JSON"))).decode()
-    if len(spelled) > MAX_STORED_BYTES:
-        over = f"has {len(spelled)} bytes, and at most {MAX_STORED_BYTES} are kept"
-        spelled = rest.encode_stored(Result(problem=_not_stored("RESULT_TOO_LARGE", over)))
-    return spelled.decode()
+    if len(serialized) > MAX_STORED_BYTES:
+        excess = f"has {len(serialized)} bytes, which exceeds the limit of {MAX_STORED_BYTES}"
+        serialized = rest.encode_stored(Result(problem=_not_stored("RESULT_TOO_LARGE", excess)))
+    return serialized.decode()
 
 
-def _not_stored(code: str, why: str) -> Problem:
-    return problem(code, f"the call was carried out; its answer was not kept, as it {why}")
+def _not_stored(code: str, reason_text: str) -> Problem:
+    return problem(code, f"the call was executed; its result was not stored, as it {reason_text}")
 
 
 def _evicted() -> Problem:
-    said = "the call was carried out; its answer is no longer kept, as newer ones needed the room"
-    return problem("ANSWER_NOT_KEPT", said)
+    message = "the call was executed; its result was evicted from the store by newer ones"
+    return problem("ANSWER_NOT_KEPT", message)
 
 
 def _interrupted_result(tool: Tool) -> Result:
-    return Result(problem=problem("OUTCOME_UNKNOWN", f"{tool.name} was cut short; {_CHECK_ADVICE}"))
+    return Result(problem=problem("OUTCOME_UNKNOWN", f"{tool.name} was interrupted; {_CHECK_ADVICE}"))
 
 
 def _store_unavailable(reason: str) -> Refused:
-    said = f"idempotency keys cannot be kept now, so nothing was done: {reason}"
-    return Refused("OVERLOADED", said, retry_after=_STORE_RETRY_SECONDS)
+    message = f"idempotency keys cannot be stored now, so nothing was done: {reason}"
+    return Refused("OVERLOADED", message, retry_after=_STORE_RETRY_SECONDS)

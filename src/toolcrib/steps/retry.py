@@ -24,13 +24,13 @@ class _Budget:
 class Retry:
     """Relies on what operator and author declare of a tool, never on claims of an external server."""
 
-    most: int = 2
-    pause: float = 0.05
+    max_retries: int = 2
+    first_delay: float = 0.05
     """Maximum seconds before the first retry; doubles per retry, with full jitter."""
-    share: float = 0.1
+    tokens_per_call: float = 0.1
     """Tokens each call adds to its source's budget; a retry takes 1."""
     budget: float = 10.0
-    patience: float = 1.0
+    max_retry_after: float = 1.0
     """Maximum Retry-After that is waited for, in seconds."""
     _budgets: dict[str, _Budget] = field(default_factory=dict[str, _Budget], init=False, repr=False)
 
@@ -41,14 +41,14 @@ class Retry:
         budget = self._budgets.setdefault(tool.source, _Budget(self.budget))
 
         async def retry(call: Call, proceed: Handler) -> Result:
-            budget.tokens = min(budget.tokens + self.share, self.budget)
+            budget.tokens = min(budget.tokens + self.tokens_per_call, self.budget)
             try:
                 return await proceed(call)
             except ToolcribError as error:
                 if not _is_repeatable(error, tool):
                     raise
-                first = error
-            return await self._again(call, proceed, first, budget)
+                first_error = error
+            return await self._retry(call, proceed, first_error, budget)
 
         return retry
 
@@ -57,30 +57,32 @@ class Retry:
         for gone in self._budgets.keys() - set(sources):
             del self._budgets[gone]
 
-    async def _again(self, call: Call, proceed: Handler, first: ToolcribError, budget: _Budget) -> Result:
+    async def _retry(
+        self, call: Call, proceed: Handler, first_error: ToolcribError, budget: _Budget
+    ) -> Result:
         """Retry within the limits; else raise the last error of an attempt that reached the source."""
-        told = error = first
-        for number in range(self.most):
-            pause = self._pause(error, number)
-            if pause is None or budget.tokens < 1 or not _in_time(call, pause):
+        reported = error = first_error
+        for attempt in range(self.max_retries):
+            delay = self._next_delay(error, attempt)
+            if delay is None or budget.tokens < 1 or not _in_time(call, delay):
                 break
             budget.tokens -= 1
-            await anyio.sleep(pause)
+            await anyio.sleep(delay)
             try:
                 return await proceed(call)
             except ToolcribError as again:
                 error = again
             if not isinstance(error, Unavailable | Refused):
-                told = error
-            if not (_is_repeatable(error, call.tool) or _is_restarting(error, told)):
+                reported = error
+            if not (_is_repeatable(error, call.tool) or _is_restarting(error, reported)):
                 break
-        raise told
+        raise reported
 
-    def _pause(self, error: ToolcribError, number: int) -> float | None:
+    def _next_delay(self, error: ToolcribError, attempt: int) -> float | None:
         """Return the seconds before the next attempt; None if the source's Retry-After is too long."""
-        chance = uniform(0, self.pause * 2**number)  # noqa: S311 - jitter, no security use
+        chance = uniform(0, self.first_delay * 2**attempt)  # noqa: S311 - jitter, no security use
         wait = error.problem.retry_after or 0.0
-        return None if wait > self.patience else wait + chance
+        return None if wait > self.max_retry_after else wait + chance
 
 
 def _is_repeatable(error: ToolcribError, tool: Tool) -> bool:
@@ -95,11 +97,11 @@ def _is_repeatable(error: ToolcribError, tool: Tool) -> bool:
     return code in _TRANSIENT_CODES and error.problem.retryable
 
 
-def _is_restarting(error: ToolcribError, told: ToolcribError) -> bool:
+def _is_restarting(error: ToolcribError, reported: ToolcribError) -> bool:
     """Whether a source that was lost during this call reports that it is restarting."""
     down = isinstance(error, Unavailable) and error.problem.code == "SOURCE_DOWN"
-    return down and not isinstance(told, Unavailable) and error.problem.retry_after is not None
+    return down and not isinstance(reported, Unavailable) and error.problem.retry_after is not None
 
 
-def _in_time(call: Call, pause: float) -> bool:
-    return call.deadline is None or anyio.current_time() + pause < call.deadline
+def _in_time(call: Call, delay: float) -> bool:
+    return call.deadline is None or anyio.current_time() + delay < call.deadline

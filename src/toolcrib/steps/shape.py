@@ -27,24 +27,26 @@ class Shape:
 
     def fit(self, tool: Tool) -> Stage:
         """Return the stage; every tool's results are bounded and get a message."""
-        speak, large = _message_function(tool), _Reservations(tool, self.memory)
+        message_of, reservations = _message_function(tool), _Reservations(tool, self.memory)
 
         async def shape(call: Call, proceed: Handler) -> Result:
-            expected = large.expected
-            result = await (large.reserving(call, proceed, expected) if expected else proceed(call))
+            expected = reservations.expected
+            result = await (reservations.reserving(call, proceed, expected) if expected else proceed(call))
             size = len(result.encoded)
             if result.content or result.meta or result.ask is not None:
                 size += _size_besides_data(result)
             if expected or size > LARGE_BYTES:
-                result = large.admit(call, result, size, reserved=expected)
+                result = reservations.admit(call, result, size, reserved=expected)
             if result.problem is not None:
                 # A failed call stays a failure: of an oversized error only the content is dropped.
                 return result if size <= self.result_bytes else result.replace(content=(), meta={})
             if size > self.result_bytes:
-                cap = f"the answer has {size} bytes, the cap is {self.result_bytes}; ask for less"
-                raise Broken("RESULT_TOO_LARGE", f"{tool.name}: {cap}")
+                excess = f"the result has {size} bytes, over the limit of {self.result_bytes}; request less"
+                raise Broken("RESULT_TOO_LARGE", f"{tool.name}: {excess}")
             return (
-                result if result.message or result.ask is not None else result.replace(message=speak(result))
+                result
+                if result.message or result.ask is not None
+                else result.replace(message=message_of(result))
             )
 
         return shape
@@ -69,7 +71,7 @@ class _Reservations:
         if memory is None:
             return await proceed(call)
         if not memory.reserve(principal, size):
-            short = f"memory is short for a result of about {size} bytes; nothing was done, try again later"
+            short = f"not enough memory for a result of about {size} bytes; nothing was done, try again later"
             raise Refused("OVERLOADED", f"{self._tool.name}: {short}", retry_after=_MEMORY_RETRY_SECONDS)
         try:
             return await proceed(call)
@@ -91,11 +93,14 @@ class _Reservations:
         raise self._dropped(size)
 
     def _dropped(self, size: int) -> ToolcribError:
-        name, what = self._tool.name, f"memory is short for its result of {size} bytes, which was dropped"
+        name, what = (
+            self._tool.name,
+            f"there was not enough memory for its result of {size} bytes, which was dropped",
+        )
         if self._tool.read_only:
-            message = f"{name}: {what}; it changes nothing, so try again later"
+            message = f"{name}: {what}; the tool is read-only, so try again later"
             return Refused("OVERLOADED", message, retry_after=_MEMORY_RETRY_SECONDS)
-        return Broken("ANSWER_NOT_KEPT", f"{name}: the call was carried out; {what}")
+        return Broken("ANSWER_NOT_KEPT", f"{name}: the call was executed; {what}")
 
 
 def _large(size: int) -> int:
@@ -122,13 +127,13 @@ def _text_length(value: Json) -> int:
 def _message_function(tool: Tool) -> Callable[[Result], str]:
     template, path = tool.speech.template, tool.speech.field
 
-    def speak(result: Result) -> str:
-        said = _filled_template(template, result.data) if template else None
-        if not said and path:
-            said = _scalar_text(_value_at(result.data, path))
-        return (said or _text_of(result) or FALLBACK)[:_MAX_SPOKEN_CHARACTERS]
+    def message_of(result: Result) -> str:
+        message = _filled_template(template, result.data) if template else None
+        if not message and path:
+            message = _scalar_text(_value_at(result.data, path))
+        return (message or _text_of(result) or FALLBACK)[:_MAX_SPOKEN_CHARACTERS]
 
-    return speak
+    return message_of
 
 
 def _filled_template(template: str, data: Json) -> str:

@@ -26,6 +26,6 @@ class Validate:
 
 
 def _refusal(tool: Tool, faults: tuple[ValidationFault, ...]) -> Refused:
-    said = "; ".join(fault.message for fault in faults)
+    messages = "; ".join(fault.message for fault in faults)
     details = {"faults": [{"path": fault.path, "expected": fault.expected} for fault in faults]}
-    return Refused("INVALID_ARGUMENTS", f"{tool.name}: {said}", path=faults[0].path, details=details)
+    return Refused("INVALID_ARGUMENTS", f"{tool.name}: {messages}", path=faults[0].path, details=details)

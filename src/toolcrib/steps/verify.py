@@ -12,12 +12,10 @@ from toolcrib.model import Call, Hints, Json, Result, Tool
 from toolcrib.schemas import compile_schema
 
 _NULL_DATA_RULE = (
-    "a successful answer carries data, and this one is null; answer with an empty list or object, "
+    "a successful result must have data, and this one is null; return an empty list or object, "
     "or raise BusinessRuleError"
 )
-_NOT_JSON_RULE = (
-    "an answer must be JSON (whole characters, integers of 64 bits, 250 levels at most), and this one is not"
-)
+_NOT_JSON_RULE = "the result is not JSON (valid Unicode, 64-bit integers, at most 250 levels of nesting)"
 _MAX_NAMED_FAULTS = 3
 """Maximum number of hint faults named in one error."""
 
@@ -28,8 +26,8 @@ class Verify:
 
     def fit(self, tool: Tool) -> Stage:
         """Return the stage; the output schema is checked only for tools in this process, which we own."""
-        ours = tool.inside and tool.output_schema is not None
-        checked = compile_schema(tool.output_schema) if ours and tool.output_schema else None
+        checked_here = tool.inside and tool.output_schema is not None
+        checked = compile_schema(tool.output_schema) if checked_here and tool.output_schema else None
 
         async def verify(call: Call, proceed: Handler) -> Result:
             try:
@@ -45,11 +43,11 @@ class Verify:
             if result.data is None:
                 result = _from_blocks(tool, result)
             encoded = _encode(tool, result.data)
-            wrong = checked.faults(result.data, "data") if checked else ()
-            if wrong:
+            found_faults = checked.faults(result.data, "data") if checked else ()
+            if found_faults:
                 # Without the actual value: it may be secret, and the caller cannot fix it.
-                rule = f"{wrong[0].path} is not {wrong[0].expected}"
-                raise _broken(tool, f"the answer does not fit the output schema: {rule}")
+                rule = f"{found_faults[0].path} is not {found_faults[0].expected}"
+                raise _broken(tool, f"the result does not match the output schema: {rule}")
             return result.replace(encoded=encoded)
 
         return verify
@@ -63,12 +61,16 @@ def _from_blocks(tool: Tool, result: Result) -> Result:
 
 
 def _check_hints(tool: Tool, hints: Hints) -> None:
-    found = faults(hints)
-    if found:
-        more = f", and {len(found) - _MAX_NAMED_FAULTS} more" if len(found) > _MAX_NAMED_FAULTS else ""
+    hint_faults = faults(hints)
+    if hint_faults:
+        more = (
+            f", and {len(hint_faults) - _MAX_NAMED_FAULTS} more"
+            if len(hint_faults) > _MAX_NAMED_FAULTS
+            else ""
+        )
         # The values appear only in the log, as they may be confidential.
-        cause = HintsError(found)
-        raise _broken(tool, "; ".join(rules_of(found[:_MAX_NAMED_FAULTS])) + more) from cause
+        cause = HintsError(hint_faults)
+        raise _broken(tool, "; ".join(rules_of(hint_faults[:_MAX_NAMED_FAULTS])) + more) from cause
 
 
 def _encode(tool: Tool, data: Json) -> bytes:
