@@ -34,7 +34,7 @@ def test_it_prints_a_config_that_can_be_used(
 ) -> None:
     done = shell("import", file.name)
     assert done.code == 0
-    assert done.err.startswith("mcp.json mcpServers.time.timeout: is left out")
+    assert done.err.startswith("mcp.json mcpServers.time.timeout: is ignored")
     Path("toolcrib.yaml").write_text(done.out)
     monkeypatch.setenv("NOTES", "a secret")
     assert shell("config", "check").out == "All checks pass.\n"
@@ -97,7 +97,7 @@ def test_nothing_is_written_over_unasked(shell: Shell, file: Path) -> None:
         ("{}", "mcp.json: contains no MCP servers: it has neither mcpServers nor servers"),
         (
             '{"mcpServers": {"a": {}}}',
-            "mcp.json mcpServers.a: is ignored: it has neither a command nor a url",
+            "mcp.json mcpServers.a: is skipped: it has neither a command nor a url",
         ),
     ],
 )
@@ -106,7 +106,7 @@ def test_nothing_to_import_is_a_failure(shell: Shell, file: Path, text: str, sai
     done = shell("import", file.name, "--output", "toolcrib.yaml")
     assert (done.code, done.out) == (1, "")
     assert done.err.startswith(said)
-    assert done.err.endswith("toolcrib: nothing was imported\n")
+    assert done.err.endswith("toolcrib: no server was imported\n")
     assert not Path("toolcrib.yaml").exists()
     done = shell("import", file.name, "--json")
     assert done.code == 1

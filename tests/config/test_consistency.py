@@ -38,7 +38,7 @@ def test_open_gateway_needs_loopback_address(auth: str, path: str) -> None:
     assert with_bind_address(document, host="localhost", port=0).server.port == 0
     with pytest.raises(ConfigError) as raised:
         with_bind_address(document, host="192.168.0.1")
-    assert matches("config", "open gateway needs loopback address", str(raised.value), path=path)
+    assert matches("config", f"open gateway needs loopback address: {path}", str(raised.value))
 
 
 @pytest.mark.check(17)
