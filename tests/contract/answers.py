@@ -13,8 +13,8 @@ ANSWERS: tuple[Must, ...] = (
         "result-form",
         "What a handler gives becomes a result, or the rule it breaks is named.",
         "E6 E10",
-        "tests/sdk/test_handler_results.py::test_what_breaks_a_rule_is_named_by_it",
-        "tests/sdk/test_handler_results.py::test_all_a_tool_result_says_is_kept",
+        "tests/sdk/test_handler_results.py::test_business_rule_error_keeps_its_code",
+        "tests/sdk/test_handler_results.py::test_all_tool_result_fields_are_kept",
     ),
     must(
         "data-never-null",
@@ -142,7 +142,7 @@ ANSWERS: tuple[Must, ...] = (
         "E8 E15",
         "tests/hints/test_builders.py::test_confidence_cannot_be_set_directly",
         "tests/sdk/test_checklist.py::test_constant_unexplained_confidence_falls_short",
-        "tests/testing/test_module_check.py::test_what_a_tool_does_is_seen_by_running_its_examples",
+        "tests/testing/test_module_check.py::test_examples_are_run",
         "tests/demo/flashcards/test_review_hints.py::test_confidence_takes_many_values_over_many_calls",
         "check:confidence",
     ),
@@ -197,7 +197,7 @@ ANSWERS: tuple[Must, ...] = (
         "Trace and correlation are UUIDs, and come from the request where it names them.",
         "E5 E6",
         "tests/contract/test_metadata.py::test_trace_and_correlation_reach_handler_and_answer",
-        "tests/frontends/rest/test_execute.py::test_who_calls_is_told_to_the_tool",
+        "tests/frontends/rest/test_execute.py::test_tool_receives_caller_identity",
         "tests/frontends/mcp/test_tools.py::test_where_a_call_comes_from_reaches_the_tool",
     ),
     must(
@@ -211,7 +211,7 @@ ANSWERS: tuple[Must, ...] = (
         "A handler is told user, session, correlation, trace, agent, its version, the moment and more.",
         "E5",
         "tests/contract/test_metadata.py::test_handler_knows_the_caller_on_every_frontend",
-        "tests/sdk/test_context.py::test_the_context_says_who_calls_and_as_part_of_what",
+        "tests/sdk/test_context.py::test_context_has_caller_and_trace",
     ),
     must(
         "context-system",

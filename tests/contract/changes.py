@@ -15,16 +15,16 @@ CHANGES: tuple[Must, ...] = (
         "checklist-definition",
         "What a definition lacks stands under its item.",
         "E15",
-        "tests/sdk/test_checklist.py::test_what_a_definition_lacks_stands_under_its_item",
+        "tests/sdk/test_checklist.py::test_missing_part_is_reported_under_its_item",
     ),
     must(
         "checklist-conduct",
         "How a tool answers, fails, is logged and counted is seen by running its examples.",
         "E15",
-        "tests/testing/test_module_check.py::test_what_a_tool_does_is_seen_by_running_its_examples",
+        "tests/testing/test_module_check.py::test_examples_are_run",
         "tests/testing/test_module_check.py::test_log_and_metrics_are_looked_at",
         "tests/sdk/test_checklist.py::test_metadata_must_be_complete",
-        "tests/sdk/test_checklist.py::test_what_raises_is_short_and_so_is_what_refuses_nothing",
+        "tests/sdk/test_checklist.py::test_raising_or_unvalidating_handler_falls_short",
     ),
     must(
         "checklist-tests",
@@ -37,7 +37,7 @@ CHANGES: tuple[Must, ...] = (
         "checklist-mutations",
         "What may change something is run only when told, and else left to a person.",
         "E15",
-        "tests/cli/test_check.py::test_what_may_change_something_is_run_only_when_told",
+        "tests/cli/test_check.py::test_mutating_tools_run_only_with_option",
         "check:result",
     ),
     must(
@@ -60,7 +60,7 @@ CHANGES: tuple[Must, ...] = (
         "version-optional-field",
         "A field that may be left out can be added at any time.",
         "E16",
-        "tests/sdk/test_compatibility.py::test_a_field_that_may_be_left_out_can_be_added",
+        "tests/sdk/test_compatibility.py::test_adding_optional_field_is_compatible",
         "tests/sdk/test_published.py::test_compatible_change_without_minor_bump_warns",
     ),
     must(
@@ -74,7 +74,7 @@ CHANGES: tuple[Must, ...] = (
         "leaving-marked",
         "A tool on its way out says so and names a replacement that is there.",
         "E2 E13",
-        "tests/sdk/test_registry.py::test_a_replacement_must_be_known",
+        "tests/sdk/test_registry.py::test_replacement_must_exist",
         "tests/gateway/test_generated_hints.py::test_a_deprecated_tool_warns_and_names_its_replacement",
     ),
     must(
@@ -100,7 +100,7 @@ CHANGES: tuple[Must, ...] = (
         "leaving-gone",
         "On its day it is gone, and names its replacement.",
         "E13",
-        "tests/walks/test_leaving.py::test_from_its_day_on_it_is_gone_and_names_what_replaces_it",
+        "tests/walks/test_leaving.py::test_removed_tool_names_its_replacement",
         "tests/policy/test_policy.py::test_deprecated_tool_is_visible_until_removal",
     ),
     must(
@@ -114,7 +114,7 @@ CHANGES: tuple[Must, ...] = (
         "The old tool stays beside the new one until its day.",
         "E13 E16",
         "tests/sdk/test_published.py::test_successor_coexists_and_explains_migration",
-        "tests/demo/flashcards/test_flashcards.py::test_the_old_way_still_works_and_names_the_new_one",
+        "tests/demo/flashcards/test_flashcards.py::test_deprecated_tool_works_and_names_replacement",
     ),
     must(
         "breaking-agents-told",

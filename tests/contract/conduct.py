@@ -61,14 +61,14 @@ CONDUCT: tuple[Must, ...] = (
         "errors-caught",
         "Whatever a handler raises is caught; nothing reaches the caller but a result.",
         "E11",
-        "tests/sources/test_bad_handlers.py::test_what_is_raised_is_a_handlers_error",
+        "tests/sources/test_bad_handlers.py::test_raised_exception_is_handler_error",
         "tests/contract/test_errors.py::test_tool_exceptions_never_reach_the_caller",
     ),
     must(
         "errors-in-time",
         "A handler that hangs ends in an error.",
         "E10 E11 E12",
-        "tests/sources/test_bad_handlers.py::test_what_hangs_runs_out_of_time",
+        "tests/sources/test_bad_handlers.py::test_hanging_handler_times_out",
     ),
     must(
         "errors-logged",
@@ -158,7 +158,7 @@ CONDUCT: tuple[Must, ...] = (
         "A call joins its caller's trace and passes it on.",
         "E14",
         "tests/walks/test_traces.py::test_a_call_joins_its_callers_trace_and_passes_it_on",
-        "tests/walks/test_traces.py::test_a_trace_goes_on_over_http_and_comes_out_in_one_piece",
+        "tests/walks/test_traces.py::test_trace_continues_over_http",
     ),
     must(
         "input-untouched",
