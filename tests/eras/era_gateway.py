@@ -1,4 +1,4 @@
-"""A served gateway, servers of both eras behind it, and whoever sits at a client before it."""
+"""A served gateway, servers of both eras behind it, and a user at a client in front of it."""
 
 import sys
 from collections.abc import AsyncGenerator, Mapping
@@ -18,8 +18,8 @@ from tests.frontends.mcp.mcp_gateway import listening
 from tests.gateways import InProcessGateway, open_gateway
 from tests.gateways import listening as serve_mcp
 from tests.servers.settings import ROOT, config
-from toolcrib.frontends.mcp.revisions import LEGACY, MODERN
 from toolcrib.http import Receive, Scope, Send
+from toolcrib.mcp.revisions import LEGACY, MODERN
 
 Era = Literal["legacy", "modern"]
 Question = Literal["elicit", "sample"]
@@ -35,12 +35,12 @@ _VERSION = b"mcp-protocol-version"
 
 @dataclass
 class User:
-    """Sits at a client: gives a name when asked for one, and remembers every question."""
+    """A user at a client: answers questions with a name, and records every question."""
 
     names: list[str] = field(default_factory=lambda: ["Ada", "Grace"])
     asked: list[Any] = field(default_factory=list[Any])
     told: anyio.Event = field(default_factory=anyio.Event)
-    """That the list of tools has changed, by a client that hears it unasked."""
+    """Set when the client is notified that the list of tools has changed."""
 
     async def elicited(self, context: ClientRequestContext, params: t.ElicitRequestParams) -> t.ElicitResult:
         del context
@@ -61,7 +61,7 @@ class User:
             self.told.set()
 
     def client(self, target: Any, era: Era, *asked: Question) -> Client:
-        """A client of the official SDK that says it can be asked these."""
+        """Return a client of the official SDK with these capabilities."""
         return Client(
             target,
             mode=MODES[era],

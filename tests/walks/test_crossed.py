@@ -15,7 +15,7 @@ import pytest
 from tests.gateway_process import GatewayProcess, gateway_process
 from tests.servers.client import client as operator_of
 from tests.servers.settings import PYTHON, config, stdio
-from toolcrib.frontends.mcp.revisions import LEGACY, MODERN
+from toolcrib.mcp.revisions import LEGACY, MODERN
 
 pytestmark = [pytest.mark.anyio, pytest.mark.slow, pytest.mark.requirement("B2", "I1")]
 

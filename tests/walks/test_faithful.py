@@ -20,14 +20,8 @@ import pytest
 from tests.servers.raw_client import Raw
 from tests.servers.settings import config
 from tests.servers.third_party import known, npm
-from toolcrib.frontends.mcp.revisions import (
-    CAPABILITIES_KEY,
-    CLIENT_KEY,
-    LEGACY,
-    LEVEL_KEY,
-    MODERN,
-    VERSION_KEY,
-)
+from toolcrib.mcp.meta import CAPABILITIES_KEY, CLIENT_KEY, LEVEL_KEY, VERSION_KEY
+from toolcrib.mcp.revisions import LEGACY, MODERN
 
 pytestmark = [pytest.mark.slow, pytest.mark.requirement("D14"), pytest.mark.needs("node", "npm_servers")]
 

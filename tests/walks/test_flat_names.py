@@ -18,7 +18,7 @@ from toolcrib import Crib, create_tool
 from toolcrib.config import parse
 from toolcrib.errors import Refused
 from toolcrib.formats import PROVIDERS
-from toolcrib.formats.mirrored_headers import header_value
+from toolcrib.mcp.headers import header_value
 from toolcrib.model import Caller
 from toolcrib.sdk import AnyTool
 from toolcrib.server import GatewayApp

@@ -12,8 +12,8 @@ from typing import Any, Literal, cast
 import orjson
 
 from toolcrib.interfaces import StoredDefinition
+from toolcrib.mcp.meta import GATEWAYS_KEY, gateways_in
 from toolcrib.model import Json, JsonObject
-from toolcrib.model.gateways import GATEWAYS, gateways_in
 
 # --- Canonical form of a tool definition: removes differences without meaning, such as generated defaults
 # ---
@@ -70,7 +70,7 @@ def canonical_form(definition: JsonObject) -> JsonObject:
     form = {key: _schema(value) if key in SCHEMA_FIELDS else value for key, value in definition.items()}
     if gateways_in(form.get("_meta")):
         # The gateways a tool passed through are a route, which may change without a change of the tool.
-        rest = {key: value for key, value in form.pop("_meta").items() if key != GATEWAYS}
+        rest = {key: value for key, value in form.pop("_meta").items() if key != GATEWAYS_KEY}
         form = {**form, "_meta": rest} if rest else form
     return form
 

@@ -7,13 +7,11 @@ from orjson import Fragment, dumps, loads
 
 from toolcrib.errors import Refused, problem_json
 from toolcrib.interfaces import Bounds, Loss, ProviderCall, ProviderResult
+from toolcrib.mcp.meta import ERROR_KEY, EXTENSIONS_KEY, HINTS_KEY, MESSAGE_KEY, METADATA_KEY, SERVER_KEY
+from toolcrib.mcp.methods import CALL_TOOL, CANCELLED
 from toolcrib.model import Json, JsonObject, Result, Tool
 from toolcrib.payloads import is_encodable, object_at, parse_arguments, text_field
 
-HINTS, METADATA, ERROR = "toolcrib/agentHints", "toolcrib/metadata", "toolcrib/error"
-MESSAGE = "toolcrib/message"
-EXTENSIONS = "toolcrib/mentraExtensions"
-SERVER = "io.modelcontextprotocol/serverInfo"
 _ANNOTATIONS: dict[str, type] = {
     "title": str,
     "readOnlyHint": bool,
@@ -47,7 +45,9 @@ class McpFormat:
         if tool.icons:
             spelled["icons"] = list(tool.icons)
         if tool.meta or tool.extensions:
-            spelled["_meta"] = {**tool.meta, EXTENSIONS: tool.extensions} if tool.extensions else tool.meta
+            spelled["_meta"] = (
+                {**tool.meta, EXTENSIONS_KEY: tool.extensions} if tool.extensions else tool.meta
+            )
         return spelled
 
     def tools(self, declared: Sequence[JsonObject]) -> list[JsonObject]:
@@ -62,14 +62,14 @@ class McpFormat:
         """Parse a request, with its id for the response, or bare params."""
         if "method" not in object_at(message, "message"):
             return (_asked(message, "message", "", {}),)
-        if message["method"] != "tools/call":
+        if message["method"] != CALL_TOOL:
             return ()
         params, known = object_at(message.get("params"), "message.params"), {"id": _id(message)}
         return (_asked(params, "message.params", str(known["id"]), known),)
 
     def cancelled(self, message: JsonObject) -> tuple[str, ...]:
         """Parse the id of a `notifications/cancelled`."""
-        if object_at(message, "message").get("method") != "notifications/cancelled":
+        if object_at(message, "message").get("method") != CANCELLED:
             return ()
         return (str(_id(object_at(message.get("params"), "message.params"), "requestId", "message.params")),)
 
@@ -130,21 +130,21 @@ def encode(outcome: Result, stamp: bytes = b"") -> bytes:
     hints, metadata, problem = outcome.hints, outcome.metadata, outcome.problem
     data: Json = outcome.data
     if hints is not None:
-        carried[HINTS] = Fragment(hints.encoded) if hints.encoded else hints.as_json()
+        carried[HINTS_KEY] = Fragment(hints.encoded) if hints.encoded else hints.as_json()
     if metadata is not None:
-        carried[METADATA] = metadata.as_json()
-    carried[MESSAGE] = outcome.message
+        carried[METADATA_KEY] = metadata.as_json()
+    carried[MESSAGE_KEY] = outcome.message
     if outcome.voice.suppress or outcome.voice.follow_ups:
-        carried[EXTENSIONS] = outcome.voice.as_json()
+        carried[EXTENSIONS_KEY] = outcome.voice.as_json()
     spelled: dict[str, Any] = {"content": _blocks(outcome), "isError": problem is not None, "_meta": carried}
     if problem is not None:
-        carried[ERROR] = problem_json(problem)
+        carried[ERROR_KEY] = problem_json(problem)
     # A failed tool may return its own structured content; errors of the gateway have none.
     if outcome.structured and (problem is None or outcome.content) and _is_structure(data, bool(stamp)):
         spelled["structuredContent"] = Fragment(outcome.encoded) if outcome.encoded else data
     if stamp:
         spelled["resultType"] = "complete"
-        carried[SERVER] = Fragment(stamp)
+        carried[SERVER_KEY] = Fragment(stamp)
     return dumps(spelled)
 
 
@@ -167,14 +167,14 @@ def meta(outcome: Result) -> dict[str, Any]:
     """Return the `_meta` of a result: hints, metadata, message, voice extensions and any error."""
     carried: dict[str, Any] = dict(outcome.meta)
     if outcome.hints is not None:
-        carried[HINTS] = outcome.hints.as_json()
+        carried[HINTS_KEY] = outcome.hints.as_json()
     if outcome.metadata is not None:
-        carried[METADATA] = outcome.metadata.as_json()
-    carried[MESSAGE] = outcome.message
+        carried[METADATA_KEY] = outcome.metadata.as_json()
+    carried[MESSAGE_KEY] = outcome.message
     if outcome.voice.suppress or outcome.voice.follow_ups:
-        carried[EXTENSIONS] = outcome.voice.as_json()
+        carried[EXTENSIONS_KEY] = outcome.voice.as_json()
     if outcome.problem is not None:
-        carried[ERROR] = problem_json(outcome.problem)
+        carried[ERROR_KEY] = problem_json(outcome.problem)
     return carried
 
 

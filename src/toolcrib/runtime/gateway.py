@@ -14,8 +14,8 @@ from toolcrib.gateway import Completion, Gateway, ProcessSlots
 from toolcrib.gateway.energy import EnergyMeter
 from toolcrib.identity import UserCache
 from toolcrib.interfaces import EnergyAllowance, Handler, Shared, Step, Store
+from toolcrib.mcp.meta import MAX_GATEWAYS, gateways_of_process
 from toolcrib.model import Call, Tool
-from toolcrib.model.gateways import MAX_GATEWAYS, gateways_of_process
 from toolcrib.observe import CallRecorder, new_id
 from toolcrib.pipeline import compose
 from toolcrib.policy import (

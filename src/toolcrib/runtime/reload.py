@@ -18,8 +18,8 @@ from toolcrib.egress import AddressRules
 from toolcrib.errors import Refused, ToolcribError
 from toolcrib.gateway import Gateway
 from toolcrib.interfaces import ReloadPlan, ServerEntry, Store, StoredDefinition
+from toolcrib.mcp.meta import gateways_of_process
 from toolcrib.model import JsonObject
-from toolcrib.model.gateways import gateways_of_process
 from toolcrib.observe import CallRecorder, Redactor
 from toolcrib.policy import Contexts
 from toolcrib.runtime.convert import contexts_of, overrides_of, rules_of

@@ -13,7 +13,7 @@ from toolcrib.config import Document
 from toolcrib.config.mcp import McpServer
 from toolcrib.egress import Egress
 from toolcrib.interfaces import Offer, ServerEntry, Source, StoredDefinition, Upkeep
-from toolcrib.model.gateways import GATEWAYS_VARIABLE
+from toolcrib.mcp.meta import GATEWAYS_VARIABLE
 from toolcrib.runtime.convert import limits_of, rules_of, settings_of, upkeep_of
 from toolcrib.sdk import AnyTool
 from toolcrib.slots import DEFAULT_SHARE

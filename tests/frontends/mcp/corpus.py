@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
-from toolcrib.frontends.mcp.revisions import HANDSHAKES, LEGACY, MODERN
+from toolcrib.mcp.revisions import LEGACY, LEGACY_REVISIONS, MODERN
 
 Pairs = tuple[tuple[str, str], ...]
 
@@ -62,7 +62,7 @@ def swapped(headers: Pairs, **others: str | None) -> Pairs:
 
 
 def mirrored(method: str, params: Any) -> Pairs:
-    """The headers that repeat what a modern request says."""
+    """The headers that mirror a modern request."""
     said = cast("dict[Any, Any]", params) if isinstance(params, dict) else {}
     named: Any = said.get(NAMES.get(method))
     name: Pairs = (("mcp-name", named),) if isinstance(named, str) else ()
@@ -70,7 +70,7 @@ def mirrored(method: str, params: Any) -> Pairs:
 
 
 def modern(name: str, method: str, params: Any = None, *, meta: Any = None, **headers: str | None) -> Case:
-    """A request of the modern era, whole unless said otherwise."""
+    """A request of the modern era, complete by default."""
     given: Any = LEFT_OUT
     if params is not LEFT_OUT:
         given = dict[str, Any](params or {})
@@ -105,7 +105,7 @@ def raw(name: str, body: Any, **headers: str | None) -> Iterator[Case]:
 
 
 def requests() -> Iterator[tuple[str, str, Any]]:
-    """What a client may ask in either era, right and wrong: name, method, parameters."""
+    """Valid and invalid requests of both eras: name, method, parameters."""
     yield "a list of tools", "tools/list", {}
     yield "a cursor that is no text", "tools/list", {"cursor": 5}
     yield "a call", "tools/call", {"name": "say", "arguments": {"text": "hi"}}
@@ -158,7 +158,7 @@ def of_the_other_era() -> Iterator[Case]:
 
 
 def envelopes() -> Iterator[Case]:
-    """What a modern request says of itself."""
+    """Envelopes of modern requests."""
     yield modern("no _meta", "tools/list", meta=LEFT_OUT)
     yield modern("no parameters", "tools/list", LEFT_OUT)
     yield modern("_meta that is a list", "tools/list", meta=[1])
@@ -223,7 +223,7 @@ def headers() -> Iterator[Case]:
     yield legacy("an unknown session", "tools/list", mcp_session_id="5f4dcc3b5aa765d61d8327deb882cf99")
     yield legacy("an empty session", "tools/list", mcp_session_id="")
     yield legacy("another revision", "tools/list", mcp_protocol_version="2025-06-18")
-    for revision in HANDSHAKES:
+    for revision in LEGACY_REVISIONS:
         yield legacy(f"a list of tools in {revision}", "tools/list", {}, revision=revision)
         said = {"name": "say", "arguments": {"text": "hi"}}
         yield legacy(f"a call in {revision}", "tools/call", said, revision=revision)
@@ -233,7 +233,7 @@ def headers() -> Iterator[Case]:
 
 
 def accepting() -> Iterator[Case]:
-    """Which answers a client takes, and what it says it sends."""
+    """Accept and content type headers."""
     kinds = {
         "anything": "*/*",
         "JSON alone": "application/json",
@@ -295,7 +295,7 @@ def bodies() -> Iterator[Case]:
 
 
 def unasked() -> Iterator[Case]:
-    """Notifications and answers, which want none themselves."""
+    """Notifications and answers, which expect no answer."""
     said = {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 9}}
     yield from raw("a cancellation", said)
     yield from raw("a cancellation of nothing", {**said, "params": {}})
@@ -315,7 +315,7 @@ def unasked() -> Iterator[Case]:
 
 def openings() -> Iterator[Case]:
     """How a client of the handshake era introduces itself."""
-    for revision in (*HANDSHAKES, MODERN, "2099-01-01", "", "x"):
+    for revision in (*LEGACY_REVISIONS, MODERN, "2099-01-01", "", "x"):
         yield opening(f"in {revision!r}", {**INTRODUCTION, "protocolVersion": revision})
     yield opening("with its revision as a header", mcp_protocol_version=LEGACY)
     yield opening("with an older one as a header", mcp_protocol_version="2024-11-05")

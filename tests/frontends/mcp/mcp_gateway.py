@@ -1,4 +1,4 @@
-"""A real house with a few tools, its MCP face behind a real HTTP server, and real clients of both eras."""
+"""A gateway with a few tools, its MCP frontend behind a real HTTP server, and clients of both eras."""
 
 from collections.abc import AsyncGenerator, Generator
 from contextlib import asynccontextmanager, contextmanager
@@ -15,10 +15,10 @@ from toolcrib import BusinessRuleError, ToolContext, create_tool
 from toolcrib.config import default_document
 from toolcrib.config.sections import ContextSection
 from toolcrib.frontends.mcp import StreamableHttpFrontend
-from toolcrib.frontends.mcp.revisions import MODERN
 from toolcrib.http import Receive, Request, Scope, Send, send_response
 from toolcrib.http.protocol import BoundedProtocol
 from toolcrib.interfaces import Offer
+from toolcrib.mcp.revisions import MODERN
 from toolcrib.model import Caller, Origin, Tool
 from toolcrib.runtime import Runtime, build
 
@@ -67,7 +67,7 @@ class ToolEvents:
 
 @create_tool(category="query", idempotent=True)
 def say_hello() -> str:
-    """Say hello, as plain text."""
+    """Return hello, as plain text."""
     return "hello"
 
 
@@ -91,7 +91,7 @@ def read_secret() -> str:
 
 @create_tool(category="query", idempotent=True)
 async def take_steps(ctx: ToolContext) -> str:
-    """Report progress on the way."""
+    """Report progress during the call."""
     await ctx.report(0, 3, "one")
     await ctx.report(message="still there")
     await ctx.report(2, 3, "two")
@@ -100,7 +100,7 @@ async def take_steps(ctx: ToolContext) -> str:
 
 @create_tool
 def fail_always() -> str:
-    """Raise something nobody may see."""
+    """Raise an error whose text must stay hidden."""
     message = "/etc/passwd and other inner things"
     raise RuntimeError(message)
 
@@ -137,7 +137,7 @@ def make_tools(events: ToolEvents) -> list[Any]:
 
 
 class McpGateway:
-    """Where a served house is: its parts, and the address of each caller's endpoint."""
+    """A served gateway: its parts, and the address of each caller's endpoint."""
 
     def __init__(self, runtime: Runtime, face: StreamableHttpFrontend, port: int, events: ToolEvents) -> None:
         self.runtime, self.face, self.events = runtime, face, events
@@ -161,7 +161,7 @@ class McpGateway:
 
 @asynccontextmanager
 async def in_memory_runtime(events: ToolEvents, **contexts: ContextSection) -> AsyncGenerator[Runtime]:
-    """Run a house with our tools, in memory."""
+    """Run a runtime with our tools, in memory."""
     document = default_document({})
     auth = replace(document.auth, admin_key="the-operators-own-key-of-this-test")
     document = replace(document, store="sqlite://", auth=auth, contexts={**document.contexts, **contexts})
@@ -198,7 +198,7 @@ async def serve_mcp(**options: Any) -> AsyncGenerator[McpGateway]:
 
 
 class _Quiet(uvicorn.Server):
-    """A server that leaves the signals to pytest and says when it listens."""
+    """A server that leaves the signals to pytest and signals when it listens."""
 
     def __init__(self, config: uvicorn.Config) -> None:
         super().__init__(config)

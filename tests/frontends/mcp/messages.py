@@ -5,7 +5,7 @@ from typing import Any
 
 import httpx2
 
-from toolcrib.frontends.mcp.revisions import MODERN
+from toolcrib.mcp.revisions import MODERN
 
 LEGACY_HEADERS = {"accept": "application/json, text/event-stream", "content-type": "application/json"}
 ENVELOPE: dict[str, Any] = {

@@ -1,4 +1,4 @@
-"""Two servers with the same tools, ours and one on the official SDK's, and what each says to a request."""
+"""Two servers with the same tools, ours and one on the official SDK, and their answers."""
 
 import json
 from collections.abc import AsyncGenerator
@@ -19,8 +19,8 @@ from pydantic import Field
 from tests.frontends.mcp.corpus import INTRODUCTION, PLAIN, SESSION, Case, Pairs, message, swapped
 from tests.gateways import ADMIN, HOST, open_gateway, scope
 from toolcrib import BusinessRuleError, ToolContext, create_tool
-from toolcrib.frontends.mcp.revisions import LEGACY
 from toolcrib.http import Receive, Scope, Send
+from toolcrib.mcp.revisions import LEGACY
 
 Context = ServerRequestContext[Any, Any]
 Kind = Literal["json", "events", "nothing", "something else"]
@@ -34,7 +34,7 @@ class Seen:
     status: int
     kind: Kind
     before: tuple[str, ...] = ()
-    """Methods of what came before the answer."""
+    """Methods of the messages before the answer."""
     id: Literal["the same", "null", "none"] = "none"
     """Whether the answer is to the request, by its id."""
     error: int | str | None = None

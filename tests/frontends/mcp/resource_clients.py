@@ -1,4 +1,4 @@
-"""Servers with resources and prompts behind a real house, and clients of both eras that ask it for them."""
+"""Servers with resources and prompts behind a real gateway, and clients of both eras."""
 
 import sys
 from collections.abc import AsyncGenerator
@@ -12,7 +12,7 @@ from mcp_types.methods import validate_server_result
 from tests.runtime.servers import ROOT, running, write
 from toolcrib.frontends.mcp.engine import Engine
 from toolcrib.frontends.mcp.request import McpRequest, Peer
-from toolcrib.frontends.mcp.revisions import LEGACY, MODERN
+from toolcrib.mcp.revisions import LEGACY, MODERN
 from toolcrib.model import Caller, JsonObject, Origin
 from toolcrib.runtime import Runtime
 
@@ -33,7 +33,7 @@ def librarian(era: str, name: str) -> dict[str, Any]:
 
 
 class ResponseWire:
-    """An answer nobody looks at before it is there."""
+    """A response stream that is inspected only after the answer."""
 
     streams = True
 
@@ -45,7 +45,7 @@ class ResponseWire:
 
 
 class Session:
-    """A session as far as a request sees one; answers what it is asked."""
+    """A session as a request needs it; answers its questions."""
 
     def __init__(self) -> None:
         self.id, self.level = "s", cast("str | None", None)
@@ -59,7 +59,7 @@ class Session:
 
 
 class Client:
-    """A client of one revision, in front of a real house."""
+    """A client of one revision at a real gateway."""
 
     def __init__(self, runtime: Runtime, revision: str = LEGACY, caller: Caller = ALL, **more: Any) -> None:
         self.runtime, self.engine = (
@@ -116,7 +116,7 @@ class Client:
 
 @asynccontextmanager
 async def two_servers(folder: Path) -> AsyncGenerator[Runtime]:
-    """Two servers, one of each era, that nobody changes for good."""
+    """Two servers, one of each era, that tests share and do not change."""
     path = folder / "toolcrib.yaml"
     servers = {"old": librarian("old", "a"), "new": librarian("new", "b"), "hidden": librarian("old", "h")}
     write(path, servers, overrides=OVERRIDES, contexts=CONTEXTS, limits={"result_bytes": 20_000})
@@ -126,7 +126,7 @@ async def two_servers(folder: Path) -> AsyncGenerator[Runtime]:
 
 @asynccontextmanager
 async def one_server(folder: Path, era: str, **more: Any) -> AsyncGenerator[Runtime]:
-    """A house with one server that a test may change."""
+    """A gateway with one server that a test may change."""
     write(folder / "toolcrib.yaml", {"lib": {**librarian(era, "a"), **more}})
     async with running(folder / "toolcrib.yaml") as runtime:
         yield runtime

@@ -1,4 +1,4 @@
-"""What clients are told of resources and prompts that change, whichever era the server is of."""
+"""Clients are notified of changed resources and prompts of servers of both eras."""
 
 from pathlib import Path
 from typing import Any
@@ -9,8 +9,8 @@ import pytest
 from tests.frontends.mcp.resource_clients import ALL, Client, one_server
 from tests.waiting import until
 from toolcrib.frontends.mcp.engine import Engine
-from toolcrib.frontends.mcp.revisions import LEGACY, MODERN
 from toolcrib.gateway import Subscriber
+from toolcrib.mcp.revisions import LEGACY, MODERN
 
 pytestmark = pytest.mark.anyio
 

@@ -1,4 +1,4 @@
-"""Idempotency keys over MCP, in both eras: they come in `_meta`, stay here, and are told when replayed."""
+"""Idempotency keys over MCP, in both eras: sent in `_meta`, not relayed, and reported when replayed."""
 
 from typing import Any
 
@@ -8,7 +8,7 @@ import pytest
 from tests.frontends.mcp.messages import ENVELOPE, LEGACY_HEADERS, answer_of, ask, message, open_session
 from tests.gateways import ADMIN, listening, open_gateway
 from toolcrib import create_tool
-from toolcrib.frontends.mcp.revisions import INVALID_REQUEST
+from toolcrib.mcp.jsonrpc import INVALID_REQUEST
 
 pytestmark = [pytest.mark.anyio, pytest.mark.requirement("E12")]
 

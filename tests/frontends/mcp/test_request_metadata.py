@@ -1,4 +1,4 @@
-"""What a modern request must say of itself, and what its headers must repeat."""
+"""The required envelope of a modern request, and the headers that must mirror it."""
 
 from typing import Any
 
@@ -7,9 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from mcp.shared.inbound import decode_header_value, encode_header_value, validate_mcp_param_headers
 
-from toolcrib.formats.mirrored_headers import mirrors_of
-from toolcrib.frontends.mcp.request import ProtocolError, check_mirrors, decoded, peer_of
-from toolcrib.frontends.mcp.revisions import HEADER_MISMATCH, INVALID_PARAMS, MODERN, UNSUPPORTED_VERSION
+from toolcrib.frontends.mcp.request import ProtocolError, check_mirrors, peer_of
+from toolcrib.mcp.headers import decoded_value, mirrors_of
+from toolcrib.mcp.jsonrpc import HEADER_MISMATCH, INVALID_PARAMS, UNSUPPORTED_VERSION
+from toolcrib.mcp.revisions import MODERN
 from toolcrib.testing import a_caller
 
 VERSION = "io.modelcontextprotocol/protocolVersion"
@@ -91,7 +92,7 @@ def test_header_mismatch_is_reported_first() -> None:
 
 @given(st.text())
 def test_a_value_comes_back_out_of_its_header(text: str) -> None:
-    assert decoded(encode_header_value(text).encode()) == text
+    assert decoded_value(encode_header_value(text).encode()) == text
 
 
 PLAIN = st.text(st.characters(min_codepoint=32, max_codepoint=126))
@@ -99,12 +100,12 @@ PLAIN = st.text(st.characters(min_codepoint=32, max_codepoint=126))
 
 @given(PLAIN | PLAIN.map(lambda text: f"=?base64?{text}?="))
 def test_headers_are_read_as_the_sdk_reads_them(text: str) -> None:
-    assert decoded(text.encode()) == decode_header_value(text)
+    assert decoded_value(text.encode()) == decode_header_value(text)
 
 
 def test_a_value_that_cannot_be_decoded_means_nothing() -> None:
-    assert decoded("=?base64?\x80?=".encode("latin-1")) is None
-    assert decoded(b"=?base64?gA==?=") is None
+    assert decoded_value("=?base64?\x80?=".encode("latin-1")) is None
+    assert decoded_value(b"=?base64?gA==?=") is None
 
 
 SCHEMA = {

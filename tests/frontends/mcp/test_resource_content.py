@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from toolcrib.frontends.mcp.revisions import MODERN
-from toolcrib.frontends.mcp.tool_calls import completion, contents, messages
+from toolcrib.mcp.content import completion_values, prompt_messages, resource_contents
+from toolcrib.mcp.revisions import MODERN
 
 TEXT = {"type": "text", "text": "hello"}
 
@@ -19,14 +19,14 @@ TEXT = {"type": "text", "text": "hello"}
     ],
 )
 def test_contents_that_are_right(held: Any) -> None:
-    assert contents({"contents": held}, MODERN) == {"contents": held}
+    assert resource_contents({"contents": held}, MODERN) == {"contents": held}
 
 
 @pytest.mark.parametrize(
     "held", [None, {}, "x", [7], [{"uri": "x://1"}], [{"text": "x"}], [{"uri": 7, "text": "x"}]]
 )
 def test_contents_that_are_not(held: Any) -> None:
-    assert contents({"contents": held}, MODERN) is None
+    assert resource_contents({"contents": held}, MODERN) is None
 
 
 @pytest.mark.parametrize(
@@ -43,13 +43,13 @@ def test_contents_that_are_not(held: Any) -> None:
     ],
 )
 def test_messages_that_are_not_right(said: Any) -> None:
-    assert messages(said, MODERN) is None
+    assert prompt_messages(said, MODERN) is None
 
 
 def test_messages_that_are() -> None:
     said = {"messages": [{"role": "assistant", "content": TEXT, "vendor": 1}]}
-    assert messages(said, MODERN) == said
-    assert messages({**said, "description": "d"}, MODERN) == {**said, "description": "d"}
+    assert prompt_messages(said, MODERN) == said
+    assert prompt_messages({**said, "description": "d"}, MODERN) == {**said, "description": "d"}
 
 
 @pytest.mark.parametrize(
@@ -65,11 +65,11 @@ def test_messages_that_are() -> None:
     ],
 )
 def test_suggestions_that_are_none(held: Any) -> None:
-    assert completion({"completion": held}, MODERN) is None
+    assert completion_values({"completion": held}, MODERN) is None
 
 
 def test_suggestions_are_limited() -> None:
     few = {"values": ["a"], "total": 1, "hasMore": False}
-    assert completion({"completion": few}, MODERN) == {"completion": few}
-    many = completion({"completion": {"values": ["a"] * 101, "total": 101}}, MODERN)
+    assert completion_values({"completion": few}, MODERN) == {"completion": few}
+    many = completion_values({"completion": {"values": ["a"] * 101, "total": 101}}, MODERN)
     assert many == {"completion": {"values": ["a"] * 100, "total": 101, "hasMore": True}}

@@ -13,11 +13,11 @@ from tests.frontends.mcp.mcp_gateway import ERAS, listening
 from toolcrib.catalog import Catalog
 from toolcrib.errors import problem
 from toolcrib.frontends.mcp import StreamableHttpFrontend
-from toolcrib.frontends.mcp.revisions import MODERN, REVISIONS
 from toolcrib.frontends.mcp.tool_calls import fitted
 from toolcrib.gateway import Completion, Gateway, MultiRoundCalls, StateSigner, SuspensionLimits
 from toolcrib.http import Receive, Request, Scope, Send, send_response
 from toolcrib.interfaces import Offer
+from toolcrib.mcp.revisions import MODERN, REVISIONS
 from toolcrib.model import Call, Result
 from toolcrib.policy import Context, Contexts, Policy
 from toolcrib.store import open_store

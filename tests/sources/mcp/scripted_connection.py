@@ -8,8 +8,9 @@ import anyio
 import orjson
 
 from toolcrib.interfaces import Offer
+from toolcrib.mcp.revisions import Era
 from toolcrib.model import JsonObject
-from toolcrib.sources.mcp.connection import Era, Heard, JsonRpcError, RequestCallbacks
+from toolcrib.sources.mcp.connection import Heard, JsonRpcError, RequestCallbacks
 
 Answer = Callable[[JsonObject], Any]
 

@@ -7,11 +7,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.texts import matches
 from toolcrib.errors import Refused
+from toolcrib.mcp.meta import with_progress_token
+from toolcrib.mcp.revisions import Era
 from toolcrib.model import Origin
-from toolcrib.sources.mcp.connection import Era
 from toolcrib.sources.mcp.envelope import introduction, prepared, prepared_raw
-from toolcrib.sources.mcp.jsonrpc import with_token
 from toolcrib.testing import a_call, a_tool
 
 TOOL = a_tool("fs:read", family="mcp")
@@ -66,8 +67,9 @@ def test_answers_and_state_return_to_the_asking_server() -> None:
     assert (modern["inputResponses"], modern["requestState"]) == (again["answers"], 's"1')
     assert params("legacy", **again).keys() == {"name", "arguments"}
     assert raw("modern", **again)["requestState"] == 's"1'
-    with pytest.raises(Refused, match="the answers cannot be written as JSON"):
+    with pytest.raises(Refused) as raised:
         params("modern", answers={"x": {"n": 2**70}})
+    assert matches("sources", "answers and state return to the asking server", str(raised.value))
 
 
 @pytest.mark.parametrize("era", ["legacy", "modern"])
@@ -122,6 +124,6 @@ def test_call_metadata_arrives_unchanged(
     assert sent.get("inputResponses", {}) == (answers if era == "modern" else {})
     kept = {key: each for key, each in sent.get("_meta", {}).items() if not key.startswith(RESERVED)}
     assert kept == {**meta, **(PARENT if traced else {})}
-    tokened = orjson.loads(with_token(encoded, 7))
+    tokened = orjson.loads(with_progress_token(encoded, 7))
     assert tokened["_meta"].pop("progressToken") == 7
     assert tokened == {"_meta": {}, **sent}

@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.texts import matches
+from toolcrib.mcp.sse import BYTES_PER_MESSAGE, EventStreamParser, ServerSentEvent
 from toolcrib.sources.mcp.connection import ResponseTooLarge
-from toolcrib.sources.mcp.event_stream import EventStreamParser, ServerSentEvent
-from toolcrib.sources.mcp.request_multiplexer import BYTES_PER_MESSAGE
 
 
 def read(data: bytes, size: int | None = None) -> list[ServerSentEvent]:
@@ -77,15 +77,16 @@ def test_no_bytes_are_an_accident(stream: bytes) -> None:
 @pytest.mark.requirement("I5")
 @pytest.mark.parametrize("piece", [b"x" * 100, b"data: " + b"x" * 94 + b"\n", b":" + b"x" * 98 + b"\n"])
 def test_an_endless_event_ends_at_the_limit(piece: bytes) -> None:
-    events = EventStreamParser(largest=1 << 20)
+    events = EventStreamParser(1 << 20, ResponseTooLarge)
     for _ in range((1 << 20) // len(piece)):
         events.feed(piece)
-    with pytest.raises(ResponseTooLarge, match="more than 1 MiB"):
+    with pytest.raises(ResponseTooLarge) as raised:
         events.feed(piece * 110)
+    assert matches("sources", "an endless event ends at the limit", str(raised.value))
 
 
 def test_the_limit_is_for_one_event_not_for_the_stream() -> None:
-    events = EventStreamParser(largest=1000)
+    events = EventStreamParser(1000)
     assert sum(len(events.feed(b"data: " + b"x" * 900 + b"\n\n")) for _ in range(100)) == 100
 
 

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolcrib.sources.mcp.jsonrpc import ENDS
-from toolcrib.sources.mcp.lines import EndlessLine, LineSplitter, OverlongLine
+from toolcrib.mcp.jsonrpc import END_BYTES
+from toolcrib.mcp.lines import EndlessLine, LineSplitter, OverlongLine
 
 CAP = 300
 LINE = st.binary(max_size=12) | st.integers(CAP - 3, 3 * CAP).map(lambda size: b"ab" * size)
@@ -30,12 +30,12 @@ def test_any_chunking_gives_the_same_lines(parts: list[bytes], places: list[int]
     expected: list[bytes | OverlongLine] = []
     for line in data.split(b"\n")[:-1]:
         if len(line) > CAP:
-            expected += [OverlongLine(line[:ENDS]), OverlongLine(line[:ENDS], line[-ENDS:])]
+            expected += [OverlongLine(line[:END_BYTES]), OverlongLine(line[:END_BYTES], line[-END_BYTES:])]
         elif line and line != b"\r":
             expected.append(line)
     rest = data.rpartition(b"\n")[2]
     if len(rest) > CAP:
-        expected.append(OverlongLine(rest[:ENDS]))
+        expected.append(OverlongLine(rest[:END_BYTES]))
     assert taken(LineSplitter(CAP), *cut(data, places)) == expected
     assert taken(LineSplitter(CAP), *(bytes([byte]) for byte in data)) == expected
 
@@ -55,16 +55,16 @@ def test_a_line_of_exactly_the_cap_is_a_line() -> None:
 def test_overlong_line_is_reported_before_its_end() -> None:
     lines = LineSplitter(CAP)
     assert lines.feed(b"a" * CAP) == []
-    assert lines.feed(b"b") == [OverlongLine(b"a" * ENDS)]
+    assert lines.feed(b"b") == [OverlongLine(b"a" * END_BYTES)]
     assert lines.feed(b"c" * 10_000) == []
-    assert lines.feed(b"\nnext\n") == [OverlongLine(b"a" * ENDS, b"c" * ENDS), b"next"]
+    assert lines.feed(b"\nnext\n") == [OverlongLine(b"a" * END_BYTES, b"c" * END_BYTES), b"next"]
 
 
 def test_a_line_without_an_end_is_given_up() -> None:
-    lines = LineSplitter(CAP, endless=10 * CAP)
+    lines = LineSplitter(CAP, max_skipped_bytes=10 * CAP)
     lines.feed(b"x" * 10 * CAP)
     with pytest.raises(EndlessLine):
-        lines.feed(b"x" * (CAP + ENDS))
+        lines.feed(b"x" * (CAP + END_BYTES))
 
 
 def test_skipped_bytes_are_not_buffered() -> None:
@@ -76,7 +76,7 @@ def test_skipped_bytes_are_not_buffered() -> None:
     tracemalloc.stop()
     assert kept < 64 << 10
     assert most < 24 << 20
-    assert lines.feed(b"\n") == [OverlongLine(b"x" * ENDS, b"x" * ENDS)]
+    assert lines.feed(b"\n") == [OverlongLine(b"x" * END_BYTES, b"x" * END_BYTES)]
 
 
 def test_empty_lines_are_counted_across_chunks() -> None:

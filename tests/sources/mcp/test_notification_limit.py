@@ -2,13 +2,13 @@
 
 import pytest
 
+from toolcrib.mcp.sse import BYTES_PER_MESSAGE
 from toolcrib.sources.mcp.request_multiplexer import (
-    BYTES_PER_MESSAGE,
     FLOOD_SECONDS,
     FLOODED,
-    KEPT,
     MAX_PER_SECOND,
     MESSAGES_PER_CALL,
+    NEVER_DROPPED,
     THROTTLE_PAUSE,
     NotificationLimit,
 )
@@ -65,7 +65,7 @@ def test_long_messages_use_up_the_allowance_of_a_call() -> None:
 def test_change_notifications_are_never_dropped() -> None:
     it = Limited()
     it.say(MAX_PER_SECOND + 1)
-    for method in KEPT:
+    for method in NEVER_DROPPED:
         assert it.say(10, method) == 10
 
 

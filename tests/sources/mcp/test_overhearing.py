@@ -7,7 +7,7 @@ import pytest
 from tests.sources.mcp.far_end import Asking, FarEnd, settle
 from tests.sources.mcp.recording_channel import ALL, RecordingChannel, never
 from toolcrib.model import Progress
-from toolcrib.sources.mcp.connection import LARGEST_QUESTION, RequestCallbacks
+from toolcrib.sources.mcp.connection import MAX_QUESTION_BYTES, RequestCallbacks
 from toolcrib.sources.mcp.server_messages import LARGEST_LOG
 
 pytestmark = pytest.mark.anyio
@@ -121,7 +121,7 @@ async def test_queue_of_slow_caller_is_bounded(far_end: FarEnd) -> None:
         far_end.say(method="notifications/message", params={"data": "short"})
         for number in range(9):
             far_end.say(
-                id=number, method="elicitation/create", params={"message": "x" * (LARGEST_QUESTION // 4)}
+                id=number, method="elicitation/create", params={"message": "x" * (MAX_QUESTION_BYTES // 4)}
             )
             await settle()
         assert ann.told == [{"data": "short"}]

@@ -10,8 +10,8 @@ import anyio
 import pytest
 
 from tests.sources.mcp.marked_servers import PATIENT
+from toolcrib.mcp.lines import OverlongLine
 from toolcrib.sources.mcp.connection import NotSent
-from toolcrib.sources.mcp.lines import OverlongLine
 from toolcrib.sources.mcp.process_streams import ProcessInput, ProcessOutput
 
 pytestmark = pytest.mark.anyio

@@ -4,7 +4,8 @@ from typing import Any
 
 import pytest
 
-from toolcrib.sources.mcp.connection import RELAYS, McpSettings, relayed, unfit
+from toolcrib.mcp.capabilities import RELAYS, relayed_capabilities, request_error
+from toolcrib.sources.mcp.connection import McpSettings
 
 FORM: dict[str, Any] = {}
 URL: dict[str, Any] = {"mode": "url", "url": "https://example.com"}
@@ -39,7 +40,7 @@ METHOD, PARAMS = -32601, -32602
 def test_relayable_capabilities(
     capabilities: dict[str, Any], method: str, params: dict[str, Any], code: int | None
 ) -> None:
-    found = unfit(method, params, capabilities)
+    found = request_error(method, params, capabilities)
     assert (found and found[0]) == code
 
 
@@ -51,9 +52,12 @@ def test_server_sees_relayed_capabilities_as_declared() -> None:
         "elicitation": {"url": {}},
         "sampling": 1,
     }
-    assert relayed(declared, RELAYS) == {"elicitation": {"url": {}}, "roots": {"listChanged": True}}
-    assert relayed(declared, {"roots"}) == {"roots": {"listChanged": True}}
-    assert relayed(declared, ()) == relayed({}, RELAYS) == {}
+    assert relayed_capabilities(declared, RELAYS) == {
+        "elicitation": {"url": {}},
+        "roots": {"listChanged": True},
+    }
+    assert relayed_capabilities(declared, {"roots"}) == {"roots": {"listChanged": True}}
+    assert relayed_capabilities(declared, ()) == relayed_capabilities({}, RELAYS) == {}
 
 
 def test_roots_are_not_sent_to_programs_by_default() -> None:

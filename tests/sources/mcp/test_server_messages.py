@@ -9,7 +9,7 @@ from tests.sources.mcp.far_end import Asking, FarEnd, settle
 from tests.sources.mcp.recording_channel import ALL, FORM, RecordingChannel, never, refusing
 from tests.waiting import until
 from toolcrib.model import JsonObject
-from toolcrib.sources.mcp.connection import LARGEST_QUESTION, ConnectionLost, RequestCallbacks
+from toolcrib.sources.mcp.connection import MAX_QUESTION_BYTES, ConnectionLost, RequestCallbacks
 from toolcrib.sources.mcp.server_messages import MOST_QUESTIONS
 
 pytestmark = pytest.mark.anyio
@@ -172,7 +172,7 @@ async def test_a_question_has_a_size_and_an_id(far_end: FarEnd) -> None:
     ann = RecordingChannel(answer=never)
     async with Asking(far_end) as asking:
         await asking.begin(0, ear=RequestCallbacks(None, ann))
-        far_end.say(id="large", method=ELICIT, params={"message": "x" * LARGEST_QUESTION})
+        far_end.say(id="large", method=ELICIT, params={"message": "x" * MAX_QUESTION_BYTES})
         for name in (None, True, 1.5, [1], {"a": 1}, "x" * 300):
             far_end.say(id=name, method=ELICIT, params=FORM)
         far_end.say(id="a", method=ELICIT, params=[1])

@@ -189,7 +189,7 @@ def test_a_list_in_the_config_is_an_allowlist_with_overrides() -> None:
 
 def test_invalid_header_withholds_only_modern_tools() -> None:
     bad = raw(inputSchema={"type": "object", "properties": {"a": {"type": "number", "x-mcp-header": "A"}}})
-    assert "x-mcp-header of a needs the type" in withheld(offer(SETTINGS, [bad], modern=True))[0][1]
+    assert "x-mcp-header of a requires the type" in withheld(offer(SETTINGS, [bad], modern=True))[0][1]
     assert not offer(SETTINGS, [bad]).withheld
 
 

@@ -13,8 +13,9 @@ from aiohttp import web
 from anyio.abc import SocketAttribute, SocketStream
 
 from toolcrib.egress import Egress
+from toolcrib.mcp.revisions import LEGACY, MODERN
 from toolcrib.model import JsonObject
-from toolcrib.sources.mcp.connection import LEGACY, MODERN, Connection
+from toolcrib.sources.mcp.connection import Connection
 from toolcrib.sources.mcp.http_transport import HttpTransport
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]

@@ -10,14 +10,22 @@ from hashlib import blake2b
 from typing import Any, Literal, cast
 
 import anyio
+import orjson
 
 from toolcrib.errors import Refused
-from toolcrib.frontends.mcp.jsonrpc import told
 from toolcrib.frontends.mcp.request import McpRequest, ProtocolError, SessionLink, finished
 from toolcrib.frontends.mcp.resource_methods import ResourceMethods, Subscriber
-from toolcrib.frontends.mcp.revisions import INVALID_PARAMS, SUBSCRIPTION_KEY
 from toolcrib.frontends.mcp.tool_list import SearchResults, owner_of
 from toolcrib.gateway import Gateway
+from toolcrib.mcp.jsonrpc import INVALID_PARAMS, encode_notification
+from toolcrib.mcp.meta import SUBSCRIPTION_KEY
+from toolcrib.mcp.methods import (
+    ACKNOWLEDGED,
+    LIST_CHANGED,
+    LIST_SUBSCRIPTIONS,
+    RESOURCE_SUBSCRIPTIONS,
+    RESOURCE_UPDATED,
+)
 from toolcrib.model import Caller, JsonObject, Tool
 from toolcrib.slots import Slots
 
@@ -30,12 +38,6 @@ Kind = Literal["tools", "resources", "prompts"]
 Write = Callable[[bytes], Awaitable[None]]
 Begin = Callable[[], Awaitable[None]]
 
-_KINDS: dict[str, Kind] = {
-    "toolsListChanged": "tools",
-    "resourcesListChanged": "resources",
-    "promptsListChanged": "prompts",
-}
-_TOOLS_CHANGED = "notifications/tools/list_changed"
 _ALL: tuple[Kind, ...] = ("tools", "resources", "prompts")
 
 
@@ -89,12 +91,12 @@ class ChangeListener:
             now = self._changes.mark(kind, self.caller, self._session)
             if now != before:
                 self._marks[kind] = now
-                changed.append((f"notifications/{kind}/list_changed", {}))
+                changed.append((LIST_CHANGED[kind], {}))
         return changed
 
     def _resources(self) -> list[tuple[str, JsonObject]]:
         updated, self._updated = self._updated, {}
-        return [("notifications/resources/updated", {"uri": uri}) for uri in updated]
+        return [(RESOURCE_UPDATED, {"uri": uri}) for uri in updated]
 
 
 class ChangeNotifications:
@@ -126,7 +128,7 @@ class ChangeNotifications:
             if listener.shares(caller, session):
                 listener.ring()
         if session is not None and session not in self._sessions and asked.wire.streams:
-            await asked.wire.send(told(_TOOLS_CHANGED, {}))
+            await asked.wire.send(encode_notification(LIST_CHANGED["tools"], b"{}"))
 
     async def tell(
         self, session: SessionLink, caller: Caller, write: Write, begin: Begin | None = None
@@ -139,7 +141,7 @@ class ChangeNotifications:
                     await begin()
                 while True:
                     for method, params in await listener.news():
-                        await write(told(method, params))
+                        await write(encode_notification(method, orjson.dumps(params)))
             finally:
                 if self._sessions.get(session) is listener:
                     del self._sessions[session]
@@ -149,20 +151,22 @@ class ChangeNotifications:
         wanted, caller, send = _wanted(asked.params), asked.peer.caller, asked.wire.send
         offered = {"tools", *self._materials.capabilities(caller)}
         kinds: dict[str, Kind] = {
-            name: kind for name, kind in _KINDS.items() if kind in offered and wanted.get(name) is True
+            name: kind
+            for kind in _ALL
+            if kind in offered and wanted.get(name := LIST_SUBSCRIPTIONS[kind]) is True
         }
         tag = {SUBSCRIPTION_KEY: asked.id}
         with self._listening(caller, tuple(kinds.values())) as listener:
             follower = self._materials.follower(caller, listener.updated)
             try:
                 honoured: dict[str, Any] = dict.fromkeys(kinds, True)
-                if "resourceSubscriptions" in wanted:
-                    honoured["resourceSubscriptions"] = await _followed(follower, wanted)
+                if RESOURCE_SUBSCRIPTIONS in wanted:
+                    honoured[RESOURCE_SUBSCRIPTIONS] = await _followed(follower, wanted)
                 said = {"notifications": honoured, "_meta": tag}
-                await send(told("notifications/subscriptions/acknowledged", said))
+                await send(encode_notification(ACKNOWLEDGED, orjson.dumps(said)))
                 while True:
                     for method, params in await listener.news():
-                        await send(told(method, {**params, "_meta": tag}))
+                        await send(encode_notification(method, orjson.dumps({**params, "_meta": tag})))
             finally:
                 follower.close()
 
@@ -218,7 +222,7 @@ def _wanted(params: JsonObject) -> JsonObject:
 
 async def _followed(follower: Subscriber, wanted: JsonObject) -> list[str]:
     """Subscribe to the resources that a client names; return the URIs that were accepted."""
-    given: Any = wanted["resourceSubscriptions"]
+    given: Any = wanted[RESOURCE_SUBSCRIPTIONS]
     uris = cast("list[Any]", given) if type(given) is list else None
     if uris is None or len(uris) > MOST_FOLLOWED:
         limit = f"resourceSubscriptions must be a list of at most {MOST_FOLLOWED} addresses"

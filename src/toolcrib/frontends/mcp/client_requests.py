@@ -6,10 +6,17 @@ from contextlib import suppress
 from typing import Any, cast
 
 import anyio
+import orjson
 
-from toolcrib.frontends.mcp.jsonrpc import JsonRpcReply, MessageId, asked, told
-from toolcrib.frontends.mcp.request import ResponseChannel
-from toolcrib.frontends.mcp.revisions import INTERNAL_ERROR, INVALID_REQUEST
+from toolcrib.frontends.mcp.request import JsonRpcReply, ResponseChannel
+from toolcrib.mcp.jsonrpc import (
+    INTERNAL_ERROR,
+    INVALID_REQUEST,
+    MessageId,
+    encode_named_request,
+    encode_notification,
+)
+from toolcrib.mcp.methods import CANCELLED
 from toolcrib.model import JsonObject, Unanswered
 
 # --- The requests of a client in progress; each can be cancelled by its id ---
@@ -88,7 +95,7 @@ class ClientRequests:
         self._waiting[name] = answer
         try:
             async with asyncio.timeout(ANSWER_SECONDS):
-                await wire.send(asked(name, method, params))
+                await wire.send(encode_named_request(name, method, orjson.dumps(params)))
                 return await answer
         except TimeoutError:
             await _withdraw(name, wire)
@@ -124,7 +131,7 @@ async def _withdraw(name: str, wire: ResponseChannel) -> None:
     """Notify the client that a request is cancelled; ignores a lost connection."""
     params = {"requestId": name, "reason": "nobody waits for the answer any more"}
     with anyio.move_on_after(_SHORTLY, shield=True), suppress(OSError, RuntimeError):
-        await wire.send(told("notifications/cancelled", params))
+        await wire.send(encode_notification(CANCELLED, orjson.dumps(params)))
 
 
 def _refusal(error: Any) -> Unanswered:

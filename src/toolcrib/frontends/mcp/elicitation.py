@@ -9,20 +9,27 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, cast
 
+import orjson
+
 from toolcrib.errors import Refused, problem
-from toolcrib.frontends.mcp.jsonrpc import told
 from toolcrib.frontends.mcp.request import McpRequest, Peer, ProtocolError, ResponseChannel, SessionLink
-from toolcrib.frontends.mcp.revisions import (
-    INVALID_PARAMS,
-    INVALID_REQUEST,
-    LEVEL_KEY,
-    LEVELS,
-    OWNED,
-    RESERVED,
-)
 from toolcrib.gateway import CallOptions, Gateway, MultiRoundCalls, Run, bound_to, idempotency_key
+from toolcrib.mcp.jsonrpc import INVALID_PARAMS, INVALID_REQUEST, encode_notification
+from toolcrib.mcp.meta import (
+    CORRELATION_KEY,
+    GATEWAYS_KEY,
+    IDEMPOTENCY_KEY,
+    LEVEL_KEY,
+    MAX_GATEWAYS,
+    PROGRESS_TOKEN,
+    PROTOCOL_PREFIX,
+    REQUEST_KEYS,
+    TRACEPARENT,
+    gateways_in,
+)
+from toolcrib.mcp.methods import LOG_MESSAGE, PROGRESS
+from toolcrib.mcp.revisions import LOG_LEVELS
 from toolcrib.model import Ask, Caller, JsonObject, Progress, Report, Result, Unanswered
-from toolcrib.model.gateways import GATEWAYS, MAX_GATEWAYS, gateways_in
 
 MOST_ROUNDS = 10
 """Most rounds of questions of one call; a source that never stops is refused after them."""
@@ -35,8 +42,7 @@ _LONGEST_TOKEN = 256
 """Longest progress token, in characters: it is repeated in every notification, and a tool may send many."""
 _ROUND = frozenset({"inputResponses", "requestState", "_meta"})
 """Parameters that differ between the rounds of one request."""
-_KEY = "toolcrib/idempotencyKey"
-_OURS = frozenset({"progressToken", "traceparent", "toolcrib/correlationId", _KEY})
+_OURS = frozenset({PROGRESS_TOKEN, TRACEPARENT, CORRELATION_KEY, IDEMPOTENCY_KEY})
 """Keys of `_meta` that the gateway consumes itself."""
 _NOTHING: JsonObject = {}
 
@@ -50,9 +56,13 @@ class ElicitationBridge:
     async def call(self, asked: McpRequest, name: str, arguments: JsonObject | None) -> Result:
         """Call a tool."""
         peer, meta = asked.peer, asked.meta
-        if GATEWAYS in meta:
+        if GATEWAYS_KEY in meta:
             self._refuse_loop(meta)
-        key = idempotency_key(meta[_KEY], f"_meta.{_KEY}") if _KEY in meta else ""
+        key = (
+            idempotency_key(meta[IDEMPOTENCY_KEY], f"_meta.{IDEMPOTENCY_KEY}")
+            if IDEMPOTENCY_KEY in meta
+            else ""
+        )
         if peer.session is not None:
             run = partial(_called, self._gateway, name, arguments, peer.caller, key=key)
             return await self._in_session(asked, peer.session, run)
@@ -80,7 +90,7 @@ class ElicitationBridge:
         questions as a result, and its state is signed. Requests that it sends during the fetch are refused.
         """
         peer, meta = asked.peer, asked.meta
-        if GATEWAYS in meta:
+        if GATEWAYS_KEY in meta:
             self._refuse_loop(meta)
         if peer.session is not None:
             return await self._in_session(asked, peer.session, run)
@@ -112,7 +122,7 @@ class ElicitationBridge:
                 else f"the request has come through {MAX_GATEWAYS} gateways already; put fewer in a row"
             )
             raise Refused(
-                "INVALID_REQUEST", message, path=f"_meta.{GATEWAYS}", details={"gateways": list(passed)}
+                "INVALID_REQUEST", message, path=f"_meta.{GATEWAYS_KEY}", details={"gateways": list(passed)}
             )
 
     async def _in_session(self, asked: McpRequest, session: SessionLink, run: Run) -> Result:
@@ -191,19 +201,19 @@ class SessionChannel:
 
     async def log(self, params: JsonObject) -> None:
         """Send a log message if it has the level that the client wants."""
-        await _Teller(self._wire, self._session.level or LEVELS[0]).tell(params)
+        await _Teller(self._wire, self._session.level or LOG_LEVELS[0]).tell(params)
 
 
 class _Teller:
     """Sends log messages at or above a level."""
 
     def __init__(self, wire: ResponseChannel, level: str) -> None:
-        self._wire, self._least = wire, LEVELS.index(level)
+        self._wire, self._least = wire, LOG_LEVELS.index(level)
 
     async def tell(self, params: JsonObject) -> None:
         level = params.get("level")
-        if level in LEVELS and LEVELS.index(level) >= self._least:
-            await self._wire.send(told("notifications/message", params))
+        if level in LOG_LEVELS and LOG_LEVELS.index(level) >= self._least:
+            await self._wire.send(encode_notification(LOG_MESSAGE, orjson.dumps(params)))
 
 
 class _Reporter:
@@ -216,16 +226,16 @@ class _Reporter:
         done = progress.done
         # Starts below 0, as the first number may be 0.
         self._last = done if done is not None and done > self._last else self._last + _STEP
-        params: dict[str, Any] = {"progressToken": self._token, "progress": self._last}
+        params: dict[str, Any] = {PROGRESS_TOKEN: self._token, "progress": self._last}
         if progress.total is not None:
             params["total"] = progress.total
         if progress.message is not None:
             params["message"] = progress.message
-        await self._wire.send(told("notifications/progress", params))
+        await self._wire.send(encode_notification(PROGRESS, orjson.dumps(params)))
 
 
 def _report(wire: ResponseChannel, meta: JsonObject) -> Report | None:
-    token = meta.get("progressToken")
+    token = meta.get(PROGRESS_TOKEN)
     if isinstance(token, str) and len(token) > _LONGEST_TOKEN:
         raise ProtocolError(INVALID_PARAMS, f"a progressToken has at most {_LONGEST_TOKEN} characters")
     return _Reporter(wire, token) if isinstance(token, str | int) else None
@@ -233,9 +243,11 @@ def _report(wire: ResponseChannel, meta: JsonObject) -> Report | None:
 
 def _passed(meta: JsonObject) -> JsonObject:
     """Return the client's `_meta` without the keys that belong to its own connection."""
-    if OWNED.issuperset(meta):
+    if REQUEST_KEYS.issuperset(meta):
         return _NOTHING
-    return {key: value for key, value in meta.items() if key not in _OURS and not key.startswith(RESERVED)}
+    return {
+        key: value for key, value in meta.items() if key not in _OURS and not key.startswith(PROTOCOL_PREFIX)
+    }
 
 
 def _answers(params: JsonObject) -> tuple[JsonObject | None, str]:

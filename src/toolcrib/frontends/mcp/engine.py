@@ -7,10 +7,10 @@ from toolcrib.errors import ToolcribError
 from toolcrib.formats.mcp import meta
 from toolcrib.frontends.mcp.change_notifications import ChangeNotifications
 from toolcrib.frontends.mcp.elicitation import ElicitationBridge
-from toolcrib.frontends.mcp.jsonrpc import JsonRpcReply, answered, failed
 from toolcrib.frontends.mcp.request import (
     FRESH_MS,
     SERVER,
+    JsonRpcReply,
     McpRequest,
     ProtocolError,
     Respond,
@@ -18,21 +18,21 @@ from toolcrib.frontends.mcp.request import (
     named,
 )
 from toolcrib.frontends.mcp.resource_methods import ResourceMethods
-from toolcrib.frontends.mcp.revisions import (
-    HANDSHAKES,
-    INTERNAL_ERROR,
-    INVALID_PARAMS,
-    INVALID_REQUEST,
-    LEGACY,
-    LEVELS,
-    METHOD_NOT_FOUND,
-    MODERN,
-)
 from toolcrib.frontends.mcp.tool_calls import ToolCalls
 from toolcrib.frontends.mcp.tool_list import McpToolList, SearchResults
 from toolcrib.gateway import Gateway, MultiRoundCalls
+from toolcrib.mcp.jsonrpc import (
+    INTERNAL_ERROR,
+    INVALID_PARAMS,
+    INVALID_REQUEST,
+    METHOD_NOT_FOUND,
+    encode_error,
+    encode_response,
+)
+from toolcrib.mcp.meta import GATEWAY_KEY
+from toolcrib.mcp.methods import CALL_TOOL, DISCOVER, LIST_TOOLS, LISTEN, PING, SET_LEVEL
+from toolcrib.mcp.revisions import LEGACY, LEGACY_REVISIONS, LOG_LEVELS, MODERN
 from toolcrib.model import Caller, JsonObject, Kind, Origin, Problem
-from toolcrib.model.gateways import GATEWAY
 
 log = logging.getLogger(__name__)
 
@@ -52,26 +52,26 @@ class Engine:
 
     def __init__(self, gateway: Gateway, conversations: MultiRoundCalls) -> None:
         self._gateway = gateway
-        self._introduced: JsonObject = {"_meta": {GATEWAY: gateway.id}} if gateway.id else {}
+        self._introduced: JsonObject = {"_meta": {GATEWAY_KEY: gateway.id}} if gateway.id else {}
         """Metadata by which another gateway recognizes this one, or itself (loop detection)."""
         bridge = ElicitationBridge(gateway, conversations)
         self.materials = ResourceMethods(gateway, bridge.fetch)
         self._finds = SearchResults(gateway)
         self.changes = ChangeNotifications(gateway, self.materials, self._finds)
         both: dict[str, Respond] = {
-            "tools/call": ToolCalls(gateway, bridge, self._finds, self.changes.found).answer,
-            "tools/list": McpToolList(gateway, self._finds).answer,
+            CALL_TOOL: ToolCalls(gateway, bridge, self._finds, self.changes.found).answer,
+            LIST_TOOLS: McpToolList(gateway, self._finds).answer,
             **self.materials.methods(),
         }
-        self._legacy = {**both, "ping": _pong, "logging/setLevel": _set_level}
+        self._legacy = {**both, PING: _pong, SET_LEVEL: _set_level}
         self._modern: dict[str, Respond] = {
             **{
                 method: respond
                 for method, respond in both.items()
                 if method not in ResourceMethods.legacy_only
             },
-            "server/discover": self._discover,
-            "subscriptions/listen": self.changes.listen,
+            DISCOVER: self._discover,
+            LISTEN: self.changes.listen,
         }
 
     async def answer(self, asked: McpRequest) -> JsonRpcReply:
@@ -80,7 +80,7 @@ class Engine:
         try:
             if respond is None:
                 return refused(asked.id, unknown(asked.method))
-            return JsonRpcReply(answered(asked.id, await respond(asked)))
+            return JsonRpcReply(encode_response(asked.id, await respond(asked)))
         except ProtocolError as error:
             return refused(asked.id, error)
         except ToolcribError as error:
@@ -131,13 +131,13 @@ def introduced(params: JsonObject) -> tuple[str, JsonObject, tuple[str, str]]:
         raise ProtocolError(INVALID_PARAMS, "capabilities must be an object")
     if params.get("clientInfo") is None:
         raise ProtocolError(INVALID_PARAMS, "clientInfo must be an object with a name and a version")
-    revision = wanted if wanted in HANDSHAKES else LEGACY
+    revision = wanted if wanted in LEGACY_REVISIONS else LEGACY
     return revision, cast("JsonObject", capabilities), named(params["clientInfo"])
 
 
 def refused(id: str | int | None, error: ProtocolError) -> JsonRpcReply:
     """Encode an error response."""
-    return JsonRpcReply(failed(id, error.code, str(error), error.data), error.code)
+    return JsonRpcReply(encode_error(id, error.code, str(error), error.data), error.code)
 
 
 def unknown(method: str) -> ProtocolError:
@@ -152,8 +152,8 @@ async def _pong(asked: McpRequest) -> bytes:
 
 async def _set_level(asked: McpRequest) -> bytes:
     level = asked.params.get("level")
-    if level not in LEVELS:
-        raise ProtocolError(INVALID_PARAMS, f"level must be one of {', '.join(LEVELS)}")
+    if level not in LOG_LEVELS:
+        raise ProtocolError(INVALID_PARAMS, f"level must be one of {', '.join(LOG_LEVELS)}")
     if asked.peer.session is not None:
         asked.peer.session.level = level
     return b"{}"

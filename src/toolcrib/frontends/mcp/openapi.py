@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from toolcrib.frontends.mcp.revisions import HANDSHAKES
+from toolcrib.mcp.revisions import LEGACY_REVISIONS
 
 _MESSAGE: dict[str, Any] = {
     "type": "object",
@@ -43,7 +43,7 @@ _BODY: dict[str, Any] = {
 def document(method: str) -> dict[str, Any]:
     """Return the OpenAPI operation of an MCP route, without its summary."""
     posted = method == "POST"
-    revision: dict[str, Any] = {"type": "string"} if posted else {"enum": list(HANDSHAKES)}
+    revision: dict[str, Any] = {"type": "string"} if posted else {"enum": list(LEGACY_REVISIONS)}
     done: dict[str, Any] = {"200": {"description": "done"}}
     if posted:
         done["202"] = {"description": "taken; nothing is answered"}

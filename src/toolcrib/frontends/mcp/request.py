@@ -1,28 +1,19 @@
 """A parsed MCP request: parameters, `_meta`, origin and page cursor."""
 
-from base64 import b64decode, b64encode
-from binascii import Error as NotBase64
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol, cast
 
 import orjson
 
-from toolcrib.formats.mirrored_headers import Mirrors
+from toolcrib.errors import Refused
 from toolcrib.formats.traceparent import parse_traceparent
-from toolcrib.frontends.mcp.revisions import (
-    CAPABILITIES_KEY,
-    CLIENT_KEY,
-    HEADER_MISMATCH,
-    INVALID_PARAMS,
-    LEVEL_KEY,
-    LEVELS,
-    MODERN,
-    SERVER_KEY,
-    UNSUPPORTED_VERSION,
-    VERSION_KEY,
-)
-from toolcrib.http.request import as_uuid
-from toolcrib.model import Caller, JsonObject, Origin
+from toolcrib.http.request import as_uuid, check_case
+from toolcrib.mcp.headers import Mirrors, decoded_value, mirrored_argument
+from toolcrib.mcp.jsonrpc import HEADER_MISMATCH, INVALID_PARAMS, UNSUPPORTED_VERSION, id_of, is_response
+from toolcrib.mcp.meta import CAPABILITIES_KEY, CLIENT_KEY, LEVEL_KEY, REQUEST_KEYS, SERVER_KEY, VERSION_KEY
+from toolcrib.mcp.methods import SUBJECT_PARAMETERS
+from toolcrib.mcp.revisions import LOG_LEVELS, MODERN
+from toolcrib.model import Caller, Json, JsonObject, Origin
 from toolcrib.version import VERSION
 
 # --- One MCP request: its client, its parameters, and the channel for messages before the response ---
@@ -127,6 +118,53 @@ def finished(asked: McpRequest, result: Mapping[str, Any], *, ttl_ms: int | None
     return orjson.dumps(spelled)
 
 
+# --- Validation of incoming messages ---
+
+UNCHECKED_KEYS = frozenset({"arguments", "inputResponses", "result"})
+"""Keys with values that are not part of the message envelope: duplicate keys in them are allowed."""
+_COMMON_KEYS = frozenset({"jsonrpc", "id", "method", "params", "result", "error"})
+_COMMON_PARAMS = frozenset({"name", "arguments", "_meta", "uri", "cursor"})
+
+
+class JsonRpcReply(NamedTuple):
+    """A response: the whole encoded message, and the error code where it is an error."""
+
+    body: bytes
+    code: int | None = None
+
+
+def checked_message(message: Json) -> JsonObject:
+    """Return a message that is a request, a notification or a response; refuse anything else."""
+    if type(message) is not dict:
+        raise Refused("INVALID_REQUEST", "the body must be one JSON-RPC message")
+    fields = cast("dict[str, Any]", message)
+    if fields.get("jsonrpc") != "2.0":
+        raise Refused("INVALID_REQUEST", "the message must have jsonrpc 2.0", path="jsonrpc")
+    if type(fields.get("method")) is not str and not is_response(fields):
+        raise Refused("INVALID_REQUEST", "the message must name a method", path="method")
+    params = fields.get("params")
+    if params is None:
+        # Some clients send `"params": null`.
+        fields.pop("params", None)
+    elif type(params) is not dict:
+        raise Refused("INVALID_REQUEST", "the parameters must be an object", path="params")
+    else:
+        _check_params(cast("JsonObject", params))
+    if not _COMMON_KEYS.issuperset(fields):
+        check_case(fields, "")
+    if "id" in fields and id_of(fields) is None:
+        raise Refused("INVALID_REQUEST", "the id of a request must be a string or an integer", path="id")
+    return fields
+
+
+def _check_params(params: JsonObject) -> None:
+    if not _COMMON_PARAMS.issuperset(params):
+        check_case(params, "params.")
+    meta = params.get("_meta")
+    if type(meta) is dict and not REQUEST_KEYS.issuperset(cast("JsonObject", meta)):
+        check_case(cast("JsonObject", meta), "params._meta.")
+
+
 # --- Determines the origin of a call: client name and version, session, trace and correlation id ---
 
 _LONGEST = 128
@@ -174,9 +212,6 @@ PAGE = 1000
 FRESH_MS = 5_000
 """Cache TTL of lists, in milliseconds. Clients that need changes sooner subscribe to notifications."""
 
-SINCE = {"title": "2025-06-18", "_meta": "2025-06-18", "icons": "2025-11-25"}
-"""The revision that introduced a field of any definition."""
-
 Pages = Mapping[str, bytes]
 """Encoded pages by cursor; the cursor of the first is empty."""
 
@@ -213,10 +248,6 @@ def paged(key: str, spelled: Sequence[bytes], revision: str) -> Pages:
 
 Headers = Mapping[bytes, bytes]
 
-_NAMED = {"tools/call": "name", "prompts/get": "name", "resources/read": "uri"}
-"""The parameter that the header Mcp-Name mirrors, by method."""
-_BEFORE, _AFTER = b"=?base64?", b"?="
-
 
 def peer_of(message: JsonObject, caller: Caller, headers: Headers | None) -> Peer:
     """Parse the client's metadata; refuses a request that lacks some, or that its headers contradict."""
@@ -233,8 +264,8 @@ def peer_of(message: JsonObject, caller: Caller, headers: Headers | None) -> Pee
     if type(capabilities) is not dict:
         raise ProtocolError(INVALID_PARAMS, f"{CAPABILITIES_KEY} must be an object")
     level = said.get(LEVEL_KEY, "info")
-    if type(level) is not str or level not in LEVELS:
-        raise ProtocolError(INVALID_PARAMS, f"{LEVEL_KEY} must be one of {', '.join(LEVELS)}")
+    if type(level) is not str or level not in LOG_LEVELS:
+        raise ProtocolError(INVALID_PARAMS, f"{LEVEL_KEY} must be one of {', '.join(LOG_LEVELS)}")
     return Peer(
         caller=caller,
         revision=MODERN,
@@ -267,9 +298,9 @@ def _check_headers(message: JsonObject, version: Any, headers: Headers) -> None:
     method: str = message["method"]
     if stated(headers, b"mcp-method") != method.encode():
         raise ProtocolError(HEADER_MISMATCH, "Mcp-Method must repeat the method of the message")
-    key = _NAMED.get(method)
+    key = SUBJECT_PARAMETERS.get(method)
     name = None if key is None else message["params"].get(key)
-    if name is not None and decoded(stated(headers, b"mcp-name")) != name:
+    if name is not None and decoded_value(stated(headers, b"mcp-name")) != name:
         raise ProtocolError(HEADER_MISMATCH, f"Mcp-Name must repeat the {key} in the parameters")
 
 
@@ -283,13 +314,10 @@ def _unsupported(version: Any) -> ProtocolError:
 def check_mirrors(mirrors: Mirrors, arguments: JsonObject, headers: Headers) -> None:
     """Refuse a call with arguments that differ from the headers that mirror them."""
     for path, header in mirrors:
-        value: Any = arguments
-        for name in path:
-            value = cast("JsonObject", value).get(name) if type(value) is dict else None
-        raw = stated(headers, header.lower().encode())
+        value, raw = mirrored_argument(path, arguments), stated(headers, header.lower().encode())
         if raw is None and not _shown(value):
             continue
-        if not _same(decoded(raw), value):
+        if not _same(decoded_value(raw), value):
             raise ProtocolError(HEADER_MISMATCH, f"{header} must repeat the argument {'.'.join(path)}")
 
 
@@ -317,18 +345,3 @@ def _is_number(header: str, value: float) -> bool:
     if point and (not fraction or fraction.strip("0")):
         return False
     return value == int(whole)
-
-
-def decoded(value: bytes | None) -> str | None:
-    """Decode a header value; None where it is missing, or is invalid base64."""
-    if value is None:
-        return None
-    if not (value.startswith(_BEFORE) and value.endswith(_AFTER) and len(value) >= len(_BEFORE + _AFTER)):
-        return value.decode("latin-1")
-    payload = value[len(_BEFORE) : -len(_AFTER)]
-    try:
-        found = b64decode(payload, validate=True)
-        # Canonical base64 only: other encodings of the same bytes are refused.
-        return found.decode() if b64encode(found) == payload else None
-    except (NotBase64, UnicodeDecodeError):
-        return None

@@ -9,7 +9,6 @@ import orjson
 from toolcrib.errors import Refused, problem
 from toolcrib.formats.mcp import meta
 from toolcrib.frontends.mcp.request import (
-    SINCE,
     McpRequest,
     Pages,
     ProtocolError,
@@ -19,27 +18,22 @@ from toolcrib.frontends.mcp.request import (
     finished,
     paged,
 )
-from toolcrib.frontends.mcp.revisions import (
+from toolcrib.frontends.mcp.tool_calls import check, input_required
+from toolcrib.gateway import Gateway, PromptIndex, ResourceIndex, Run, Subscriber
+from toolcrib.mcp import methods
+from toolcrib.mcp.content import as_object, completion_values, is_texts, prompt_messages, resource_contents
+from toolcrib.mcp.jsonrpc import (
     HEADER_MISMATCH,
     INTERNAL_ERROR,
     INVALID_PARAMS,
     INVALID_REQUEST,
     METHOD_NOT_FOUND,
     PARSE_ERROR,
-    RESERVED,
     RESOURCE_NOT_FOUND,
     UNSUPPORTED_VERSION,
 )
-from toolcrib.frontends.mcp.tool_calls import (
-    as_object,
-    check,
-    completion,
-    contents,
-    input_required,
-    is_texts,
-    messages,
-)
-from toolcrib.gateway import Gateway, PromptIndex, ResourceIndex, Run, Subscriber
+from toolcrib.mcp.meta import PROTOCOL_PREFIX
+from toolcrib.mcp.revisions import FIELDS_SINCE
 from toolcrib.model import Caller, JsonObject, Kind, Problem, Result
 
 Carry = Callable[[McpRequest, Run], Awaitable[Result]]
@@ -58,7 +52,7 @@ _OUR_FAULT = frozenset({Kind.INVALID, Kind.NOT_FOUND, Kind.DENIED})
 class ResourceMethods:
     """Handles all methods that are not about tools."""
 
-    legacy_only = frozenset({"resources/subscribe", "resources/unsubscribe"})
+    legacy_only = frozenset({methods.SUBSCRIBE, methods.UNSUBSCRIBE})
     """Modern clients name the resources in `subscriptions/listen` instead."""
 
     def __init__(self, gateway: Gateway, carry: Carry) -> None:
@@ -70,14 +64,14 @@ class ResourceMethods:
     def methods(self) -> Mapping[str, Respond]:
         """Return the handler of each method."""
         return {
-            "resources/list": self._resources,
-            "resources/templates/list": self._templates,
-            "resources/read": self._read,
-            "resources/subscribe": self._subscribe,
-            "resources/unsubscribe": self._unsubscribe,
-            "prompts/list": self._prompts,
-            "prompts/get": self._get,
-            "completion/complete": self._complete,
+            methods.LIST_RESOURCES: self._resources,
+            methods.LIST_TEMPLATES: self._templates,
+            methods.READ_RESOURCE: self._read,
+            methods.SUBSCRIBE: self._subscribe,
+            methods.UNSUBSCRIBE: self._unsubscribe,
+            methods.LIST_PROMPTS: self._prompts,
+            methods.GET_PROMPT: self._get,
+            methods.COMPLETE: self._complete,
         }
 
     def capabilities(self, caller: Caller) -> dict[str, Any]:
@@ -168,7 +162,7 @@ class ResourceMethods:
         except Refused as refused:
             raise self._missing(asked, uri, refused) from None
         try:
-            return self._spelled(asked, outcome, contents)
+            return self._spelled(asked, outcome, resource_contents)
         except ProtocolError as error:
             raise _about(asked, uri, error) from None
 
@@ -177,13 +171,13 @@ class ResourceMethods:
         if arguments is not None and not is_texts(arguments):
             raise ProtocolError(INVALID_PARAMS, "arguments must be an object of texts")
         run = partial(self._library.get, name, arguments, asked.peer.caller)
-        return self._spelled(asked, await self._carry(asked, run), messages)
+        return self._spelled(asked, await self._carry(asked, run), prompt_messages)
 
     async def _complete(self, asked: McpRequest) -> bytes:
         params = {key: asked.params[key] for key in ("ref", "argument", "context") if key in asked.params}
         _check_completion(params)
         outcome = await self._library.complete(params, asked.peer.caller, {"origin": asked.origin})
-        return self._spelled(asked, outcome, completion)
+        return self._spelled(asked, outcome, completion_values)
 
     def _spelled(
         self, asked: McpRequest, outcome: Result, read: Callable[[JsonObject, str], JsonObject | None]
@@ -232,7 +226,7 @@ def _page(
 
 def _spelled(entries: Sequence[JsonObject], revision: str) -> list[bytes]:
     return [
-        orjson.dumps({name: value for name, value in each.items() if SINCE.get(name, "") <= revision})
+        orjson.dumps({name: value for name, value in each.items() if FIELDS_SINCE.get(name, "") <= revision})
         for each in entries
     ]
 
@@ -240,11 +234,11 @@ def _spelled(entries: Sequence[JsonObject], revision: str) -> list[bytes]:
 def _finished(asked: McpRequest, said: JsonObject, found: JsonObject) -> bytes:
     """Encode a result: the validated part, and extra fields of the server that belong to its result."""
     beside = as_object(said.get("_meta"))
-    passed = {key: value for key, value in beside.items() if not key.startswith(RESERVED)}
+    passed = {key: value for key, value in beside.items() if not key.startswith(PROTOCOL_PREFIX)}
     more = {key: value for key, value in said.items() if key not in _OWNED and key not in found}
     answer = {**found, **more, **({"_meta": passed} if passed else {})}
     # TTL 0: a resource may change at any time; clients that want to cache it can subscribe.
-    return finished(asked, answer, ttl_ms=0 if asked.method == "resources/read" else None)
+    return finished(asked, answer, ttl_ms=0 if asked.method == methods.READ_RESOURCE else None)
 
 
 def _fault(outcome: Result, fault: Problem) -> ProtocolError:

@@ -20,8 +20,10 @@ import orjson
 from toolcrib.errors import Refused, ToolcribError
 from toolcrib.frontends.mcp.client_requests import ClientRequests, RunningRequests
 from toolcrib.frontends.mcp.request import Peer, ResponseChannel
-from toolcrib.frontends.mcp.revisions import HANDSHAKES
 from toolcrib.interfaces import FORGOTTEN, McpSessionRow, StoredMcpSessions
+from toolcrib.mcp.capabilities import RELAYS
+from toolcrib.mcp.headers import SESSION_HEADER
+from toolcrib.mcp.revisions import LEGACY_REVISIONS
 from toolcrib.model import Caller, JsonObject
 from toolcrib.slots import DEFAULT_SHARE, Slots
 
@@ -46,8 +48,6 @@ MAX_STORED_PER_PRINCIPAL = 10_000
 A session that may be one of the deleted ended ones is refused.
 """
 
-_ASKABLE = ("elicitation", "roots", "sampling")
-"""Client capabilities that the token holds."""
 _MOST_TOKEN = 4096
 """Longest token body, in characters; above it, options of capabilities are dropped."""
 _MOST_ENDED = 4096
@@ -149,7 +149,7 @@ class McpSessionTable:
             born=int(self._clock()),
             owner=_owner(caller),
             revision=revision,
-            capabilities={name: capabilities[name] for name in _ASKABLE if _given(capabilities, name)},
+            capabilities={name: capabilities[name] for name in sorted(RELAYS) if _given(capabilities, name)},
             client=(client[0][:200], client[1][:200]),
         )
         return self._enter(token.signed(self._key), caller, token, at_home=True, renewed=token.born)
@@ -353,7 +353,7 @@ class _Token:
         if not hmac.compare_digest(expected, mac.encode()):
             return None
         nonce, born, owner, revision, capabilities, client = orjson.loads(urlsafe_b64decode(body))
-        if revision not in HANDSHAKES:
+        if revision not in LEGACY_REVISIONS:
             return None
         return cls(
             nonce=nonce,
@@ -380,4 +380,4 @@ def _given(capabilities: JsonObject, name: str) -> bool:
 
 
 def _unknown() -> Refused:
-    return Refused("NOT_FOUND", "there is no such session; introduce yourself again", path="Mcp-Session-Id")
+    return Refused("NOT_FOUND", "there is no such session; introduce yourself again", path=SESSION_HEADER)

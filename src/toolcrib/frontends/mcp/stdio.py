@@ -6,7 +6,7 @@ import stat
 import sys
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from math import inf
 from typing import Any, Protocol
 
 import anyio
@@ -18,21 +18,34 @@ from toolcrib.descriptors import PipeEnd
 from toolcrib.errors import Refused
 from toolcrib.frontends.mcp.client_requests import RunningRequests
 from toolcrib.frontends.mcp.engine import Engine, introduced, refused
-from toolcrib.frontends.mcp.jsonrpc import FREE, JsonRpcReply, answered, checked, failed, id_of, is_answer
 from toolcrib.frontends.mcp.request import (
     NOBODY,
     NOWHERE,
+    UNCHECKED_KEYS,
+    JsonRpcReply,
     McpRequest,
     Peer,
     ProtocolError,
+    checked_message,
     meta_of,
     origin_of,
     peer_of,
 )
-from toolcrib.frontends.mcp.revisions import INVALID_REQUEST, LEGACY, MODERN, PARSE_ERROR, VERSION_KEY
 from toolcrib.frontends.mcp.sessions import McpSession
 from toolcrib.gateway import Gateway, MultiRoundCalls
 from toolcrib.http.request import check_duplicate_keys, parse_body
+from toolcrib.mcp.jsonrpc import (
+    INVALID_REQUEST,
+    PARSE_ERROR,
+    encode_error,
+    encode_response,
+    id_of,
+    is_response,
+)
+from toolcrib.mcp.lines import LineSplitter, OverlongLine
+from toolcrib.mcp.meta import VERSION_KEY
+from toolcrib.mcp.methods import CANCELLED, DISCOVER, INITIALIZE, INITIALIZED, LISTEN, PING, SET_LEVEL
+from toolcrib.mcp.revisions import LEGACY, MODERN
 from toolcrib.model import Caller, JsonObject
 
 # --- The process's own stdin and stdout as lines: by the event loop for pipes, by a thread for other files
@@ -44,13 +57,6 @@ MOST_BYTES = 4 * 1024 * 1024
 _CHUNK = 1 << 16
 
 
-@dataclass(frozen=True, slots=True)
-class SkippedLine:
-    """Stands for a line that exceeded the limit and was skipped."""
-
-    limit: int
-
-
 class _Bytes(Protocol):
     """A byte stream; an empty read means its end."""
 
@@ -58,7 +64,7 @@ class _Bytes(Protocol):
 
 
 class LineReader:
-    """Splits a byte stream into lines; yields `SkippedLine` for one that is too long."""
+    """Splits a byte stream into lines; yields `OverlongLine` for one that is too long."""
 
     def __init__(self, source: _Bytes, limit: int = MOST_BYTES) -> None:
         self._source, self._limit = source, limit
@@ -80,23 +86,15 @@ class LineReader:
         finally:
             transport.close()
 
-    async def __aiter__(self) -> AsyncIterator[bytes | SkippedLine]:
+    async def __aiter__(self) -> AsyncIterator[bytes | OverlongLine]:
         """Yield every line that is not blank, also the last one without a newline."""
-        held, skipping = bytearray(), False
+        lines = LineSplitter(self._limit, inf)
         while chunk := await self._source.read(_CHUNK):
-            *ended, rest = chunk.split(b"\n")
-            for piece in ended:
-                held += piece
-                if skipping or len(held) > self._limit:
-                    yield SkippedLine(self._limit)
-                elif held.strip():
-                    yield bytes(held)
-                held, skipping = bytearray(), False
-            held += rest
-            if len(held) > self._limit:
-                held, skipping = bytearray(), True
-        if held.strip() and not skipping:
-            yield bytes(held)
+            for line in lines.feed(chunk):
+                if line.tail if isinstance(line, OverlongLine) else line.strip():
+                    yield line
+        if (rest := lines.end()).strip():
+            yield rest
 
 
 class _Threaded:
@@ -154,7 +152,7 @@ def _is_pipe(descriptor: int) -> bool:
 
 # --- MCP over stdio, for a client that starts the gateway as a child process ---
 
-_GREETINGS = frozenset({"ping", "server/discover", "logging/setLevel"})
+_GREETINGS = frozenset({PING, DISCOVER, SET_LEVEL})
 """Methods that are answered before the sources have settled."""
 _PATIENCE = 1.0
 """Seconds for the last responses after the client has closed stdin."""
@@ -211,39 +209,41 @@ class _Client:
             while self._open:
                 await self._answered.wait()
 
-    def take(self, line: bytes | SkippedLine) -> None:
+    def take(self, line: bytes | OverlongLine) -> None:
         """Handle one line: a message, or an invalid one that gets an error response."""
-        if isinstance(line, SkippedLine):
-            self._start(self.send, failed(None, INVALID_REQUEST, f"the line is over {line.limit} bytes"))
+        if isinstance(line, OverlongLine):
+            self._start(
+                self.send, encode_error(None, INVALID_REQUEST, f"the line is over {MOST_BYTES} bytes")
+            )
             return
         message, code = None, PARSE_ERROR
         try:
             message = parse_body(line)
             code = INVALID_REQUEST
-            check_duplicate_keys(line, message, FREE)
-            self._taken(checked(message))
+            check_duplicate_keys(line, message, UNCHECKED_KEYS)
+            self._taken(checked_message(message))
         except Refused as error:
-            self._start(self.send, failed(id_of(message), code, str(error)))
+            self._start(self.send, encode_error(id_of(message), code, str(error)))
 
     def _taken(self, message: JsonObject) -> None:
-        if is_answer(message):
+        if is_response(message):
             if self._session is not None:
                 self._session.take(message)
         elif "id" not in message:
             self._noted(message["method"], message.get("params", {}))
-        elif message["method"] == "initialize":
+        elif message["method"] == INITIALIZE:
             # Handled synchronously: it sets the session that the next messages use.
             self._start(self.send, self._welcome(message["id"], message.get("params", {})).body)
-        elif message["method"] == "subscriptions/listen":
+        elif message["method"] == LISTEN:
             # Not counted as open: it never ends, and `finish` must not wait for it.
             self._tasks.start_soon(self._answer, message)
         else:
             self._start(self._answer, message)
 
     def _noted(self, method: str, params: JsonObject) -> None:
-        if method == "notifications/cancelled":
+        if method == CANCELLED:
             self._running.cancel(params.get("requestId"))
-        elif method == "notifications/initialized":
+        elif method == INITIALIZED:
             session = self._handshake()
             if session.stream is None:
                 session.stream = anyio.CancelScope()
@@ -279,7 +279,7 @@ class _Client:
         except ProtocolError as error:
             return refused(id, error)
         self._session = McpSession("stdio", self._caller, revision, capabilities, client)
-        return JsonRpcReply(answered(id, orjson.dumps(self._engine.welcome(self._caller, revision))))
+        return JsonRpcReply(encode_response(id, orjson.dumps(self._engine.welcome(self._caller, revision))))
 
     async def _reply(self, message: JsonObject) -> JsonRpcReply:
         params = message.get("params", {})
@@ -301,11 +301,11 @@ class _Client:
         return await self._engine.answer(asked)
 
     def _peer(self, message: JsonObject, carried: JsonObject) -> Peer:
-        if VERSION_KEY in carried or message["method"] == "server/discover":
+        if VERSION_KEY in carried or message["method"] == DISCOVER:
             return peer_of(message, self._caller, None)
         if self._session is not None:
             return self._session.peer
-        if message["method"] == "ping":
+        if message["method"] == PING:
             return self._unknown
         said = f"introduce yourself with `initialize` first, or say in `_meta` that you speak {MODERN}"
         raise ProtocolError(INVALID_REQUEST, said)

@@ -14,15 +14,36 @@ from toolcrib.formats.mcp import meta
 from toolcrib.formats.rest import status
 from toolcrib.frontends.mcp.change_notifications import end_of_stream
 from toolcrib.frontends.mcp.engine import Engine, introduced, refused
-from toolcrib.frontends.mcp.jsonrpc import FREE, JsonRpcReply, answered, checked, failed, id_of, is_answer
-from toolcrib.frontends.mcp.request import McpRequest, ProtocolError, meta_of, origin_of, peer_of, stated
-from toolcrib.frontends.mcp.revisions import HANDSHAKES, INVALID_REQUEST, LEGACY, PARSE_ERROR, STATUS
+from toolcrib.frontends.mcp.request import (
+    UNCHECKED_KEYS,
+    JsonRpcReply,
+    McpRequest,
+    ProtocolError,
+    checked_message,
+    meta_of,
+    origin_of,
+    peer_of,
+    stated,
+)
 from toolcrib.frontends.mcp.sessions import IDLE_SECONDS, MOST_SESSIONS, McpSession, McpSessionTable
 from toolcrib.gateway import Gateway, MultiRoundCalls
 from toolcrib.http import HttpResponse, Request, json_response
 from toolcrib.http.request import check_duplicate_keys, parse_body
 from toolcrib.http.response import EVENT_STREAM_HEADERS, JSON_HEADERS, SAFE_HEADERS, retry_header
 from toolcrib.interfaces import Store
+from toolcrib.mcp.headers import SESSION_HEADER
+from toolcrib.mcp.jsonrpc import (
+    HTTP_STATUSES,
+    INVALID_REQUEST,
+    PARSE_ERROR,
+    encode_error,
+    encode_response,
+    id_of,
+    is_response,
+)
+from toolcrib.mcp.methods import CANCELLED, INITIALIZE, LISTEN
+from toolcrib.mcp.revisions import BATCH_REVISION, LEGACY, LEGACY_REVISIONS
+from toolcrib.mcp.sse import encode_comment, encode_event
 from toolcrib.model import Json, JsonObject
 
 # --- The response to one HTTP request: plain JSON, or an event stream once a message precedes the result ---
@@ -32,7 +53,7 @@ PATIENCE = 15.0
 
 _TICKS = 5
 """Timer ticks per `PATIENCE`."""
-_COMMENT = b": still running\n\n"
+_COMMENT = encode_comment(b"still running")
 
 
 class HttpResponseChannel:
@@ -47,7 +68,7 @@ class HttpResponseChannel:
     async def send(self, message: bytes) -> None:
         """Send a message before the result; dropped for a client that does not accept event streams."""
         if self._streams:
-            await self.write(b"event: message\ndata: %b\n\n" % message)
+            await self.write(encode_event(message))
 
     @property
     def streams(self) -> bool:
@@ -129,10 +150,8 @@ MOST_BYTES = 4 * 1024 * 1024
 """Largest request body, in bytes."""
 MOST_IN_BATCH = 100
 """Most messages of one batch."""
-BATCHES = "2025-03-26"
-"""The only revision with JSON-RPC batches."""
 
-_HANDSHAKES = frozenset(each.encode() for each in HANDSHAKES)
+_HANDSHAKES = frozenset(each.encode() for each in LEGACY_REVISIONS)
 _ACCEPTED = HttpResponse(202, b"", SAFE_HEADERS)
 _JSON, _EVENTS = b"application/json", b"text/event-stream"
 
@@ -192,7 +211,7 @@ class StreamableHttpFrontend:
 
     async def _get_or_delete(self, request: Request) -> HttpResponse | None:
         if (stated(request.headers, b"mcp-protocol-version") or LEGACY.encode()) not in _HANDSHAKES:
-            said = failed(None, INVALID_REQUEST, "in this revision every message is a POST")
+            said = encode_error(None, INVALID_REQUEST, "in this revision every message is a POST")
             return HttpResponse(405, said, (*JSON_HEADERS, (b"allow", b"POST")))
         try:
             session = await self._session(request)
@@ -213,13 +232,13 @@ class StreamableHttpFrontend:
             code = PARSE_ERROR
             message = parse_body(body)
             code = INVALID_REQUEST
-            check_duplicate_keys(body, message, FREE)
+            check_duplicate_keys(body, message, UNCHECKED_KEYS)
             revision = stated(request.headers, b"mcp-protocol-version")
             if revision is not None and revision not in _HANDSHAKES:
-                return await self._modern(request, checked(message))
+                return await self._modern(request, checked_message(message))
             if type(message) is list:
                 return await self._batch(request, cast("list[Json]", message))
-            return await self._legacy(request, checked(message))
+            return await self._legacy(request, checked_message(message))
         except ToolcribError as error:
             return self._refused(request, error, code, id_of(message))
 
@@ -227,13 +246,13 @@ class StreamableHttpFrontend:
         self, request: Request, error: ToolcribError, code: int, id: str | int | None
     ) -> HttpResponse:
         outcome = self._gateway.refusal(error.problem, request.origin)
-        body = failed(id, code, error.problem.message, meta(outcome))
+        body = encode_error(id, code, error.problem.message, meta(outcome))
         return HttpResponse(status(outcome), body, (*JSON_HEADERS, *retry_header(error.problem)))
 
     # --- the modern era: stateless requests ---
 
     async def _modern(self, request: Request, message: JsonObject) -> HttpResponse | None:
-        if is_answer(message):
+        if is_response(message):
             raise Refused("INVALID_REQUEST", "in this revision nobody is asked anything, so nobody answers")
         if "id" not in message:
             return _ACCEPTED
@@ -254,7 +273,7 @@ class StreamableHttpFrontend:
             origin=origin_of(request.origin, peer, params["_meta"]),
             headers=request.headers,
         )
-        if asked.method == "subscriptions/listen":
+        if asked.method == LISTEN:
             return await self._finished(wire, await self._listened(asked))
         self._wires.add(wire)
         try:
@@ -264,7 +283,7 @@ class StreamableHttpFrontend:
         return await self._finished(wire, reply)
 
     def _finished(self, wire: HttpResponseChannel, reply: JsonRpcReply) -> Awaitable[HttpResponse | None]:
-        return wire.finish(reply.body, 200 if reply.code is None else STATUS.get(reply.code, 200))
+        return wire.finish(reply.body, 200 if reply.code is None else HTTP_STATUSES.get(reply.code, 200))
 
     async def _listened(self, asked: McpRequest) -> JsonRpcReply:
         wire = cast("HttpResponseChannel", asked.wire)
@@ -274,7 +293,7 @@ class StreamableHttpFrontend:
                 return await self._engine.answer(asked)
         finally:
             self._wires.discard(wire)
-        return JsonRpcReply(answered(asked.id, end_of_stream(asked)))
+        return JsonRpcReply(encode_response(asked.id, end_of_stream(asked)))
 
     @contextmanager
     def _stream(self, key: str) -> Generator[anyio.CancelScope]:
@@ -289,11 +308,11 @@ class StreamableHttpFrontend:
     # --- the handshake era: a session ---
 
     async def _legacy(self, request: Request, message: JsonObject) -> HttpResponse | None:
-        if message.get("method") == "initialize" and "id" in message:
+        if message.get("method") == INITIALIZE and "id" in message:
             return self._initialize(request, message)
         session = await self._session(request)
         wire = HttpResponseChannel(request, streams=_takes(request, _EVENTS))
-        if "id" not in message or is_answer(message):
+        if "id" not in message or is_response(message):
             return self._noted(session, message)
         # In this era a disconnect is no cancellation: clients cancel with `notifications/cancelled`.
         request.scope["toolcrib.outlives"] = True
@@ -321,18 +340,18 @@ class StreamableHttpFrontend:
         given = stated(request.headers, b"mcp-session-id")
         if given is None:
             message = "send the Mcp-Session-Id that `initialize` was answered with"
-            raise Refused("INVALID_REQUEST", message, path="Mcp-Session-Id")
+            raise Refused("INVALID_REQUEST", message, path=SESSION_HEADER)
         return await self._sessions.find(given.decode("latin-1"), request.caller)
 
     def _noted(self, session: McpSession, message: JsonObject) -> HttpResponse:
         """Handle a notification or a response, which get no response themselves."""
-        if is_answer(message):
+        if is_response(message):
             if not session.take(message):
                 text = (
                     "the question was asked by another replica, which is not here; introduce yourself again"
                 )
-                raise Refused("NOT_FOUND", text, path="Mcp-Session-Id")
-        elif message["method"] == "notifications/cancelled":
+                raise Refused("NOT_FOUND", text, path=SESSION_HEADER)
+        elif message["method"] == CANCELLED:
             session.running.cancel(message.get("params", {}).get("requestId"))
         return _ACCEPTED
 
@@ -354,15 +373,15 @@ class StreamableHttpFrontend:
     async def _batch(self, request: Request, messages: list[Json]) -> HttpResponse | None:
         """Handle a JSON-RPC batch; only one revision has them."""
         session = await self._session(request)
-        if session.peer.revision != BATCHES:
+        if session.peer.revision != BATCH_REVISION:
             raise Refused("INVALID_REQUEST", "the body must be one JSON-RPC message; batches are not taken")
         if not 0 < len(messages) <= MOST_IN_BATCH:
             raise Refused("INVALID_REQUEST", f"a batch holds 1 to {MOST_IN_BATCH} messages")
-        said = [checked(message) for message in messages]
+        said = [checked_message(message) for message in messages]
         for each in said:
-            if "id" not in each or is_answer(each):
+            if "id" not in each or is_response(each):
                 self._noted(session, each)
-        questions = [each for each in said if "id" in each and not is_answer(each)]
+        questions = [each for each in said if "id" in each and not is_response(each)]
         if not questions:
             return _ACCEPTED
         wire = HttpResponseChannel(request, streams=_takes(request, _EVENTS))
@@ -399,7 +418,7 @@ class StreamableHttpFrontend:
             session.stream = life
             self._wires.add(wire)
             try:
-                begin = partial(wire.write, b": listening\n\n")
+                begin = partial(wire.write, encode_comment(b"listening"))
                 await self._engine.changes.tell(session, request.caller, wire.send, begin)
             finally:
                 self._wires.discard(wire)
@@ -420,7 +439,7 @@ def _accepted(accept: bytes, kinds: tuple[bytes, ...]) -> bool:
 
 
 def _not_acceptable(what: str) -> HttpResponse:
-    return HttpResponse(406, failed(None, INVALID_REQUEST, f"the client must {what}"))
+    return HttpResponse(406, encode_error(None, INVALID_REQUEST, f"the client must {what}"))
 
 
 def _check_type(headers: Mapping[bytes, bytes]) -> None:

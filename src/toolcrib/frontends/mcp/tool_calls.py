@@ -7,133 +7,15 @@ import orjson
 
 from toolcrib.errors import CODES, Refused, problem
 from toolcrib.formats.mcp import encode, meta
-from toolcrib.formats.mirrored_headers import InvalidMirroredHeader, Mirrors, mirrors_of
 from toolcrib.frontends.mcp.elicitation import ElicitationBridge
 from toolcrib.frontends.mcp.request import SERVER, McpRequest, ProtocolError, check_mirrors, finished
-from toolcrib.frontends.mcp.revisions import INTERNAL_ERROR, INVALID_PARAMS, INVALID_REQUEST, METHOD_NOT_FOUND
 from toolcrib.frontends.mcp.tool_list import SearchResults
 from toolcrib.gateway import RESOURCE_LINK, Gateway
+from toolcrib.mcp.content import blocks_for
+from toolcrib.mcp.headers import InvalidMirroredHeader, Mirrors, mirrors_of
+from toolcrib.mcp.jsonrpc import INTERNAL_ERROR, INVALID_PARAMS, INVALID_REQUEST, METHOD_NOT_FOUND
+from toolcrib.mcp.revisions import STRUCTURED_CONTENT_SINCE
 from toolcrib.model import Caller, JsonObject, Problem, Result
-
-# --- Validates content blocks of tool results, and converts them for older revisions ---
-
-_SINCE = {"audio": "2025-03-26", "resource_link": "2025-06-18"}
-"""The revision that introduced a block type, unless the first one."""
-_STRUCTURE_SINCE = "2025-06-18"
-
-
-def fitted(outcome: Result, revision: str) -> Result | None:
-    """Return a result with blocks that this revision has; None where a block is invalid for MCP."""
-    if not outcome.content:
-        return outcome
-    if not all(map(_is_known, outcome.content)):
-        return None
-    if all(_SINCE.get(block["type"], "") <= revision for block in outcome.content):
-        return outcome
-    return outcome.replace(content=tuple(_older(block, revision) for block in outcome.content))
-
-
-def has_structure(revision: str) -> bool:
-    """Whether a result may have structured content besides its blocks."""
-    return revision >= _STRUCTURE_SINCE
-
-
-def _is_known(block: JsonObject) -> bool:
-    """Whether a block has a type of the protocol, with all required fields."""
-    kind = block.get("type")
-    if kind == "text":
-        right = type(block.get("text")) is str
-    elif kind in ("image", "audio"):
-        right = type(block.get("data")) is str and type(block.get("mimeType")) is str
-    elif kind == "resource":
-        right = _is_resource(block.get("resource"))
-    elif kind == "resource_link":
-        right = type(block.get("uri")) is str and type(block.get("name")) is str
-    else:
-        return False
-    return right and all(isinstance(block.get(key, {}), dict) for key in ("annotations", "_meta"))
-
-
-def _is_resource(resource: Any) -> bool:
-    if type(resource) is not dict:
-        return False
-    held = cast("dict[str, Any]", resource)
-    return type(held.get("uri")) is str and (type(held.get("text")) is str or type(held.get("blob")) is str)
-
-
-def _older(block: JsonObject, revision: str) -> JsonObject:
-    """Convert a block to a type that the revision has, without losing what a model could use."""
-    kind: str = block["type"]
-    if _SINCE.get(kind, "") <= revision:
-        return block
-    if kind == "audio":
-        sound = {"uri": "toolcrib://content/audio", "mimeType": block["mimeType"], "blob": block["data"]}
-        return {"type": "resource", "resource": sound}
-    return {"type": "text", "text": f"{block['name']}: {block['uri']}"}
-
-
-# --- Validates results of resource and prompt methods, and converts them for older revisions ---
-
-MOST_VALUES = 100
-"""Most completion values that the protocol allows."""
-
-
-def contents(said: JsonObject, revision: str) -> JsonObject | None:
-    """Parse the result of `resources/read`; None where it is invalid for MCP."""
-    held = _objects(said.get("contents"))
-    if held is None:
-        return None
-    blocks = tuple({"type": "resource", "resource": each} for each in held)
-    return None if fitted(Result(content=blocks), revision) is None else {"contents": held}
-
-
-def messages(said: JsonObject, revision: str) -> JsonObject | None:
-    """Parse the result of `prompts/get`; None where it is invalid for MCP."""
-    held, description = _objects(said.get("messages")), said.get("description", "")
-    if held is None or type(description) is not str:
-        return None
-    if not all(each.get("role") in ("user", "assistant") for each in held):
-        return None
-    blocks = [each.get("content") for each in held]
-    if not all(type(each) is dict for each in blocks):
-        return None
-    fit = fitted(Result(content=tuple(cast("list[JsonObject]", blocks))), revision)
-    if fit is None:
-        return None
-    spelled = [{**each, "content": block} for each, block in zip(held, fit.content, strict=True)]
-    return {"messages": spelled, **({"description": description} if "description" in said else {})}
-
-
-def completion(said: JsonObject, revision: str) -> JsonObject | None:
-    """Parse the result of `completion/complete`; None where it has no valid values."""
-    del revision
-    found = as_object(said.get("completion"))
-    values: Any = found.get("values")
-    if type(values) is not list or not all(type(each) is str for each in cast("list[Any]", values)):
-        return None
-    if type(found.get("total", 0)) is not int or type(found.get("hasMore", False)) is not bool:
-        return None
-    suggestions = cast("list[str]", values)
-    if len(suggestions) > MOST_VALUES:
-        found = {**found, "values": suggestions[:MOST_VALUES], "hasMore": True}
-    return {"completion": found}
-
-
-def as_object(value: Any) -> JsonObject:
-    """Return a value that is an object, else an empty object."""
-    return cast("JsonObject", value) if type(value) is dict else {}
-
-
-def is_texts(value: Any) -> bool:
-    """Whether a value is an object with strings as its only values."""
-    return type(value) is dict and all(type(each) is str for each in as_object(value).values())
-
-
-def _objects(value: Any) -> list[JsonObject] | None:
-    if type(value) is not list or not all(type(each) is dict for each in cast("list[Any]", value)):
-        return None
-    return cast("list[JsonObject]", value)
-
 
 # --- Handles `tools/call`: runs it through the gateway, and encodes the result for the client's revision ---
 
@@ -193,7 +75,7 @@ class ToolCalls:
         fit = fitted(outcome, peer.revision)
         if fit is None:
             fit = self._gateway.refusal(problem("CONTRACT_VIOLATION", _STRANGE), asked.origin)
-        if not has_structure(peer.revision):
+        if peer.revision < STRUCTURED_CONTENT_SINCE:
             fit = fit.replace(structured=False)
         return encode(fit, _STAMP if peer.modern else b"")
 
@@ -226,6 +108,16 @@ def check(outcome: Result, fault: Problem) -> None:
         )
     if CODES[fault.code].mcp == "error":
         raise ProtocolError(_CODES.get(fault.code, INVALID_PARAMS), fault.message, meta(outcome))
+
+
+def fitted(outcome: Result, revision: str) -> Result | None:
+    """Return a result with blocks that this revision has; None where a block is invalid for MCP."""
+    if not outcome.content:
+        return outcome
+    blocks = blocks_for(outcome.content, revision)
+    if blocks is None:
+        return None
+    return outcome if blocks is outcome.content else outcome.replace(content=blocks)
 
 
 def input_required(asked: McpRequest, outcome: Result) -> bytes:

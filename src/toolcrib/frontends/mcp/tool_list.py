@@ -10,9 +10,9 @@ import orjson
 
 from toolcrib.errors import Refused
 from toolcrib.formats import McpFormat
-from toolcrib.frontends.mcp.request import SINCE, McpRequest, Pages, Peer, SessionLink, cursor_of, paged
-from toolcrib.frontends.mcp.revisions import MODERN
+from toolcrib.frontends.mcp.request import McpRequest, Pages, Peer, SessionLink, cursor_of, paged
 from toolcrib.gateway import Gateway, ToolSelection, map_cooperatively
+from toolcrib.mcp.revisions import MODERN, TOOL_FIELDS_SINCE
 from toolcrib.model import Caller, JsonObject, Result, Tool
 from toolcrib.search import SEARCH_TOOL
 
@@ -114,8 +114,6 @@ Definitions of removed servers are not evicted one by one: the cache is cleared 
 _PLAIN = re.compile(r"[A-Za-z0-9_.-]{1,64}")
 """Tool names that MCP clients accept."""
 _FORMAT = McpFormat()
-_SINCE = {**SINCE, "annotations": "2025-03-26", "outputSchema": "2025-06-18"}
-"""The revision that introduced a field of a tool."""
 
 
 class McpToolList:
@@ -182,7 +180,9 @@ class McpToolList:
 def _definition(tool: Tool, name: str, revision: str) -> bytes:
     """Encode a definition for a revision."""
     spelled: dict[str, Any] = {
-        key: value for key, value in _FORMAT.tool(tool, name).items() if _SINCE.get(key, "") <= revision
+        key: value
+        for key, value in _FORMAT.tool(tool, name).items()
+        if TOOL_FIELDS_SINCE.get(key, "") <= revision
     }
     if revision != MODERN and not _is_object(spelled.get("outputSchema")):
         spelled.pop("outputSchema", None)

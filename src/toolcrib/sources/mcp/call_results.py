@@ -6,9 +6,11 @@ from typing import Any, cast
 import orjson
 
 from toolcrib.errors import Broken, Failed, Lost, ToolcribError, Unavailable, problem
+from toolcrib.mcp.capabilities import request_error
+from toolcrib.mcp.meta import forwarded, server_meta
 from toolcrib.model import Ask, Json, JsonObject, Result, Tool
 from toolcrib.sources.mcp.connection import (
-    LARGEST_QUESTION,
+    MAX_QUESTION_BYTES,
     ConnectionLost,
     HttpStatusError,
     InvalidResponse,
@@ -17,10 +19,9 @@ from toolcrib.sources.mcp.connection import (
     ResponseTooLarge,
     ServerError,
     redacted,
-    unfit,
 )
-from toolcrib.sources.mcp.envelope import answered, carried, hinted
-from toolcrib.sources.mcp.jsonrpc import parse
+from toolcrib.sources.mcp.envelope import hinted
+from toolcrib.sources.mcp.server_messages import parse_message
 
 LONGEST_MESSAGE = 2_000
 """Maximum characters of a server's own message in an error."""
@@ -50,7 +51,7 @@ def result_of(answer: JsonObject, tool: Tool, capabilities: JsonObject | None = 
         return asked
     blocks = _blocks(answer, tool)
     said, data = answer.get("_meta"), answer.get("structuredContent")
-    blank = _BLANK if said is None else _BLANK.replace(meta=answered(said), hints=hinted(said))
+    blank = _BLANK if said is None else _BLANK.replace(meta=server_meta(said), hints=hinted(said))
     if answer.get("isError"):
         fault = problem("TOOL_FAILED", _complaint(blocks))
         return blank.replace(problem=fault, data=data, content=blocks)
@@ -65,7 +66,7 @@ def raw_of(answer: JsonObject, tool: Tool, capabilities: JsonObject | None = Non
     if asked is not None:
         return asked
     kept = {key: value for key, value in answer.items() if key not in _PROTOCOLS}
-    return _BLANK.replace(data=carried(kept))
+    return _BLANK.replace(data=forwarded(kept))
 
 
 def _asked(answer: JsonObject, tool: Tool, capabilities: JsonObject | None) -> Result | None:
@@ -84,7 +85,7 @@ def _asked(answer: JsonObject, tool: Tool, capabilities: JsonObject | None) -> R
     if len(questions) > MOST_QUESTIONS or len(state) > LARGEST_STATE:
         raise _broken(tool, f"it asks more than {MOST_QUESTIONS} things, or has us keep too much for it")
     found = {name: _question(name, each, tool, capabilities) for name, each in questions.items()}
-    return _BLANK.replace(ask=Ask(questions=found, state=state), meta=answered(answer.get("_meta")))
+    return _BLANK.replace(ask=Ask(questions=found, state=state), meta=server_meta(answer.get("_meta")))
 
 
 def _question(name: str, asked: Json, tool: Tool, capabilities: JsonObject) -> JsonObject:
@@ -92,12 +93,12 @@ def _question(name: str, asked: Json, tool: Tool, capabilities: JsonObject) -> J
     method, params = fields.get("method"), _object(fields.get("params"))
     if len(name) > _LONGEST_NAME or not isinstance(method, str) or params is None:
         raise _broken(tool, "something it asks is not a question")
-    wrong = unfit(method, params, capabilities)
+    wrong = request_error(method, params, capabilities)
     if wrong is not None:
         raise _broken(tool, f"it asks what it was told cannot be asked: {wrong[1]}")
-    if len(orjson.dumps(params)) > LARGEST_QUESTION:
-        raise _broken(tool, f"a question may have {LARGEST_QUESTION:,} bytes, and one of its has more")
-    return {"method": method, "params": carried(params)}
+    if len(orjson.dumps(params)) > MAX_QUESTION_BYTES:
+        raise _broken(tool, f"a question may have {MAX_QUESTION_BYTES:,} bytes, and one of its has more")
+    return {"method": method, "params": forwarded(params)}
 
 
 def _object(value: Json) -> JsonObject | None:
@@ -136,7 +137,7 @@ def _spoken(text: str) -> Json:
     if text[:1] not in ("{", "["):
         return text
     try:
-        return parse(text.encode())
+        return parse_message(text.encode())
     except InvalidResponse:
         return text
 

@@ -8,29 +8,28 @@ from typing import Any, cast
 import orjson
 
 from toolcrib.errors import Refused
-from toolcrib.formats.mirrored_headers import Mirrors, mirrors_of
 from toolcrib.formats.traceparent import traceparent
 from toolcrib.hints import HintsError, read
+from toolcrib.mcp.headers import Mirrors, mirrors_of
+from toolcrib.mcp.meta import (
+    CAPABILITIES_KEY,
+    CLIENT_KEY,
+    GATEWAYS_KEY,
+    HINTS_KEY,
+    LEVEL_KEY,
+    VERSION_KEY,
+    forwarded_meta,
+    gateways_in,
+)
+from toolcrib.mcp.methods import CALL_TOOL, SUBJECT_PARAMETERS
+from toolcrib.mcp.revisions import LEGACY, LOG_LEVELS, MODERN, Era
 from toolcrib.model import Call, Hints, Json, JsonObject, Tool
-from toolcrib.model.gateways import GATEWAYS, gateways_in
-from toolcrib.sources.mcp.connection import LEGACY, MODERN, Era
 from toolcrib.version import VERSION
-
-# --- Filters `_meta` of parameters and results: some keys are forwarded, others belong to one connection ---
-
-RESERVED = "io.modelcontextprotocol/"
-"""Prefix of the protocol's own keys."""
-
-OURS = "toolcrib/"
-"""Prefix of the keys by which a gateway describes a result."""
-
-HINTS = f"{OURS}agentHints"
-"""Key of a server's hints for the agent; the gateway uses the same one."""
 
 
 def hinted(meta: Json) -> Hints | None:
     """Return the hints that come with a server's result; None if they are missing or invalid."""
-    said: Json = cast("JsonObject", meta).get(HINTS) if isinstance(meta, Mapping) else None
+    said: Json = cast("JsonObject", meta).get(HINTS_KEY) if isinstance(meta, Mapping) else None
     if not isinstance(said, Mapping):
         return None
     try:
@@ -39,34 +38,7 @@ def hinted(meta: Json) -> Hints | None:
         return None
 
 
-def passed(meta: Json) -> dict[str, Any]:
-    """Return the keys for the other end, without those that the protocol defines for one connection."""
-    if not meta or not isinstance(meta, Mapping):
-        return {}
-    said = cast("JsonObject", meta)
-    return {
-        key: value for key, value in said.items() if key != "progressToken" and not key.startswith(RESERVED)
-    }
-
-
-def answered(meta: Json) -> dict[str, Any]:
-    """Return the keys that a server added to a result, without those that only this gateway may set."""
-    return {key: value for key, value in passed(meta).items() if not key.startswith(OURS)}
-
-
-def carried(fields: JsonObject) -> JsonObject:
-    """Return parameters or a result for forwarding over another connection."""
-    if "_meta" not in fields:
-        return fields
-    kept = passed(fields["_meta"])
-    rest = {key: value for key, value in fields.items() if key != "_meta"}
-    return {**rest, "_meta": kept} if kept else rest
-
-
 # --- Request parameters, serialized ahead of time: a call only adds its trace context and its arguments ---
-
-LEVELS = frozenset({"debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"})
-"""Severity levels of log messages."""
 
 _CLIENT = {"name": "toolcrib", "version": VERSION}
 # Some servers list a tool only to clients that support the requests it sends.
@@ -76,9 +48,9 @@ _EVERYTHING: JsonObject = {"roots": {}, "sampling": {}, "elicitation": {"form": 
 def _envelope(capabilities: JsonObject) -> dict[str, Any]:
     """Return the `_meta` members that identify the client in a modern request, as there is no handshake."""
     return {
-        f"{RESERVED}protocolVersion": MODERN,
-        f"{RESERVED}clientCapabilities": capabilities,
-        f"{RESERVED}clientInfo": _CLIENT,
+        VERSION_KEY: MODERN,
+        CAPABILITIES_KEY: capabilities,
+        CLIENT_KEY: _CLIENT,
     }
 
 
@@ -90,8 +62,6 @@ _LARGEST_KEPT = 1 << 10
 """Maximum bytes of client capabilities for which the serialized `_meta` members are cached."""
 _NOBODY = orjson.dumps(_envelope({}))[1:-1]
 """Serialized `_meta` members for a caller without client capabilities."""
-_KEYS = {"resources/read": "uri", "prompts/get": "name"}
-"""Parameter that identifies the subject of a raw request, as the tool's name does for a call."""
 _OWN = frozenset({"_meta", "inputResponses", "requestState"})
 """Parameters that every method has; in a raw request they are not taken from the caller's arguments."""
 
@@ -103,18 +73,18 @@ def initialize(capabilities: JsonObject = _EVERYTHING) -> bytes:
 
 def introduction(capabilities: JsonObject, level: str | None) -> bytes | None:
     """Serialize a caller's `_meta` members; None for one without capabilities and log level."""
-    if not capabilities and level not in LEVELS:
+    if not capabilities and level not in LOG_LEVELS:
         return None
     encoded = orjson.dumps(capabilities)
     write = _introduction if len(encoded) <= _LARGEST_KEPT else _introduction.__wrapped__
-    return write(encoded, level if level in LEVELS else None)
+    return write(encoded, level if level in LOG_LEVELS else None)
 
 
 @lru_cache(maxsize=256)
 def _introduction(capabilities: bytes, level: str | None) -> bytes:
     said = _envelope(orjson.loads(capabilities))
     if level is not None:
-        said[f"{RESERVED}logLevel"] = level
+        said[LEVEL_KEY] = level
     return orjson.dumps(said)[1:-1]
 
 
@@ -137,7 +107,7 @@ class Prepared:
 
     local: str
     era: Era
-    method: str = "tools/call"
+    method: str = CALL_TOOL
     raw: bool = False
     mirrors: Mirrors = ()
     start: bytes
@@ -161,7 +131,7 @@ class Prepared:
 
     def about(self, call: Call) -> str | None:
         """Return the subject of a raw request (URI or name), for transports that send it in a header."""
-        found = call.arguments.get(_KEYS.get(self.method, ""))
+        found = call.arguments.get(SUBJECT_PARAMETERS.get(self.method, ""))
         return found if isinstance(found, str) else None
 
     def _whole(self, call: Call, introduction: bytes | None, trace: bytes | None) -> bytes:
@@ -182,9 +152,9 @@ class Prepared:
         parts: list[bytes] = []
         if self.era == "modern":
             parts.append(introduction or _NOBODY)
-        vendor = passed(call.meta) if call.meta else {}
+        vendor = forwarded_meta(call.meta) if call.meta else {}
         if self.gateway:
-            vendor[GATEWAYS] = [*gateways_in(vendor), self.gateway]
+            vendor[GATEWAYS_KEY] = [*gateways_in(vendor), self.gateway]
         if trace is not None:
             parts.append(b'"traceparent":"%b"' % trace)
             vendor.pop("traceparent", None)
@@ -198,7 +168,7 @@ def prepared(tool: Tool, era: Era, gateway: str = "") -> Prepared:
     name = b'"name":%b,"arguments":' % orjson.dumps(tool.local)
     said = [_NOBODY] if era == "modern" else []
     if gateway:
-        said.append(orjson.dumps({GATEWAYS: [gateway]})[1:-1])
+        said.append(orjson.dumps({GATEWAYS_KEY: [gateway]})[1:-1])
     meta = b",".join(said)
     return Prepared(
         local=tool.local,

@@ -8,30 +8,27 @@ from typing import Any, cast
 import anyio
 import orjson
 
+from toolcrib.mcp import methods
+from toolcrib.mcp.jsonrpc import METHOD_NOT_FOUND
+from toolcrib.mcp.meta import SERVER_KEY, gateway_id
+from toolcrib.mcp.revisions import LEGACY, LEGACY_REVISIONS, MODERN, Era
 from toolcrib.model import Json, JsonObject
-from toolcrib.model.gateways import gateway_id
 from toolcrib.sources.mcp.connection import (
-    LEGACY,
-    MODERN,
     Connection,
     ConnectionLost,
-    Era,
     HttpStatusError,
     InvalidResponse,
     JsonRpcError,
     NotSent,
     ServerError,
 )
-from toolcrib.sources.mcp.envelope import DISCOVER, NOTHING, RESERVED, initialize, page
+from toolcrib.sources.mcp.envelope import DISCOVER, NOTHING, initialize, page
 from toolcrib.sources.mcp.validation import visible
 
 # --- Protocol negotiation: tries the modern era first, and remembers the era that worked ---
 
 PATIENCE = 3.0
 """Timeout in seconds of the discovery request to a server of unknown era."""
-
-HANDSHAKES = ("2024-11-05", "2025-03-26", "2025-06-18", LEGACY)
-"""The revisions with an `initialize` handshake."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,7 +101,7 @@ async def _discover(connection: Connection, within: float | None) -> ServerIntro
     connection.speak("modern", MODERN)
     try:
         with anyio.fail_after(within):
-            answer = await connection.request("server/discover", DISCOVER)
+            answer = await connection.request(methods.DISCOVER, DISCOVER)
     except (NotSent, ConnectionLost):
         raise
     except (ServerError, TimeoutError):
@@ -112,22 +109,22 @@ async def _discover(connection: Connection, within: float | None) -> ServerIntro
     versions = answer.get("supportedVersions")
     if not isinstance(versions, list) or MODERN not in versions:
         return None
-    stamp = _object(answer.get("_meta")).get(f"{RESERVED}serverInfo")
+    stamp = _object(answer.get("_meta")).get(SERVER_KEY)
     return _greeting("modern", MODERN, answer, stamp)
 
 
 async def shake_hands(connection: Connection, params: bytes) -> ServerIntroduction:
     """Run the legacy `initialize` handshake; `params` hold our client info and capabilities."""
     connection.speak("legacy", LEGACY)
-    answer = await connection.request("initialize", params)
+    answer = await connection.request(methods.INITIALIZE, params)
     revision = answer.get("protocolVersion")
-    if revision not in HANDSHAKES:
-        known = ", ".join((*HANDSHAKES, MODERN))
+    if revision not in LEGACY_REVISIONS:
+        known = ", ".join((*LEGACY_REVISIONS, MODERN))
         raise ConnectionError(
             f"the server answered with the protocol revision {str(revision)[:40]!r}, which is none of {known}"
         )
     connection.speak("legacy", revision)
-    await connection.notify("notifications/initialized", NOTHING)
+    await connection.notify(methods.INITIALIZED, NOTHING)
     return _greeting("legacy", revision, answer, answer.get("serverInfo"))
 
 
@@ -171,8 +168,6 @@ MOST_LISTED = 2_000
 LARGEST_LIST = 4 << 20
 """Maximum bytes of all pages of a list together."""
 
-_UNKNOWN_METHOD = -32601
-
 
 @dataclass(frozen=True, slots=True)
 class ListKind:
@@ -185,10 +180,10 @@ class ListKind:
     """Member of a page that holds the entries."""
 
 
-TOOLS = ListKind("tools", "tools/list", "tools")
-RESOURCES = ListKind("resources", "resources/list", "resources")
-TEMPLATES = ListKind("resource templates", "resources/templates/list", "resourceTemplates")
-PROMPTS = ListKind("prompts", "prompts/list", "prompts")
+TOOLS = ListKind("tools", methods.LIST_TOOLS, "tools")
+RESOURCES = ListKind("resources", methods.LIST_RESOURCES, "resources")
+TEMPLATES = ListKind("resource templates", methods.LIST_TEMPLATES, "resourceTemplates")
+PROMPTS = ListKind("prompts", methods.LIST_PROMPTS, "prompts")
 
 
 @dataclass(frozen=True, slots=True)
@@ -247,7 +242,7 @@ async def _page(
         answer = await connection.request(kind.method, page(greeting.era, cursor))
     except JsonRpcError as refusal:
         # Many servers with resources do not know the templates method: that is an empty list.
-        if refusal.code == _UNKNOWN_METHOD and not (kind is TOOLS and greeting.has_tools):
+        if refusal.code == METHOD_NOT_FOUND and not (kind is TOOLS and greeting.has_tools):
             return [], None
         raise
     entries, after = answer.get(kind.key), answer.get("nextCursor")

@@ -17,13 +17,15 @@ from toolcrib.egress import Egress
 from toolcrib.egress.client import Client
 from toolcrib.egress.connect import Resolver
 from toolcrib.egress.http_connection import ConnectionClosed, NoConnection, NotHttp, Response
-from toolcrib.formats.mirrored_headers import header_value
+from toolcrib.mcp.headers import METHOD_HEADER, NAME_HEADER, REVISION_HEADER, header_value
+from toolcrib.mcp.jsonrpc import END_BYTES, MAX_MESSAGE_BYTES, SESSION_ERRORS, guess_id, params_of
+from toolcrib.mcp.methods import CANCELLED, LOG_MESSAGE, PROGRESS
+from toolcrib.mcp.revisions import Era
+from toolcrib.mcp.sse import EventStreamParser, ServerSentEvent
 from toolcrib.model import Json, JsonObject
 from toolcrib.sources.mcp.connection import (
-    LARGEST,
     ConnectionLost,
     ConnectionTasks,
-    Era,
     Heard,
     HttpStatusError,
     InvalidResponse,
@@ -34,19 +36,16 @@ from toolcrib.sources.mcp.connection import (
     ResponseTooLarge,
     ServerError,
 )
-from toolcrib.sources.mcp.event_stream import EventStreamParser, ServerSentEvent
-from toolcrib.sources.mcp.jsonrpc import ENDS, guess_id, parse
-from toolcrib.sources.mcp.message_parsing import (
-    CANCELLED,
-    MESSAGE,
-    PROGRESS,
-    outcome,
-    params_of,
-    progress,
-    refusal,
-)
 from toolcrib.sources.mcp.request_multiplexer import NotificationLimit
-from toolcrib.sources.mcp.server_messages import LARGEST_LOG, MessageRouter, RequestMessages
+from toolcrib.sources.mcp.server_messages import (
+    LARGEST_LOG,
+    MessageRouter,
+    RequestMessages,
+    parse_message,
+    progress_of,
+    response_error,
+    response_outcome,
+)
 from toolcrib.version import VERSION
 
 # --- Reads a response in a background task, so that the caller's task can serve the server's requests ---
@@ -133,9 +132,9 @@ class IncomingMessages:
     async def take(self, data: bytes, asked: PendingRequest | None) -> Outcome:
         """Dispatch one message; return the outcome if it is the response to the given request."""
         try:
-            value = parse(data)
+            value = parse_message(data)
         except InvalidResponse as fault:
-            about = guess_id(data[:ENDS], data[-ENDS:])
+            about = guess_id(data[:END_BYTES], data[-END_BYTES:])
             if asked is not None and about in {None, asked.id}:
                 return fault
             self._useless(len(data))
@@ -169,7 +168,7 @@ class IncomingMessages:
         self._limit.admit("", size)
 
     def _claimed(self, fields: JsonObject, size: int, asked: PendingRequest | None) -> Outcome:
-        found, whose = outcome(fields), fields.get("id")
+        found, whose = response_outcome(fields), fields.get("id")
         if found is not None and asked is not None:
             # True and 1.0 equal 1 in Python, and are no ids.
             if type(whose) is int and whose == asked.id:
@@ -185,12 +184,12 @@ class IncomingMessages:
         if method == PROGRESS:
             mine = asked is not None and params.get("progressToken") == asked.id
             if asked is not None and mine and ear is not None and ear.report is not None:
-                await asked.hear(progress(params))
+                await asked.hear(progress_of(params))
             else:
                 self.unclaimed += 1
         elif method == CANCELLED:
             self._hearings.withdraw(params)
-        elif method != MESSAGE or size > LARGEST_LOG or not await self._logged(params, asked):
+        elif method != LOG_MESSAGE or size > LARGEST_LOG or not await self._logged(params, asked):
             self._heard(method, params)
 
     async def _logged(self, params: JsonObject, asked: PendingRequest | None) -> bool:
@@ -223,8 +222,6 @@ _FIXED = frozenset({"accept", "accept-encoding", "content-encoding", "content-le
 """Headers that the operator's configuration cannot set."""
 _SESSIONLESS = re.compile(rb"session|not initialized", re.IGNORECASE)
 """Matches an error body about an unknown session: each server words it in its own way."""
-_SESSION_CODES = frozenset({-32000, -32001, -32600})
-"""JSON-RPC error codes by which servers report an unknown session."""
 _STATUS = {
     401: "the server wants credentials, or does not accept those it got; check its headers in the config",
     403: "the server does not allow this with the credentials it got; check its headers in the config",
@@ -257,9 +254,9 @@ def modern_head(revision: str, method: str, name: str | None) -> Mapping[str, st
 
 @lru_cache(maxsize=1024)
 def _modern_head(revision: str, method: str, name: str | None) -> Mapping[str, str]:
-    head = {"MCP-Protocol-Version": revision, "Mcp-Method": method}
+    head = {REVISION_HEADER: revision, METHOD_HEADER: method}
     if name is not None:
-        head["Mcp-Name"] = header_value(name)
+        head[NAME_HEADER] = header_value(name)
     return MappingProxyType(head)
 
 
@@ -322,7 +319,7 @@ def messages(
     return taken
 
 
-async def whole(response: Response, most: int = LARGEST) -> bytes:
+async def whole(response: Response, most: int = MAX_MESSAGE_BYTES) -> bytes:
     """Read a body up to a limit; raise ResponseTooLarge above it, without reading any further."""
     if (response.content_length or 0) > most:
         raise _too_large(most)
@@ -376,10 +373,10 @@ async def drain(response: Response) -> None:
 def refusal_in(text: bytes) -> JsonRpcError | None:
     """Return the JSON-RPC error in an error body; None if it is none."""
     try:
-        value = parse(text)
+        value = parse_message(text)
     except InvalidResponse:
         return None
-    found = refusal(cast("JsonObject", value).get("error")) if type(value) is dict else None
+    found = response_error(cast("JsonObject", value).get("error")) if type(value) is dict else None
     return found if isinstance(found, JsonRpcError) else None
 
 
@@ -387,5 +384,5 @@ def ends_session(status: int, text: bytes, said: JsonRpcError | None) -> bool:
     """Return whether an error response means that the server no longer knows our session."""
     if status == 404:
         return True
-    known = said is None or said.code in _SESSION_CODES
+    known = said is None or said.code in SESSION_ERRORS
     return status == 400 and known and _SESSIONLESS.search(text) is not None

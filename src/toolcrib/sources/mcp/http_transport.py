@@ -15,21 +15,25 @@ from toolcrib.egress import Egress
 from toolcrib.egress.client import Client
 from toolcrib.egress.http_connection import Response
 from toolcrib.interfaces import ServerMisbehaved
+from toolcrib.mcp.headers import REVISION_HEADER, SESSION_HEADER
+from toolcrib.mcp.jsonrpc import encode_notification, encode_request
+from toolcrib.mcp.meta import with_progress_token
+from toolcrib.mcp.methods import CANCELLED, INITIALIZE
+from toolcrib.mcp.revisions import MODERN, REVISION_HEADER_SINCE, Era
+from toolcrib.mcp.sse import EventStreamParser
 from toolcrib.model import JsonObject
 from toolcrib.sources.mcp.connection import (
-    MODERN,
     Connection,
     ConnectionLost,
     ConnectionTasks,
-    Era,
     Heard,
     InvalidResponse,
     NotSent,
     RequestCallbacks,
+    ResponseTooLarge,
     ServerError,
     background,
 )
-from toolcrib.sources.mcp.event_stream import EventStreamParser
 from toolcrib.sources.mcp.http_session import (
     ERROR_BYTES,
     JSON,
@@ -50,7 +54,6 @@ from toolcrib.sources.mcp.http_session import (
     status_fault,
     whole,
 )
-from toolcrib.sources.mcp.jsonrpc import encode_notification, encode_request, with_token
 from toolcrib.sources.mcp.request_multiplexer import NotificationLimit
 from toolcrib.sources.mcp.server_messages import NOBODYS, MessageRouter
 
@@ -61,9 +64,6 @@ _PAUSE, _LONGEST_PAUSE, _STEADY = 1.0, 30.0, 5.0
 """Reconnection delay in seconds, initial and maximum; a stream open for longer than the third resets it."""
 _MOST_RESUMES = 5
 """Maximum attempts in a row to resume a response without a new event."""
-_HEADERS_SINCE = "2025-06-18"
-"""The first legacy revision with the MCP-Protocol-Version header."""
-_SESSION = "Mcp-Session-Id"
 _SESSION_ID = re.compile(r"[\x21-\x7e]{1,1024}\Z")
 """Visible ASCII, as the protocol requires, and at most 1,024 characters."""
 _PASSING = frozenset({408, 409, 425, 429})
@@ -124,7 +124,7 @@ class _Connection:
         if method not in NOBODYS:
             self._limit.allow_for_call()
         if ear is not None and ear.report is not None:
-            params = with_token(params, asked.id)
+            params = with_progress_token(params, asked.id)
         body, head = encode_request(asked.id, method, params), self._head(method, name)
         if headers:
             head = {**head, **headers}
@@ -215,12 +215,12 @@ class _Connection:
         if self._era == "modern":
             return modern_head(self._revision, method, name)
         # A handshake starts a new session: session id and revision of the previous one do not apply.
-        if method == "initialize":
+        if method == INITIALIZE:
             self._session = None
             return {}
-        head = {} if self._revision < _HEADERS_SINCE else {"MCP-Protocol-Version": self._revision}
+        head = {} if self._revision < REVISION_HEADER_SINCE else {REVISION_HEADER: self._revision}
         if self._session is not None:
-            head[_SESSION] = self._session
+            head[SESSION_HEADER] = self._session
         return head
 
     async def _post(self, body: bytes, method: str = "") -> None:
@@ -240,10 +240,10 @@ class _Connection:
 
     def _abandon(self, asked: PendingRequest) -> None:
         """Send `notifications/cancelled` to a legacy server; a modern one sees its response close."""
-        if asked.era == "modern" or asked.method == "initialize" or self._why:
+        if asked.era == "modern" or asked.method == INITIALIZE or self._why:
             return
         params = orjson.dumps({"requestId": asked.id, "reason": "the caller no longer waits"})
-        self._jobs.start(self._tell, encode_notification("notifications/cancelled", params))
+        self._jobs.start(self._tell, encode_notification(CANCELLED, params))
 
     def _answer(self, body: bytes) -> bool:
         """Reply to a request of the server; a modern server may not send any."""
@@ -275,12 +275,12 @@ class _Connection:
 
     def _welcome(self, response: Response, asked: PendingRequest) -> None:
         """Store the session id that the response to a handshake may carry."""
-        if asked.method != "initialize" or asked.era == "modern":
+        if asked.method != INITIALIZE or asked.era == "modern":
             return
-        if _SESSION not in response.headers:
+        if SESSION_HEADER not in response.headers:
             self._session = None
             return
-        given = response.headers.get(_SESSION)
+        given = response.headers.get(SESSION_HEADER)
         if not _SESSION_ID.match(given):
             raise InvalidResponse("the server gave a session id that the protocol does not allow")
         self._session = given
@@ -306,7 +306,7 @@ class _Connection:
 
     async def _streamed(self, response: Response, asked: PendingRequest) -> JsonObject:
         """Read events up to the response; a legacy stream that disconnects is resumed (Last-Event-ID)."""
-        events, tries = EventStreamParser(), 0
+        events, tries = EventStreamParser(too_large=ResponseTooLarge), 0
         while True:
             reached = events.last_id
             try:
@@ -339,7 +339,7 @@ class _Connection:
         raise ended
 
     async def _hear(self) -> None:
-        events, pause = EventStreamParser(), _PAUSE
+        events, pause = EventStreamParser(too_large=ResponseTooLarge), _PAUSE
         while not self._why:
             opened, reached = anyio.current_time(), events.last_id
             if not await self._listen(events):

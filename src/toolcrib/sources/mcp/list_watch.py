@@ -8,6 +8,14 @@ from typing import Any, Protocol, cast
 
 import anyio
 
+from toolcrib.mcp.methods import (
+    ACKNOWLEDGED,
+    LIST_CHANGED,
+    LIST_SUBSCRIPTIONS,
+    LISTEN,
+    RESOURCE_SUBSCRIPTIONS,
+    RESOURCE_UPDATED,
+)
 from toolcrib.model import JsonObject
 from toolcrib.sources.mcp.connection import Connection, JsonRpcError, McpSettings, ServerError
 from toolcrib.sources.mcp.envelope import listen
@@ -34,10 +42,7 @@ PAUSE, LONGEST_PAUSE = 1.0, 30.0
 
 _STEADY = 10.0
 """Seconds after which a subscription counts as stable: its end resets the backoff."""
-_TOOLS_CHANGED = "notifications/tools/list_changed"
-_PART_CHANGED: dict[str, Part] = {f"notifications/{part}/list_changed": part for part in PARTS}
-_UPDATED = "notifications/resources/updated"
-_LISTENED = "notifications/subscriptions/acknowledged"
+_PART_OF_CHANGE: dict[str, Part] = {LIST_CHANGED[part]: part for part in PARTS}
 
 
 class WatchedServer(Protocol):
@@ -77,13 +82,13 @@ class ServerWatch:
 
     def heard(self, method: str, params: JsonObject) -> None:
         """Handle a notification that belongs to no request."""
-        if method == _LISTENED:
+        if method == ACKNOWLEDGED:
             self._agreed(params)
-        elif method == _TOOLS_CHANGED:
+        elif method == LIST_CHANGED["tools"]:
             self._tools.tell()
-        elif method in _PART_CHANGED:
-            self._tell(_PART_CHANGED[method])
-        elif method == _UPDATED and self._following is not None:
+        elif method in _PART_OF_CHANGE:
+            self._tell(_PART_OF_CHANGE[method])
+        elif method == RESOURCE_UPDATED and self._following is not None:
             self._following.heard(params)
 
     def doubt(self) -> None:
@@ -121,7 +126,7 @@ class ServerWatch:
     def _agreed(self, params: JsonObject) -> None:
         """Handle the acknowledgement of a subscription: list everything, as earlier changes were missed."""
         said: Any = params.get("notifications")
-        if isinstance(said, dict) and "resourceSubscriptions" in cast("JsonObject", said):
+        if isinstance(said, dict) and RESOURCE_SUBSCRIPTIONS in cast("JsonObject", said):
             if self._following is not None:
                 self._following.agreed(params)
             return
@@ -141,7 +146,7 @@ class ServerWatch:
         while True:
             begun = anyio.current_time()
             try:
-                await connection.request("subscriptions/listen", params)
+                await connection.request(LISTEN, params)
             except JsonRpcError as refusal:
                 self._log("has no subscriptions, so it is asked for changes", refusal)
                 return
@@ -269,7 +274,7 @@ def _tells(greeting: ServerIntroduction) -> _Tells:
         "resources": greeting.tells_resources,
         "prompts": greeting.tells_prompts,
     }
-    return {name: f"{name}ListChanged" for name, tells in said.items() if tells}
+    return {name: LIST_SUBSCRIPTIONS[name] for name, tells in said.items() if tells}
 
 
 def _pause(failures: int) -> float:

@@ -12,6 +12,8 @@ import anyio
 import orjson
 
 from toolcrib.errors import Refused, Unavailable
+from toolcrib.mcp.methods import SET_LEVEL
+from toolcrib.mcp.revisions import LOG_LEVELS
 from toolcrib.model import Caller, Channel, JsonObject
 from toolcrib.slots import DEFAULT_SHARE, share_of
 from toolcrib.sources.mcp.connection import (
@@ -22,7 +24,7 @@ from toolcrib.sources.mcp.connection import (
     ServerError,
     dropped,
 )
-from toolcrib.sources.mcp.envelope import LEVELS, initialize
+from toolcrib.sources.mcp.envelope import initialize
 from toolcrib.sources.mcp.handshake import ServerIntroduction, shake_hands
 
 # --- Limits the dedicated connections for interactive callers, per server and over all servers ---
@@ -148,11 +150,16 @@ class OwnerConnection:
 
     async def tune(self, level: str | None) -> None:
         """Set the minimum level of the server's log messages, once per change; a refusal is ignored."""
-        if self.connection is None or not self._logs or level in (None, self._level) or level not in LEVELS:
+        if (
+            self.connection is None
+            or not self._logs
+            or level in (None, self._level)
+            or level not in LOG_LEVELS
+        ):
             return
         self._level = level
         with suppress(ServerError):
-            await self.connection.request("logging/setLevel", orjson.dumps({"level": level}))
+            await self.connection.request(SET_LEVEL, orjson.dumps({"level": level}))
 
 
 # --- Pool of dedicated connections to a legacy server, opened on demand: each serves one interactive caller

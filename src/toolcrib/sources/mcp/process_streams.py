@@ -10,8 +10,8 @@ from typing import cast
 
 import anyio
 
+from toolcrib.mcp.lines import EndlessLine, LineSplitter, OverlongLine
 from toolcrib.sources.mcp.connection import NotSent
-from toolcrib.sources.mcp.lines import EndlessLine, LineSplitter, OverlongLine
 
 # --- The standard error of a server: its last lines for the status page, a limited rate of lines for the log
 # ---

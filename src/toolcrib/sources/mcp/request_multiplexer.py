@@ -9,6 +9,19 @@ from typing import Any, cast
 import anyio
 import orjson
 
+from toolcrib.mcp.jsonrpc import END_BYTES, encode_notification, encode_request, guess_id, params_of
+from toolcrib.mcp.meta import with_progress_token
+from toolcrib.mcp.methods import (
+    ACKNOWLEDGED,
+    CANCELLED,
+    INITIALIZE,
+    LIST_CHANGED,
+    LISTEN,
+    LOG_MESSAGE,
+    PROGRESS,
+    RESOURCE_UPDATED,
+)
+from toolcrib.mcp.sse import BYTES_PER_MESSAGE
 from toolcrib.model import JsonObject
 from toolcrib.sources.mcp.connection import (
     ConnectionLost,
@@ -18,16 +31,15 @@ from toolcrib.sources.mcp.connection import (
     RequestCallbacks,
     ServerError,
 )
-from toolcrib.sources.mcp.jsonrpc import (
-    ENDS,
-    encode_notification,
-    encode_request,
-    guess_id,
-    parse,
-    with_token,
+from toolcrib.sources.mcp.server_messages import (
+    LARGEST_LOG,
+    NOBODYS,
+    Answer,
+    MessageRouter,
+    parse_message,
+    progress_of,
+    response_outcome,
 )
-from toolcrib.sources.mcp.message_parsing import CANCELLED, MESSAGE, PROGRESS, outcome, params_of, progress
-from toolcrib.sources.mcp.server_messages import LARGEST_LOG, NOBODYS, Answer, MessageRouter
 
 # --- Rate limit for unsolicited messages: excess is dropped and counted; a flood closes the connection ---
 
@@ -35,25 +47,14 @@ MAX_PER_SECOND = 1_000
 """Maximum messages per second that answer no request; a large one counts as several."""
 MESSAGES_PER_CALL = 16
 """Additional messages that each call allows: a busy server reports progress and logs for every one."""
-BYTES_PER_MESSAGE = 4 << 10
-"""Bytes of a message that count as one more message."""
 FLOOD_SECONDS = 5
 """Consecutive seconds above the limit after which the connection is closed."""
 THROTTLE_PAUSE = 0.05
 """Seconds without reading after each chunk from a server above the limit (backpressure)."""
 FLOODED = f"for {FLOOD_SECONDS} s it sent more than {MAX_PER_SECOND:,} messages a second that answer nothing"
 
-KEPT = frozenset(
-    {
-        "notifications/cancelled",
-        "notifications/prompts/list_changed",
-        "notifications/resources/list_changed",
-        "notifications/resources/updated",
-        "notifications/subscriptions/acknowledged",
-        "notifications/tools/list_changed",
-    }
-)
-"""Never dropped: without them our state is stale. Handling is cheap, as list changes are debounced."""
+NEVER_DROPPED = frozenset({CANCELLED, RESOURCE_UPDATED, ACKNOWLEDGED, *LIST_CHANGED.values()})
+"""Without these notifications our state is stale. Handling is cheap, as list changes are debounced."""
 
 _WINDOW = 1.0
 
@@ -83,7 +84,7 @@ class NotificationLimit:
 
     def admit(self, method: str, size: int) -> bool:
         """Count a message that answers no request; return whether to pass it on."""
-        if self._is_within(1 + size // BYTES_PER_MESSAGE) or method in KEPT:
+        if self._is_within(1 + size // BYTES_PER_MESSAGE) or method in NEVER_DROPPED:
             return True
         self.dropped += 1
         return False
@@ -128,8 +129,6 @@ class NotificationLimit:
 Send = Callable[[bytes], None]
 """Writes one message, without a newline. Must not block; raises NotSent if nothing can be sent."""
 
-_LISTEN = "subscriptions/listen"
-
 
 class RequestMultiplexer:
     """The JSON-RPC exchange of one connection, whatever the transport. Any task of one event loop may use it.
@@ -173,8 +172,8 @@ class RequestMultiplexer:
         if method not in NOBODYS:
             self._limit.allow_for_call()
         if ear is not None:
-            params = with_token(params, number) if ear.report is not None else params
-        elif method == _LISTEN:
+            params = with_progress_token(params, number) if ear.report is not None else params
+        elif method == LISTEN:
             self._standing.add(number)
         elif method not in NOBODYS:
             self._hearings.unheard = True
@@ -198,14 +197,14 @@ class RequestMultiplexer:
     def feed(self, data: bytes) -> None:
         """Handle one message; raise InvalidResponse if it is invalid and matches no pending request."""
         try:
-            value = parse(data)
+            value = parse_message(data)
             if type(value) is list:
                 self._take_each(cast("list[Any]", value), len(data))
             else:
                 self._take(value, len(data))
         except InvalidResponse as fault:
             self._limit.admit("", len(data))
-            number = guess_id(data[:ENDS], data[-ENDS:])
+            number = guess_id(data[:END_BYTES], data[-END_BYTES:])
             if number is None or not self.spoil(number, fault):
                 raise
 
@@ -256,7 +255,7 @@ class RequestMultiplexer:
         self.close(ConnectionLost(why))
 
     def _answered(self, fields: dict[str, Any], size: int) -> None:
-        found = outcome(fields)
+        found = response_outcome(fields)
         if found is None:
             raise InvalidResponse("the message is neither a request nor an answer")
         number = fields.get("id")
@@ -283,10 +282,10 @@ class RequestMultiplexer:
             if hearing is None or hearing.ear.report is None:
                 self.unclaimed += 1
             else:
-                hearing.add(progress(params))
+                hearing.add(progress_of(params))
         elif method == CANCELLED:
             self._hearings.withdraw(params)
-        elif method != MESSAGE or size > LARGEST_LOG or not self._hearings.log(params, self._strangers()):
+        elif method != LOG_MESSAGE or size > LARGEST_LOG or not self._hearings.log(params, self._strangers()):
             self._heard(method, params)
 
     def _strangers(self) -> int:
@@ -310,9 +309,9 @@ class RequestMultiplexer:
         if self._pending.pop(id, None) is None or self._ended is not None:
             return
         answer.cancel()
-        if method != "initialize":
+        if method != INITIALIZE:
             params = orjson.dumps({"requestId": id, "reason": "the caller no longer waits"})
-            self._say(encode_notification("notifications/cancelled", params))
+            self._say(encode_notification(CANCELLED, params))
 
     def _say(self, data: bytes) -> bool:
         with suppress(NotSent):  # best-effort: without a connection there is no receiver

@@ -11,8 +11,11 @@ from anyio.abc import TaskGroup
 
 from toolcrib.catalog import PROMPTS_GET, RESOURCES_READ
 from toolcrib.interfaces import SourceResources
+from toolcrib.mcp.jsonrpc import INVALID_PARAMS
+from toolcrib.mcp.methods import LISTEN, RESOURCE_SUBSCRIPTIONS, SUBSCRIBE, UNSUBSCRIBE
+from toolcrib.mcp.revisions import Era
 from toolcrib.model import JsonObject
-from toolcrib.sources.mcp.connection import Connection, Era, JsonRpcError, McpSettings, ServerError
+from toolcrib.sources.mcp.connection import Connection, JsonRpcError, McpSettings, ServerError
 from toolcrib.sources.mcp.envelope import listen
 from toolcrib.sources.mcp.handshake import (
     PROMPTS,
@@ -138,10 +141,6 @@ class ResourceLists:
 PAUSE, LONGEST_PAUSE = 1.0, 30.0
 """Delay in seconds before a broken stream is opened again: the initial one, and the backoff's maximum."""
 
-_UNFIT = -32602
-"""JSON-RPC code for invalid parameters."""
-_SUBSCRIBE, _UNSUBSCRIBE = "resources/subscribe", "resources/unsubscribe"
-
 Faults = Mapping[str, ServerError]
 """By resource: the error of a subscription that the server refuses."""
 
@@ -220,14 +219,14 @@ class _OneByOne:
         faults: dict[str, ServerError] = {}
         for uri in sorted(uris - self._now):
             try:
-                await self._connection.request(_SUBSCRIBE, orjson.dumps({"uri": uri}))
+                await self._connection.request(SUBSCRIBE, orjson.dumps({"uri": uri}))
                 self._now.add(uri)
             except JsonRpcError as refusal:
                 faults[uri] = refusal
         for uri in sorted(self._now - uris):
             self._now.discard(uri)
             try:
-                await self._connection.request(_UNSUBSCRIBE, orjson.dumps({"uri": uri}))
+                await self._connection.request(UNSUBSCRIBE, orjson.dumps({"uri": uri}))
             except JsonRpcError:
                 continue  # it may still send notifications, which have no subscriber
         return faults
@@ -263,7 +262,9 @@ class _OneStream:
             return dict.fromkeys(uris - self._uris, refusal)
         before, self._stream, self._uris = self._stream, stream, uris & self._honoured
         before.cancel()
-        return dict.fromkeys(uris - self._honoured, JsonRpcError(_UNFIT, "the server does not tell of it"))
+        return dict.fromkeys(
+            uris - self._honoured, JsonRpcError(INVALID_PARAMS, "the server does not tell of it")
+        )
 
     async def _opened(self, uris: frozenset[str], stream: anyio.CancelScope) -> JsonRpcError | None:
         """Open a stream; return None once the server acknowledges it, or the server's error."""
@@ -283,7 +284,7 @@ class _OneStream:
 
     def agreed(self, params: JsonObject) -> None:
         said: Any = params.get("notifications")
-        uris: Any = cast("JsonObject", said).get("resourceSubscriptions") if isinstance(said, dict) else None
+        uris: Any = cast("JsonObject", said).get(RESOURCE_SUBSCRIPTIONS) if isinstance(said, dict) else None
         if not isinstance(uris, list) or not self._due:
             return
         self._due -= 1
@@ -294,12 +295,12 @@ class _OneStream:
 
     async def _keep(self, uris: frozenset[str], stream: anyio.CancelScope) -> None:
         """Hold the stream open, with reconnects, until another one replaces it."""
-        params, pause = listen({"resourceSubscriptions": sorted(uris)}), PAUSE
+        params, pause = listen({RESOURCE_SUBSCRIPTIONS: sorted(uris)}), PAUSE
         with stream:
             while True:
                 self._due += 1
                 try:
-                    await self._connection.request("subscriptions/listen", params)
+                    await self._connection.request(LISTEN, params)
                 except JsonRpcError as refusal:
                     self._refusal = refusal
                     self._settled.set()

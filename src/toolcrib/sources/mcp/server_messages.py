@@ -5,53 +5,131 @@ from collections import deque
 from collections.abc import Awaitable, Callable, Collection
 from contextlib import suppress
 from math import inf
+from typing import Any, cast
 
 import anyio
+import orjson
 
-from toolcrib.model import JsonObject, Unanswered
-from toolcrib.sources.mcp.connection import (
-    ASKED_BY,
+from toolcrib.mcp import methods
+from toolcrib.mcp.capabilities import CAPABILITY_OF_REQUEST, request_error
+from toolcrib.mcp.jsonrpc import (
     INVALID_PARAMS,
-    LARGEST_QUESTION,
+    MAX_ID_CHARS,
+    METHOD_NOT_FOUND,
     NO_ANSWER,
+    encode_error,
+    encode_response,
+    params_of,
+)
+from toolcrib.mcp.meta import forwarded
+from toolcrib.model import Json, JsonObject, Progress, Unanswered
+from toolcrib.schemas import json_parsing
+from toolcrib.sources.mcp.connection import (
+    MAX_QUESTION_BYTES,
     ConnectionLost,
     HttpStatusError,
+    InvalidResponse,
     JsonRpcError,
     News,
     NotSent,
     RequestCallbacks,
-    unfit,
+    ServerError,
 )
-from toolcrib.sources.mcp.envelope import carried
-from toolcrib.sources.mcp.jsonrpc import encode_answer, encode_error
-from toolcrib.sources.mcp.message_parsing import params_of, reply
+
+# --- Parsing: responses, server requests, progress ---
+
+MAX_REASON_CHARS = 2_000
+"""Maximum characters of an error or progress message."""
+_OWN_REPLIES = {
+    methods.PING: b"{}",
+    methods.LIST_ROOTS: b'{"roots":[]}',
+    methods.ELICIT: b'{"action":"decline"}',
+}
+"""Our own replies to server requests that are not relayed; any other method is not found."""
+
+
+def parse_message(data: bytes) -> Any:
+    """Return the JSON value of a message, of bounded depth and size; raise InvalidResponse for any other."""
+    try:
+        return json_parsing.parse(data)
+    except json_parsing.InvalidJson as fault:
+        raise InvalidResponse(f"the message {fault}") from None
+
+
+def response_outcome(fields: JsonObject) -> JsonObject | ServerError | None:
+    """Return the result or the error of a response; None if the message is not a response."""
+    error = fields.get("error")
+    if error is not None:
+        return response_error(error)
+    result = fields.get("result")
+    if type(result) is dict:
+        return cast("JsonObject", result)
+    if "result" in fields or (fields.get("jsonrpc") == "2.0" and "id" in fields):
+        return InvalidResponse("the answer has no result that is an object")
+    return None
+
+
+def response_error(error: Json) -> ServerError:
+    """Convert the `error` member of a response to an exception."""
+    if type(error) is not dict:
+        return InvalidResponse("the error of the answer is not an object")
+    fields = cast("JsonObject", error)
+    code, message = fields.get("code"), fields.get("message")
+    if type(code) is not int:
+        return InvalidResponse("the error of the answer has no code")
+    reason = message[:MAX_REASON_CHARS] if isinstance(message, str) else "the server gave no reason"
+    return JsonRpcError(code, reason, fields.get("data"))
+
+
+def own_reply(id: Json, method: str) -> bytes | None:
+    """Serialize our own reply to a request of the server; None if its id is not valid."""
+    if not (type(id) is int or (type(id) is str and len(id) <= MAX_ID_CHARS)):
+        return None
+    if method in _OWN_REPLIES:
+        return encode_response(id, _OWN_REPLIES[method])
+    return encode_error(id, METHOD_NOT_FOUND, f"this client does not answer {method[:MAX_ID_CHARS]!r}")
+
+
+def progress_of(params: JsonObject) -> Progress:
+    """Convert the parameters of a progress notification."""
+    message = params.get("message")
+    return Progress(
+        done=_number(params.get("progress")),
+        total=_number(params.get("total")),
+        message=message[:MAX_REASON_CHARS] if isinstance(message, str) else None,
+    )
+
+
+def _number(value: Any) -> float | None:
+    return value if type(value) in {int, float} else None
+
+
+# --- Routing ---
 
 MOST_NEWS = 64
 """Maximum notifications queued per request; the oldest are dropped if the caller is slow."""
 LARGEST_LOG = 64 << 10
 """Maximum bytes of a log message that is delivered to a caller."""
 MOST_QUESTIONS = 16
-"""Maximum server requests queued per call; together they have at most LARGEST_QUESTION bytes."""
+"""Maximum server requests queued per call; together they have at most MAX_QUESTION_BYTES bytes."""
 LINGER = 2.0
 """Maximum seconds by which a server request that outlives the call delays the call's response."""
 AFTERWARDS = 60.0
 """Seconds after a call in which its late log messages may arrive: no other owner may receive them."""
 NOBODYS = frozenset(
     {
-        "initialize",
-        "logging/setLevel",
-        "ping",
-        "server/discover",
-        "subscriptions/listen",
-        "tools/list",
-        "resources/list",
-        "resources/templates/list",
-        "prompts/list",
+        methods.INITIALIZE,
+        methods.SET_LEVEL,
+        methods.PING,
+        methods.DISCOVER,
+        methods.LISTEN,
+        methods.LIST_TOOLS,
+        methods.LIST_RESOURCES,
+        methods.LIST_TEMPLATES,
+        methods.LIST_PROMPTS,
     }
 )
 """Methods that the gateway requests for itself: messages about them belong to no caller."""
-LASTING = "roots/list"
-"""A server request on behalf of all later calls, so the end of one call does not end it."""
 
 Say = Callable[[bytes], bool]
 """Sends a best-effort message; returns whether it was sent. Must not block."""
@@ -133,7 +211,9 @@ class RequestMessages:
         if channel is None:
             return encode_error(question.id, NO_ANSWER, "nobody is there to be asked")
         try:
-            return encode_answer(question.id, await channel.ask(question.method, question.params))
+            return encode_response(
+                question.id, orjson.dumps(await channel.ask(question.method, question.params))
+            )
         except Unanswered as refusal:
             return encode_error(question.id, refusal.code, str(refusal))
 
@@ -199,7 +279,8 @@ class MessageRouter:
     def refuse(self, hearing: RequestMessages, *, lasting: bool = False) -> None:
         """Reject the open server requests of a call; if `lasting`, `roots/list` gets LINGER seconds more."""
         for question in [each for each in self._waiting.values() if each.whose is hearing]:
-            if lasting and question.method == LASTING:
+            # Clients list their roots for all later calls, too, so the end of one call does not end it.
+            if lasting and question.method == methods.LIST_ROOTS:
                 if question.scope is not None:
                     question.scope.deadline = anyio.current_time() + LINGER
                 continue
@@ -245,16 +326,16 @@ class MessageRouter:
     def ask(self, fields: JsonObject, size: int, whose: RequestMessages | None = None) -> bool:
         """Handle a server request; return False if its id is unusable or no reply can be sent."""
         name, method = fields["id"], fields["method"]
-        stock = reply(name, method)
+        stock = own_reply(name, method)
         if stock is None or name in self._waiting:
             return False
-        if self._relayed is None or method not in ASKED_BY:
+        if self._relayed is None or method not in CAPABILITY_OF_REQUEST:
             return self._say(stock)
         params = params_of(fields)
-        wrong = unfit(method, params, self._relayed)
-        if size > LARGEST_QUESTION:
-            wrong = INVALID_PARAMS, f"a question may have {LARGEST_QUESTION:,} bytes, and this one has more"
-        question = self._waiting[name] = PendingQuestion(name, method, carried(params), size)
+        wrong = request_error(method, params, self._relayed)
+        if size > MAX_QUESTION_BYTES:
+            wrong = INVALID_PARAMS, f"a question may have {MAX_QUESTION_BYTES:,} bytes, and this one has more"
+        question = self._waiting[name] = PendingQuestion(name, method, forwarded(params), size)
         if wrong is not None:
             return self._refuse(question, *wrong)
         if not self._take(question, whose or self._newest()):
@@ -314,4 +395,4 @@ class MessageRouter:
 
 def _has_room(waiting: Collection[PendingQuestion], question: PendingQuestion) -> bool:
     size = sum(each.size for each in waiting)
-    return len(waiting) < MOST_QUESTIONS and size + question.size <= LARGEST_QUESTION
+    return len(waiting) < MOST_QUESTIONS and size + question.size <= MAX_QUESTION_BYTES

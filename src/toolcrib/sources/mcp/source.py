@@ -22,8 +22,10 @@ from toolcrib.cooperative import CooperativeWork
 from toolcrib.egress.client import Probe
 from toolcrib.egress.http_connection import NoConnection
 from toolcrib.errors import Refused, ToolcribError, Unavailable
-from toolcrib.formats.mirrored_headers import mirrored_headers
 from toolcrib.interfaces import Offer, ServerMisbehaved, ServerUnreachable, SourceLink
+from toolcrib.mcp.capabilities import relayed_capabilities
+from toolcrib.mcp.headers import mirrored_headers
+from toolcrib.mcp.methods import COMPLETE, GET_PROMPT, READ_RESOURCE
 from toolcrib.model import Call, Family, Json, JsonObject, Result, Tool
 from toolcrib.sources.mcp.call_results import error_of, raw_of, result_of
 from toolcrib.sources.mcp.connection import (
@@ -38,7 +40,6 @@ from toolcrib.sources.mcp.connection import (
     ServerError,
     background,
     dropped,
-    relayed,
 )
 from toolcrib.sources.mcp.envelope import Prepared, introduction, prepared, prepared_raw
 from toolcrib.sources.mcp.handshake import DiscoveredList, Handshake, ServerIntroduction, first_page, listing
@@ -55,10 +56,10 @@ GRACE = 1.0
 """Maximum seconds that a server's first offer of tools waits for its resources and prompts."""
 
 _METHODS = {
-    RESOURCES_READ: "resources/read",
-    RESOURCES_COMPLETE: "completion/complete",
-    PROMPTS_GET: "prompts/get",
-    PROMPTS_COMPLETE: "completion/complete",
+    RESOURCES_READ: READ_RESOURCE,
+    RESOURCES_COMPLETE: COMPLETE,
+    PROMPTS_GET: GET_PROMPT,
+    PROMPTS_COMPLETE: COMPLETE,
 }
 
 
@@ -324,7 +325,7 @@ class McpSource:
             return await life.aside(call)
         if channel is None:
             return await self._sent(life.connection, ready, call)
-        known = relayed(channel.capabilities, self._relays)
+        known = relayed_capabilities(channel.capabilities, self._relays)
         # Without an owner, no caller can reply to a server request before the response.
         if ready.era == "modern" or not known or not channel.owner:
             return await self._sent(life.connection, ready, call, known)

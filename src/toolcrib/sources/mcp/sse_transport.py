@@ -7,18 +7,21 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import anyio
+import orjson
 from yarl import URL
 
 from toolcrib.egress import Egress
 from toolcrib.egress.client import Client
 from toolcrib.egress.http_connection import Response
 from toolcrib.interfaces import ServerMisbehaved
+from toolcrib.mcp.jsonrpc import END_BYTES, encode_notification, guess_id
+from toolcrib.mcp.revisions import Era
+from toolcrib.mcp.sse import EventStreamParser, ServerSentEvent
 from toolcrib.model import JsonObject
 from toolcrib.sources.mcp.connection import (
     Connection,
     ConnectionLost,
     ConnectionTasks,
-    Era,
     Heard,
     InvalidResponse,
     NotSent,
@@ -27,7 +30,6 @@ from toolcrib.sources.mcp.connection import (
     ServerError,
     background,
 )
-from toolcrib.sources.mcp.event_stream import EventStreamParser, ServerSentEvent
 from toolcrib.sources.mcp.http_session import (
     STREAM,
     BodySlices,
@@ -38,7 +40,6 @@ from toolcrib.sources.mcp.http_session import (
     session,
     status_fault,
 )
-from toolcrib.sources.mcp.jsonrpc import ENDS, decode, encode_notification, guess_id
 from toolcrib.sources.mcp.request_multiplexer import NotificationLimit, RequestMultiplexer
 
 log = logging.getLogger(__name__)
@@ -84,7 +85,7 @@ class _Connection:
         self._exchange = RequestMultiplexer(
             self._send, heard, answer=self._answer, reply=self._reply, limit=limit
         )
-        self._events, self._slices = EventStreamParser(), BodySlices(response)
+        self._events, self._slices = EventStreamParser(too_large=ResponseTooLarge), BodySlices(response)
         self._waiting: list[ServerSentEvent] = []
         """Events that arrived together with the endpoint, before `run` handles them."""
         self._post_url = URL()
@@ -116,7 +117,7 @@ class _Connection:
                 await self._limit.throttle()
             self.lose(ConnectionLost("the server ended its event stream"))
         except ResponseTooLarge as fault:
-            head = self._events.head(ENDS)
+            head = self._events.head(END_BYTES)
             whose = guess_id(head, head)
             if whose is not None:
                 self._exchange.spoil(whose, fault)
@@ -200,7 +201,7 @@ class _Connection:
                 return
             except ServerError as found:
                 fault = found
-        message = decode(data)
+        message = orjson.loads(data)
         if "method" in message and "id" in message:
             self._exchange.spoil(message["id"], fault)
 

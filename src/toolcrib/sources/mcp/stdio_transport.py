@@ -11,19 +11,18 @@ import anyio
 import anyio.lowlevel
 
 from toolcrib.interfaces import ServerMisbehaved
+from toolcrib.mcp.jsonrpc import MAX_MESSAGE_BYTES, guess_id
+from toolcrib.mcp.lines import MAX_SKIPPED_BYTES, OverlongLine
+from toolcrib.mcp.revisions import Era
 from toolcrib.model import JsonObject
 from toolcrib.sources.mcp.connection import (
-    LARGEST,
     Connection,
     ConnectionLost,
-    Era,
     Heard,
     InvalidResponse,
     RequestCallbacks,
     ResponseTooLarge,
 )
-from toolcrib.sources.mcp.jsonrpc import guess_id
-from toolcrib.sources.mcp.lines import ENDLESS, OverlongLine
 from toolcrib.sources.mcp.process_streams import (
     ProcessErrors,
     ProcessInput,
@@ -228,7 +227,9 @@ class _Connection:
     def _skipped(self, line: OverlongLine) -> None:
         request = guess_id(line.head, line.tail)
         if request is not None:
-            self._exchange.spoil(request, ResponseTooLarge(f"the answer is over {LARGEST >> 20} MiB"))
+            self._exchange.spoil(
+                request, ResponseTooLarge(f"the answer is over {MAX_MESSAGE_BYTES >> 20} MiB")
+            )
         elif line.tail:
             self._strayed(line.head)
 
@@ -243,7 +244,7 @@ class _Connection:
         self._ending("it closed its standard output")
 
     def _endless(self) -> None:
-        self._end(f"it wrote more than {ENDLESS >> 20} MiB without an end of line")
+        self._end(f"it wrote more than {MAX_SKIPPED_BYTES >> 20} MiB without an end of line")
 
     def _ending(self, why: str) -> None:
         """Handle one sign of the end. The last responses, or the status, may still arrive."""

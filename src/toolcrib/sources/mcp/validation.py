@@ -8,10 +8,10 @@ import orjson
 
 from toolcrib.catalog import PSEUDO_TOOL_NAMES
 from toolcrib.errors import Refused
-from toolcrib.formats.mirrored_headers import InvalidMirroredHeader, mirrors_of
 from toolcrib.interfaces import Offer, Withheld
+from toolcrib.mcp.headers import InvalidMirroredHeader, mirrors_of
+from toolcrib.mcp.meta import GATEWAYS_KEY, MAX_GATEWAYS, gateways_in
 from toolcrib.model import Json, JsonObject, Speech, Tool
-from toolcrib.model.gateways import GATEWAYS, MAX_GATEWAYS, gateways_in
 from toolcrib.names import canonical, invisible_character
 from toolcrib.sources.mcp.connection import McpSettings, ToolSettings
 
@@ -52,7 +52,7 @@ def leads_back(entry: JsonObject, own: str) -> bool:
 
 def through(gateway: str, meta: JsonObject) -> JsonObject:
     """Return `_meta` with the listing gateway in front of the gateways already on the path."""
-    return {**meta, GATEWAYS: [gateway, *gateways_in(meta)]} if gateway else meta
+    return {**meta, GATEWAYS_KEY: [gateway, *gateways_in(meta)]} if gateway else meta
 
 
 def passed_on(entries: Sequence[JsonObject], own: str, gateway: str) -> tuple[JsonObject, ...]:
