@@ -85,13 +85,13 @@ async def bit_by_bit_later() -> AsyncGenerator[str]:
 
 
 BROKEN: dict[str, tuple[Deed, str]] = {
-    "returns nothing": (give(None), "carries data"),
-    "data of nothing": (lambda _: ToolResult(data=None), "carries data"),
-    "mutates and returns nothing": (spoil, "carries data"),
+    "returns nothing": (give(None), "must have data"),
+    "data of nothing": (lambda _: ToolResult(data=None), "must have data"),
+    "mutates and returns nothing": (spoil, "must have data"),
     "no JSON": (give(Odd()), "not JSON"),
     "no JSON inside": (give({"deep": [{"at": Odd()}]}), "not JSON"),
-    "half a character": (give({"text": "\ud800"}), "whole characters"),
-    "number past JSON": (give({"number": 2**70}), "64 bits"),
+    "half a character": (give({"text": "\ud800"}), "valid Unicode"),
+    "number past JSON": (give({"number": 2**70}), "64-bit"),
     "too deep": (give(nest(CANARY, 255)), "250 levels"),
     "deeper": (give(nest(CANARY, 5_000)), "250 levels"),
     "not awaited": (lambda _: later(), "await it"),
@@ -105,7 +105,7 @@ BROKEN: dict[str, tuple[Deed, str]] = {
     "circle": (hinted(dependencies=CIRCLE), "circle"),
     "hints without parts": (hinted(risk_factors=None), "agentHints.riskFactors"),
     "hints of the wrong parts": (hinted(related_resources=(Odd(),)), "agentHints.relatedResources[0]"),
-    "hints of no shape": (lambda _: ToolResult(data=1, hints=Odd()), "hints are built"),  # pyright: ignore[reportArgumentType]
+    "hints of no shape": (lambda _: ToolResult(data=1, hints=Odd()), "hints must be built"),  # pyright: ignore[reportArgumentType]
     "mapping, wrong": (lambda _: ToolResult(data=1, hints={"confidence": 7}), "agentHints.confidence"),
     "rule without words": (fail(BusinessRuleError("X", Odd())), "an error says"),  # pyright: ignore[reportArgumentType]
     "rule, wrong hints": (

@@ -38,20 +38,20 @@ class Context:
         return self.min_energy is not None or self.max_energy_cost is not None
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "_chosen", _Entries(self.tools or ()))
-        object.__setattr__(self, "_kept", _Entries(self.pinned))
+        object.__setattr__(self, "_tool_entries", _Entries(self.tools or ()))
+        object.__setattr__(self, "_pinned_entries", _Entries(self.pinned))
 
     def selects(self, tool: Tool) -> bool:
         """Whether some entry matches this tool; the search tool is always selected in search mode."""
         if self.tools is None or (self.search and tool.name == SEARCH_TOOL):
             return True
-        chosen: _Entries = self.__dict__["_chosen"]
-        return chosen.name(tool)
+        entries: _Entries = self.__dict__["_tool_entries"]
+        return entries.match(tool)
 
     def pins(self, tool: Tool) -> bool:
         """Whether this tool stays in a list that is cut to a limit."""
-        kept: _Entries = self.__dict__["_kept"]
-        return bool(self.pinned) and kept.name(tool)
+        entries: _Entries = self.__dict__["_pinned_entries"]
+        return bool(self.pinned) and entries.match(tool)
 
 
 class _Entries:
@@ -61,23 +61,25 @@ class _Entries:
         folded = tuple(fold(entry) for entry in entries)
         self._exact = frozenset(entry for entry in folded if "*" not in entry)
         self._globs = tuple(entry for entry in folded if "*" in entry)
-        self._known: dict[tuple[str, str, str], bool] = {}
+        self._cache: dict[tuple[str, str, str], bool] = {}
 
-    def name(self, tool: Tool) -> bool:
+    def match(self, tool: Tool) -> bool:
         """Whether some entry matches this tool. Runs on every call, so it is cached per definition."""
-        known = self._known
+        cache = self._cache
         key = (tool.name, tool.exposed, tool.fingerprint)
-        found = known.get(key)
-        if found is None:
-            if len(known) >= _MAX_CACHED_MATCHES:
-                known.clear()
-            found = known[key] = self._matches(tool)
-        return found
+        match = cache.get(key)
+        if match is None:
+            if len(cache) >= _MAX_CACHED_MATCHES:
+                cache.clear()
+            match = cache[key] = self._is_matched(tool)
+        return match
 
-    def _matches(self, tool: Tool) -> bool:
+    def _is_matched(self, tool: Tool) -> bool:
         names = [fold(name) for name in (tool.exposed, tool.name, *tool.aliases)]
-        marks = [fold(mark) for mark in (f"category:{tool.category}", *(f"tag:{tag}" for tag in tool.tags))]
-        return not self._exact.isdisjoint((*names, *marks)) or any(
+        labels = [
+            fold(label) for label in (f"category:{tool.category}", *(f"tag:{tag}" for tag in tool.tags))
+        ]
+        return not self._exact.isdisjoint((*names, *labels)) or any(
             fnmatchcase(name, glob) for glob in self._globs for name in names[:2]
         )
 
@@ -94,9 +96,9 @@ class Contexts:
         """Hide tools that the context does not select; an unknown context selects none."""
         context = self.contexts.get(caller.context)
         if context is None and caller.context == NO_CONTEXT:
-            return Reason(self.name, "is in no context of this key, which was given none")
+            return Reason(self.name, "is not available: this key has no context")
         if context is None:
-            return Reason(self.name, f"cannot be had: there is no context named {caller.context}")
+            return Reason(self.name, f"is not available: there is no context named {caller.context}")
         if context.selects(tool):
             return None
         return Reason(self.name, f"is not selected by the context {caller.context}")
@@ -107,11 +109,11 @@ class Contexts:
 
     def idle_entries(self, tools: Mapping[str, Tool]) -> tuple[tuple[str, str], ...]:
         """Return every entry that matches no tool, with its config path: a typo, or a future tool."""
-        found: list[tuple[str, str]] = []
+        idle: list[tuple[str, str]] = []
         for name, context in self.contexts.items():
-            for place, entries in (("tools", context.tools or ()), ("pinned", context.pinned)):
+            for setting, entries in (("tools", context.tools or ()), ("pinned", context.pinned)):
                 for entry in entries:
-                    alone = _Entries((entry,))
-                    if entry != "*" and not any(map(alone.name, tools.values())):
-                        found.append((f"{name}.{place}", entry))
-        return tuple(found)
+                    single = _Entries((entry,))
+                    if entry != "*" and not any(map(single.match, tools.values())):
+                        idle.append((f"{name}.{setting}", entry))
+        return tuple(idle)

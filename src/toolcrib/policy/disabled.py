@@ -16,7 +16,7 @@ class DisabledRule:
         if tool.hidden:
             return Reason(self.name, "was hidden by the operator")
         if caller.disabled and (tool.name in caller.disabled or tool.source in caller.disabled):
-            return Reason(self.name, "was switched off by the user")
+            return Reason(self.name, "was disabled by the user")
         return None
 
     def audience(self, caller: Caller) -> Hashable:

@@ -20,8 +20,8 @@ AWAIT_ENERGY_TOOL = "crib:await_energy"
 
 def band_of(level: float) -> Band:
     """Return the band of a level."""
-    for band, above in BANDS:
-        if level > above:
+    for band, lower_bound in BANDS:
+        if level > lower_bound:
             return band
     return "urgent"
 
@@ -52,21 +52,23 @@ class EnergyRule:
             return (
                 None
                 if tool.name != AWAIT_ENERGY_TOOL
-                else Reason(self.name, "is for contexts in which energy counts")
+                else Reason(self.name, "is only for contexts that count energy")
             )
         if context.urgent or tool.name == AWAIT_ENERGY_TOOL:
             return None
-        return self._too_dear(tool, caller, context)
+        return self._too_expensive(tool, caller, context)
 
-    def _too_dear(self, tool: Tool, caller: Caller, context: Context) -> Reason | None:
-        cost, dearest, least = self.cost(tool), context.max_energy_cost, context.min_energy
-        if dearest is not None and cost > dearest:
-            return Reason(self.name, f"costs {cost:g} energy, {caller.context} shows up to {dearest:g}")
+    def _too_expensive(self, tool: Tool, caller: Caller, context: Context) -> Reason | None:
+        cost, max_cost, min_level = self.cost(tool), context.max_energy_cost, context.min_energy
+        if max_cost is not None and cost > max_cost:
+            return Reason(self.name, f"costs {cost:g} energy; {caller.context} allows at most {max_cost:g}")
         level = self._level(caller.id)
-        if least is not None and level < least:
-            return Reason(self.name, f"is in a context that needs {least:g} energy; wait until there is more")
+        if min_level is not None and level < min_level:
+            return Reason(
+                self.name, f"requires {min_level:g} energy in this context; wait until it has recovered"
+            )
         if cost > MAX_COST_BY_BAND[band_of(level)]:
-            return Reason(self.name, f"costs {cost:g} energy, more than is left; wait until there is more")
+            return Reason(self.name, f"costs {cost:g} energy, more than is left; wait until it has recovered")
         return None
 
     def audience(self, caller: Caller) -> Hashable:

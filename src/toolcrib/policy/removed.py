@@ -22,11 +22,13 @@ class RemovedRule:
     def why_not(self, tool: Tool, caller: Caller) -> Reason | None:
         """Deny tools past their removal date."""
         del caller
-        gone = tool.deprecated
-        if gone is None or gone.removal_date is None or self.today() < gone.removal_date:
+        deprecation = tool.deprecated
+        if deprecation is None or deprecation.removal_date is None or self.today() < deprecation.removal_date:
             return None
-        instead = f"; use {gone.replacement} instead" if gone.replacement else ""
-        return Reason(self.name, f"was removed on {gone.removal_date}{instead}", "deny", "TOOL_REMOVED")
+        replacement = f"; use {deprecation.replacement} instead" if deprecation.replacement else ""
+        return Reason(
+            self.name, f"was removed on {deprecation.removal_date}{replacement}", "deny", "TOOL_REMOVED"
+        )
 
     def audience(self, caller: Caller) -> Hashable:
         """Return the current day: the rule depends on it, not on the caller."""
