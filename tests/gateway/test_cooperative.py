@@ -75,7 +75,9 @@ async def test_long_work_yields_to_the_event_loop() -> None:
 
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(beside)
-            assert await map_cooperatively(range(100), str, slice_seconds=turn) == [str(n) for n in range(100)]
+            assert await map_cooperatively(range(100), str, slice_seconds=turn) == [
+                str(n) for n in range(100)
+            ]
             done.set()
         assert least <= turns[0] <= most
 
