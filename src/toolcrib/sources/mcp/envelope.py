@@ -47,11 +47,7 @@ _EVERYTHING: JsonObject = {"roots": {}, "sampling": {}, "elicitation": {"form": 
 
 def _envelope(capabilities: JsonObject) -> dict[str, Any]:
     """Return the `_meta` members that identify the client in a modern request, as there is no handshake."""
-    return {
-        VERSION_KEY: MODERN,
-        CAPABILITIES_KEY: capabilities,
-        CLIENT_KEY: _CLIENT,
-    }
+    return {VERSION_KEY: MODERN, CAPABILITIES_KEY: capabilities, CLIENT_KEY: _CLIENT}
 
 
 DISCOVER = orjson.dumps({"_meta": _envelope(_EVERYTHING)})

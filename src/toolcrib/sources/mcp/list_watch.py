@@ -269,11 +269,7 @@ _Tells = dict[str, str]
 
 def _tells(greeting: ServerIntroduction) -> _Tells:
     """Return the lists with declared change notifications, and their keys in a subscription."""
-    said = {
-        "tools": greeting.tells,
-        "resources": greeting.tells_resources,
-        "prompts": greeting.tells_prompts,
-    }
+    said = {"tools": greeting.tells, "resources": greeting.tells_resources, "prompts": greeting.tells_prompts}
     return {name: LIST_SUBSCRIPTIONS[name] for name, tells in said.items() if tells}
 
 

@@ -136,11 +136,7 @@ class ConnectedServer:
         era, raw = self.greeting.era, found.entries
         greeting, own = self.greeting, self._settings.gateway
         judged = offer(
-            self._settings,
-            raw,
-            version=greeting.version,
-            modern=era == "modern",
-            gateway=greeting.gateway,
+            self._settings, raw, version=greeting.version, modern=era == "modern", gateway=greeting.gateway
         )
         self._discovered, self._withheld = len(raw), len(judged.withheld)
         self._report(judged, found.cut)

@@ -76,12 +76,7 @@ _PLAIN = ToolSettings()
 
 
 def offer(
-    settings: McpSettings,
-    raw: Sequence[Json],
-    *,
-    version: str = "",
-    modern: bool = False,
-    gateway: str = "",
+    settings: McpSettings, raw: Sequence[Json], *, version: str = "", modern: bool = False, gateway: str = ""
 ) -> Offer:
     """Validate what a server lists, and return it as an offer.
 
@@ -91,10 +86,7 @@ def offer(
     for place, definition in enumerate(raw, 1):
         judge.take(place, definition)
     return Offer(
-        tools=judge.tools,
-        withheld=judge.withheld,
-        repaired=judge.repaired,
-        definitions=judge.definitions,
+        tools=judge.tools, withheld=judge.withheld, repaired=judge.repaired, definitions=judge.definitions
     )
 
 
