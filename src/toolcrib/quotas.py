@@ -55,7 +55,7 @@ class BoundedReplays:
         self._all = _StoredTotals()
         self._meanwhile: list[tuple[str, int, int]] | None = None
         """Counts made while the totals are being read, which may not include them."""
-        self._making_room = anyio.Lock()
+        self._freeing = anyio.Lock()
 
     async def claim(self, row: ReplayRow) -> ReplayRow | None:
         """Claim a key and return None, or return its existing row; `Refused` if the quota is used up."""
@@ -87,17 +87,19 @@ class BoundedReplays:
         size = len(answer.encode())
         # Counted first, so that concurrent writers see it.
         self._count(row.owner, size=size)
-        kept = False
+        stored = False
         try:
-            kept = await self._has_room(row.owner)
-            done = await self.replays.finish(row.key, row.call, answer if kept else self._short, size * kept)
-            kept = kept and done
+            stored = await self._has_room(row.owner)
+            done = await self.replays.finish(
+                row.key, row.call, answer if stored else self._short, size * stored
+            )
+            stored = stored and done
         except BaseException:
             # Also on cancellation: the result is stored by a retry, which counts it again.
-            kept = False
+            stored = False
             raise
         finally:
-            if not kept:
+            if not stored:
                 self._count(row.owner, size=-size)
 
     async def reconcile(self) -> None:
@@ -138,25 +140,25 @@ class BoundedReplays:
         """Return the error if the quota of keys is used up, or None."""
         held, quota = self._held.get(owner), self.quota
         if held is not None and held.keys >= quota.keys_per_principal:
-            said = f"this credential has {held.keys} idempotency keys stored, as many as it may"
-            return self._full("RATE_LIMITED", said, held)
+            reason = f"this credential has {held.keys} stored idempotency keys, its maximum"
+            return self._full("RATE_LIMITED", reason, held)
         if self._all.keys >= quota.keys:
-            said = f"{self._all.keys} idempotency keys are stored, as many as may be"
-            return self._full("OVERLOADED", said, self._all)
+            reason = f"{self._all.keys} idempotency keys are stored, the maximum"
+            return self._full("OVERLOADED", reason, self._all)
         return None
 
-    def _full(self, code: str, said: str, held: _StoredTotals) -> Refused:
+    def _full(self, code: str, reason: str, held: _StoredTotals) -> Refused:
         left = (
             held.oldest + REPLAY_RETENTION_SECONDS - self._clock() if held.oldest else _DEFAULT_RETRY_SECONDS
         )
-        todo = "the oldest are dropped after a day; call without a key, or raise idempotency.* in the config"
-        return Refused(code, f"{said}, so nothing was done; {todo}", retry_after=max(round(left, 1), 1.0))
+        advice = "keys expire after a day; call without a key, or raise idempotency.* in the config"
+        return Refused(code, f"{reason}, so nothing was done; {advice}", retry_after=max(round(left, 1), 1.0))
 
     async def _has_room(self, owner: str) -> bool:
         """Free bytes if the quota is exceeded; return whether the result fits."""
         if not self._over(owner):
             return True
-        async with self._making_room:  # serialized: concurrent calls would each free the bytes needed by all
+        async with self._freeing:  # serialized: concurrent calls would each free the bytes needed by all
             if (over := self._over_own(owner)) > 0:
                 await self._shorten(owner, over, self.quota.bytes_per_principal)
             if (over := self._all.bytes - self.quota.bytes) > 0:

@@ -10,7 +10,7 @@ from tests.contracts.stores import STORES, a_definition, opened
 from toolcrib.catalog import seal
 from toolcrib.interfaces import Store
 from toolcrib.model import JsonObject
-from toolcrib.store.sql.definitions import AT_ONCE
+from toolcrib.store.sql.definitions import MAX_ROWS_PER_TRANSACTION
 
 pytestmark = pytest.mark.anyio
 
@@ -57,7 +57,7 @@ async def test_definitions_are_listed_by_name(store: Store) -> None:
 
 
 async def test_whole_catalog_is_stored(store: Store) -> None:
-    rows = [a_definition(f"many:{number:05}") for number in range(4 * AT_ONCE + 1)]
+    rows = [a_definition(f"many:{number:05}") for number in range(4 * MAX_ROWS_PER_TRANSACTION + 1)]
     await store.definitions.put(rows[::-1])
     assert await store.definitions.all() == rows
     await store.definitions.drop(each.name for each in rows)

@@ -8,7 +8,7 @@ from tests.clocks import DAY, Machine
 from tests.steps.replay_steps import CountingHandler, ReplaySteps, code, keyed
 from toolcrib.quotas import REPLAY_RETENTION_SECONDS
 from toolcrib.store import open_store
-from toolcrib.store.sql.database import save
+from toolcrib.store.sql.database import save_clock
 
 pytestmark = [pytest.mark.anyio, pytest.mark.requirement("E12")]
 
@@ -27,7 +27,7 @@ async def test_keyed_mutation_is_not_repeated_after_a_clock_jump(
     url, machine, handler = url_of(kind, request, tmp_path), Machine(), CountingHandler()
     store = await open_store(url, machine.clock())
     steps = ReplaySteps(store.replays, clock=store.clock)
-    await save(store.database, store.clock)
+    await save_clock(store.database, store.clock)
     await steps.chain(handler)(keyed())
     machine.jumps(jump)
     await steps.replay.bounded.tidy()

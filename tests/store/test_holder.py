@@ -8,13 +8,13 @@ import sys
 import pytest
 
 from toolcrib.store import holder
-from toolcrib.store.holder import is_gone, new_mark
+from toolcrib.store.holder import is_gone, new_process_mark
 
 CHILD = "from toolcrib.store.holder import new_mark; print(new_mark(), flush=True); input()"
 
 
 def test_holder_mark_is_unique_and_its_process_alive() -> None:
-    marks = {new_mark() for _ in range(10)}
+    marks = {new_process_mark() for _ in range(10)}
     assert len(marks) == 10
     assert not any(is_gone(mark) for mark in marks)
 
@@ -36,7 +36,7 @@ def test_killed_process_counts_as_gone_before_it_is_reaped() -> None:
 def other(**parts: str) -> str:
     """A mark of ours with some parts changed."""
     names = ("host", "boot", "pid", "start", "nonce")
-    return " ".join({**dict(zip(names, new_mark().split(" "), strict=True)), **parts}.values())
+    return " ".join({**dict(zip(names, new_process_mark().split(" "), strict=True)), **parts}.values())
 
 
 def test_holder_on_other_machine_is_unknown() -> None:
@@ -52,12 +52,12 @@ def test_where_there_is_no_proc_a_process_is_there_or_not(
     monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     monkeypatch.setattr(holder, "_PROC", tmp_path_factory.getbasetemp() / "no-proc")
-    holder._place.cache_clear()  # pyright: ignore[reportPrivateUsage]
+    holder._host_and_boot.cache_clear()  # pyright: ignore[reportPrivateUsage]
     try:
-        mark = new_mark()
+        mark = new_process_mark()
         assert mark.split(" ")[1] == "-"
         assert not is_gone(mark)
         assert not is_gone(other(pid="1"))
         assert is_gone(other(pid="999999999"))
     finally:
-        holder._place.cache_clear()  # pyright: ignore[reportPrivateUsage]
+        holder._host_and_boot.cache_clear()  # pyright: ignore[reportPrivateUsage]

@@ -9,7 +9,7 @@ from toolcrib.config.errors import ConfigError, ConfigFault
 from toolcrib.config.load import Document, home
 from toolcrib.private_files import MAX_SECRET_FILE_BYTES, private_folder, read_secret
 from toolcrib.store import open_store
-from toolcrib.store.key_wrapping import LONG_SECRET_BYTES, WrappingSecret, WrappingSecrets
+from toolcrib.store.key_wrapping import MIN_UNSTRETCHED_SECRET_BYTES, WrappingSecret, WrappingSecrets
 
 if TYPE_CHECKING:
     from toolcrib.store.sql.store import SqlStore
@@ -92,9 +92,9 @@ def _from_file(path: str | None, name: str) -> WrappingSecret | None:
         data = data.strip()
     if len(data) > MAX_SECRET_FILE_BYTES:
         raise _fault(name, f"{path} is no key file: it has more than {MAX_SECRET_FILE_BYTES:,} bytes")
-    if len(data) < LONG_SECRET_BYTES or len(set(data)) < MIN_DISTINCT_BYTES:
+    if len(data) < MIN_UNSTRETCHED_SECRET_BYTES or len(set(data)) < MIN_DISTINCT_BYTES:
         advice = f"generate one with `(umask 077; openssl rand -base64 32 > {path})`"
-        raise _fault(name, f"{path} needs at least {LONG_SECRET_BYTES} random bytes; {advice}")
+        raise _fault(name, f"{path} needs at least {MIN_UNSTRETCHED_SECRET_BYTES} random bytes; {advice}")
     return WrappingSecret("key_file", data)
 
 

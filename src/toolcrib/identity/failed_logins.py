@@ -86,7 +86,9 @@ class FailedLogins:
         window: float = WINDOW_SECONDS,
     ) -> None:
         self._audit, self._clock, self.sleep = audit, clock, sleep
-        self._floods = EventLimits(per_window=1, overflow_key=OTHERS, window=window, max_keys=MAX_ADDRESSES, clock=clock)
+        self._floods = EventLimits(
+            per_window=1, overflow_key=OTHERS, window=window, max_keys=MAX_ADDRESSES, clock=clock
+        )
         self._addresses: OrderedDict[str, _Address] = OrderedDict()
         self._delayed = 0
 

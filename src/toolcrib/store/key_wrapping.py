@@ -18,8 +18,8 @@ SecretKind = Literal["admin_key", "key_file"]
 DATA_KEY_BYTES = 32
 SALT_BYTES = 16
 NONCE_BYTES = 12
-CHECK_BYTES = 16
-LONG_SECRET_BYTES = 32
+CHECK_VALUE_BYTES = 16
+MIN_UNSTRETCHED_SECRET_BYTES = 32
 """Bytes from which a secret resists brute force; a shorter one is stretched with scrypt."""
 _PURPOSE = b"toolcrib: wraps the key of stored secrets"
 
@@ -60,49 +60,49 @@ class WrappedKey:
 def wrap(data_key: bytes, secret: WrappingSecret, *, id: str, created: float) -> WrappedKey:
     """Encrypt a data key with a key derived from a secret and a fresh salt."""
     salt, nonce = token_bytes(SALT_BYTES), token_bytes(NONCE_BYTES)
-    wrapping, check = _derived(secret.value, salt)
-    sealed = nonce + _aead(wrapping).encrypt(nonce, data_key, _about(id))
-    return WrappedKey(id, secret.kind, salt.hex(), check.hex(), text_of(sealed), created)
+    wrapping, check = _derive_keys(secret.value, salt)
+    sealed = nonce + _aead(wrapping).encrypt(nonce, data_key, _associated_data(id))
+    return WrappedKey(id, secret.kind, salt.hex(), check.hex(), encode_base64(sealed), created)
 
 
-def opens(key: WrappedKey, secret: WrappingSecret) -> bool:
+def unwraps(key: WrappedKey, secret: WrappingSecret) -> bool:
     """Whether a secret unwraps a key; compares key check values in constant time."""
-    return compare_digest(_derived(secret.value, bytes.fromhex(key.salt))[1].hex(), key.check)
+    return compare_digest(_derive_keys(secret.value, bytes.fromhex(key.salt))[1].hex(), key.check)
 
 
 def unwrap(key: WrappedKey, secret: WrappingSecret) -> bytes:
     """Return the data key; raise ValueError if the row was tampered with."""
     from cryptography.exceptions import InvalidTag
 
-    wrapping, _ = _derived(secret.value, bytes.fromhex(key.salt))
-    sealed = bytes_of(key.wrapped)
+    wrapping, _ = _derive_keys(secret.value, bytes.fromhex(key.salt))
+    sealed = decode_base64(key.wrapped)
     try:
-        return _aead(wrapping).decrypt(sealed[:NONCE_BYTES], sealed[NONCE_BYTES:], _about(key.id))
+        return _aead(wrapping).decrypt(sealed[:NONCE_BYTES], sealed[NONCE_BYTES:], _associated_data(key.id))
     except InvalidTag:
         message = f"data key {key.id} was changed"
         raise ValueError(message) from None
 
 
-def text_of(data: bytes) -> str:
+def encode_base64(data: bytes) -> str:
     """Encode bytes as URL-safe Base64, for a text column."""
     return urlsafe_b64encode(data).decode()
 
 
-def bytes_of(text: str) -> bytes:
+def decode_base64(text: str) -> bytes:
     """Decode the Base64 of `text_of`."""
     return urlsafe_b64decode(text)
 
 
-def _derived(secret: bytes, salt: bytes) -> tuple[bytes, bytes]:
+def _derive_keys(secret: bytes, salt: bytes) -> tuple[bytes, bytes]:
     """Derive the wrapping key and its check value with HKDF-SHA256 (RFC 5869)."""
-    if len(secret) < LONG_SECRET_BYTES:
+    if len(secret) < MIN_UNSTRETCHED_SECRET_BYTES:
         secret = scrypt(secret, salt=salt, n=1 << 14, r=8, p=1, dklen=32)
     root = keyed(salt, secret, "sha256")
     first = keyed(root, _PURPOSE + b"\x01", "sha256")
-    return first, keyed(root, first + _PURPOSE + b"\x02", "sha256")[:CHECK_BYTES]
+    return first, keyed(root, first + _PURPOSE + b"\x02", "sha256")[:CHECK_VALUE_BYTES]
 
 
-def _about(id: str) -> bytes:
+def _associated_data(id: str) -> bytes:
     return dumps(["toolcrib data key", id]).encode()
 
 

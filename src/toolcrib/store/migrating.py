@@ -12,7 +12,7 @@ from toolcrib.interfaces import AppRecord, AppTool, StoredApps
 
 
 @dataclass(frozen=True, slots=True)
-class _Plan:
+class _AppMigration:
     """The migration of one app."""
 
     app: AppRecord
@@ -32,7 +32,8 @@ async def migrate_apps(
     if not undo and (faults := first_faults(fault for app in every for fault in _faults(app))):
         raise UnmigratableFile(*faults)
     plans = [
-        _Plan(app, tuple((_restored if undo else _migrated)(tool) for tool in app.tools)) for app in every
+        _AppMigration(app, tuple((_restored if undo else _migrated)(tool) for tool in app.tools))
+        for app in every
     ]
     changed = [plan for plan in plans if any(plan.changes())]
     for plan in changed if write else ():

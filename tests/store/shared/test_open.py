@@ -2,6 +2,7 @@
 
 import pytest
 
+from tests.texts import matches
 from toolcrib.errors import Refused
 from toolcrib.store.shared import open_shared
 from toolcrib.store.shared.memory import MemoryShared
@@ -14,4 +15,4 @@ def test_memory_is_there() -> None:
 def test_unknown_backend_lists_known_ones() -> None:
     with pytest.raises(Refused) as refused:
         open_shared("rabbit://:hunter2@example.com/0")
-    assert str(refused.value) == "shared: nothing known by 'rabbit'; use one of: memory"
+    assert matches("store", "unknown backend lists known ones", str(refused.value))

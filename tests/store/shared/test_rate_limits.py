@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from toolcrib.interfaces import RateDemand
-from toolcrib.store.shared.memory import SLACK, RateLimits
+from toolcrib.store.shared.memory import TOLERANCE_SECONDS, RateLimits
 
 
 class Clock:
@@ -39,7 +39,7 @@ def test_no_stretch_of_time_sees_more_than_burst_and_refill(
     for first, start in enumerate(allowed):
         for last in range(first, len(allowed)):
             count = last - first + 1
-            assert count <= calls + calls * (allowed[last] - start + 2 * SLACK) / window + 1e-6
+            assert count <= calls + calls * (allowed[last] - start + 2 * TOLERANCE_SECONDS) / window + 1e-6
 
 
 @given(calls=calls, window=windows, gaps=gaps)
@@ -50,10 +50,10 @@ def test_retry_after_is_exact(calls: int, window: float, gaps: list[float]) -> N
     for gap in gaps:
         clock.now += gap * window / calls
         wait = rates.take(demands)
-        assert 0.0 <= wait <= window / calls + SLACK
+        assert 0.0 <= wait <= window / calls + TOLERANCE_SECONDS
         if wait:
             told = clock.now + wait
-            clock.now = told - max(0.01 * wait, 10 * SLACK)
+            clock.now = told - max(0.01 * wait, 10 * TOLERANCE_SECONDS)
             if clock.now > told - wait:
                 assert rates.take(demands) > 0.0
             clock.now = told

@@ -3,7 +3,7 @@
 import pytest
 
 from toolcrib.model import Result
-from toolcrib.store.shared.memory import LARGEST, ResultCache, weigh
+from toolcrib.store.shared.memory import MAX_CACHED_RESULT_BYTES, ResultCache, result_bytes
 
 
 def still() -> float:
@@ -22,7 +22,7 @@ def test_least_recently_used_is_evicted() -> None:
 
 def test_heavy_results_push_out_as_many_as_it_takes() -> None:
     heavy = Result(data="x" * 1_000)
-    results = ResultCache(still, size=10 * weigh(heavy))
+    results = ResultCache(still, size=10 * result_bytes(heavy))
     for number in range(100):
         results.keep(str(number), heavy, 10.0)
     assert [key for key in map(str, range(100)) if results.recall(key)] == list(map(str, range(90, 100)))
@@ -35,9 +35,9 @@ def test_heavy_results_push_out_as_many_as_it_takes() -> None:
 @pytest.mark.parametrize(
     "result",
     [
-        Result(data="x" * (LARGEST + 1)),
-        Result(encoded=b"x" * (LARGEST + 1)),
-        Result(content=({"type": "text", "text": "x" * (LARGEST + 1)},)),
+        Result(data="x" * (MAX_CACHED_RESULT_BYTES + 1)),
+        Result(encoded=b"x" * (MAX_CACHED_RESULT_BYTES + 1)),
+        Result(content=({"type": "text", "text": "x" * (MAX_CACHED_RESULT_BYTES + 1)},)),
         Result(data=object()),
     ],
 )
@@ -50,5 +50,5 @@ def test_oversized_or_non_json_result_is_not_cached(result: Result) -> None:
 
 def test_entry_size_is_computed_once() -> None:
     data = {"a": "x" * 1_000}
-    assert weigh(Result(data=data, encoded=b"y" * 1_000)) < 1_100
-    assert 1_000 < weigh(Result(data=data)) < 1_100
+    assert result_bytes(Result(data=data, encoded=b"y" * 1_000)) < 1_100
+    assert 1_000 < result_bytes(Result(data=data)) < 1_100

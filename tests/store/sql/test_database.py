@@ -15,6 +15,7 @@ from sqlalchemy import event, text
 
 from tests.store.sql.conftest import Opened
 from tests.store.sql.tcp_proxy import TcpProxy, proxy_to
+from tests.texts import matches
 from toolcrib.errors import Lost, Unavailable
 from toolcrib.interfaces import KeyRecord, UsageRow
 from toolcrib.store import open_store
@@ -189,13 +190,14 @@ async def test_database_error_hides_the_password(fresh_database: str) -> None:
     port = urlsplit(fresh_database).port
     with pytest.raises(Unavailable) as down:
         await open_store(f"postgresql://postgres:{SECRET}@127.0.0.1:{port}/nowhere")
-    assert str(down.value) == 'the store does not answer: database "nowhere" does not exist'
+    assert matches("store", "database error hides the password", str(down.value))
     assert SECRET not in "".join(traceback.format_exception(down.value))
 
 
 async def test_database_without_required_tls(fresh_database: str) -> None:
-    with pytest.raises(Unavailable, match="the store does not answer: "):
+    with pytest.raises(Unavailable) as raised:
         await open_store(f"{fresh_database}?sslmode=require")
+    assert matches("store", "database without required tls", str(raised.value))
 
 
 async def no_tls(client: ByteStream) -> None:
@@ -242,9 +244,10 @@ async def test_idle_database_restart_is_transparent(proxied_store: SqlStore, pro
 async def test_a_server_that_falls_silent_is_given_up(proxied_store: SqlStore, proxy: TcpProxy) -> None:
     proxied_store.database.patience = 0.3
     proxy.mute()
-    with anyio.fail_after(3), pytest.raises(Unavailable, match="it took too long"):
+    with anyio.fail_after(3), pytest.raises(Unavailable) as raised:
         await proxied_store.keys.all()
-    with anyio.fail_after(3), pytest.raises(Unavailable, match="it took too long"):
+    assert matches("store", "a server that falls silent is given up", str(raised.value))
+    with anyio.fail_after(3), pytest.raises(Unavailable) as raised:
         await proxied_store.keys.add(a_key("during"))
     proxy.flow.set()
     proxied_store.database.patience = 5.0

@@ -10,6 +10,7 @@ import pytest
 from sqlalchemy import text
 
 from tests.store.sql.conftest import Opened
+from tests.texts import matches
 from tests.waiting import until
 from toolcrib.errors import Refused, ToolcribError, Unavailable
 from toolcrib.store import open_store
@@ -55,7 +56,7 @@ async def refusal(url: str) -> ToolcribError:
 async def test_unsupported_store_url_lists_supported_ones(url: str) -> None:
     error = await refusal(url)
     assert isinstance(error, Refused)
-    assert "use sqlite:///PATH, sqlite:// (in memory) or postgresql://" in str(error)
+    assert matches("store", "unsupported store url lists supported ones", str(error))
     assert "hunter2" not in str(error)
     assert error.__cause__ is None
 
@@ -63,7 +64,7 @@ async def test_unsupported_store_url_lists_supported_ones(url: str) -> None:
 async def test_missing_postgres_driver_error_gives_advice(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "asyncpg", None)
     error = await refusal("postgresql://root:hunter2@127.0.0.1/x")
-    assert str(error) == 'store: Postgres needs its driver; pip install "toolcrib[postgres]"'
+    assert matches("store", "missing postgres driver error gives advice", str(error))
 
 
 async def test_a_relative_path_starts_where_the_gateway_does(
@@ -104,7 +105,7 @@ async def test_a_folder_every_user_can_write_is_refused(of_the_operator: Path, n
     folder.chmod(0o777)
     error = await refusal(f"sqlite:///{folder}/{name}")
     assert isinstance(error, Unavailable)
-    assert f"run `chmod o-w {folder}`" in str(error)
+    assert matches("store", "a folder every user can write is refused", str(error), folder=folder)
     assert (mode(folder), modes(folder)) == (0o777, {"toolcrib.db": 0o640})
 
 
@@ -133,7 +134,7 @@ async def test_foreign_file_is_not_changed(letter: Path) -> None:
 async def test_a_path_that_cannot_be_made_is_named(letter: Path) -> None:
     error = await refusal(f"sqlite:///{letter}/below/toolcrib.db")
     assert isinstance(error, Unavailable)
-    assert str(error) == f"the store cannot be made at {letter}/below/toolcrib.db: Not a directory"
+    assert matches("store", "a path that cannot be made is named", str(error), letter=letter)
 
 
 @pytest.mark.parametrize(

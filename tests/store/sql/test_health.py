@@ -12,7 +12,7 @@ from toolcrib.errors import Unavailable
 from toolcrib.store.sql import database as module
 from toolcrib.store.sql import store as watching
 from toolcrib.store.sql.database import Health
-from toolcrib.store.sql.store import PROBE, SqlStore
+from toolcrib.store.sql.store import PROBE_MARK, SqlStore
 
 pytestmark = [pytest.mark.anyio, pytest.mark.requirement("C4")]
 
@@ -37,7 +37,7 @@ def test_read_rolls_back_only_a_failed_read() -> None:
 async def probes(store: SqlStore) -> int:
     async with store.database.read() as connection:
         query = text("SELECT number FROM toolcrib_marks WHERE name = :name")
-        return await connection.scalar(query, {"name": PROBE}) or 0
+        return await connection.scalar(query, {"name": PROBE_MARK}) or 0
 
 
 async def test_readiness_writes_only_after_a_quiet_second(opened: Opened) -> None:

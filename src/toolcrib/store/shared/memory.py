@@ -51,14 +51,14 @@ class ChangeSignals:
 # --- Energy balances per caller: token buckets that refill continuously, computed on access without timers
 # ---
 
-MOST = 100_000
+MAX_BALANCES = 100_000
 """Limit of stored balances; an evicted caller has a full balance again."""
 
 
 class EnergyBalances:
     """Stores the balances of callers that have spent energy; every other caller has a full balance."""
 
-    def __init__(self, clock: Callable[[], float], *, most: int = MOST) -> None:
+    def __init__(self, clock: Callable[[], float], *, most: int = MAX_BALANCES) -> None:
         self._clock, self._most = clock, most
         # An OrderedDict: finding the oldest entry of a plain dict scans past all deleted ones.
         self._known: OrderedDict[str, tuple[float, float]] = OrderedDict()
@@ -123,10 +123,10 @@ class Presence:
 # --- Rate limiter (GCRA, generic cell rate algorithm): one timestamp per key, exact retry times, no timers
 # ---
 
-SLACK = 1e-6
+TOLERANCE_SECONDS = 1e-6
 """Tolerance in seconds: a client that waits exactly its Retry-After is not refused by a rounding error."""
 
-KEYS = 100_000
+MAX_RATE_LIMIT_KEYS = 100_000
 """Limit of stored keys."""
 
 MIN_LIMIT_CLEANUP = 1_024
@@ -136,7 +136,7 @@ MIN_LIMIT_CLEANUP = 1_024
 class RateLimits:
     """Stores the theoretical arrival time of each key; a key with one in the past need not be stored."""
 
-    def __init__(self, clock: Callable[[], float], *, keys: int = KEYS) -> None:
+    def __init__(self, clock: Callable[[], float], *, keys: int = MAX_RATE_LIMIT_KEYS) -> None:
         self._clock = clock
         self._most = keys
         self._whole_at: dict[str, float] = {}
@@ -153,7 +153,7 @@ class RateLimits:
             # Fast path for a single limit, which most tools have: it allocates no lists.
             demand = demands[0]
             due = max(whole_at.get(demand.key, now), now) + demand.window / demand.calls
-            if due - demand.window - now <= SLACK:
+            if due - demand.window - now <= TOLERANCE_SECONDS:
                 whole_at[demand.key] = due
                 return 0.0
         wait = 0.0
@@ -163,7 +163,7 @@ class RateLimits:
             step = window / demand.calls
             due = max(whole_at.get(key, now), now) + step
             over = due - window - now
-            if over > SLACK:
+            if over > TOLERANCE_SECONDS:
                 wait = max(wait, self._fit(key, over, now=now, demand=demand))
             taken.append((key, due))
         if wait:
@@ -177,7 +177,7 @@ class RateLimits:
     def _fit(self, key: str, over: float, *, now: float, demand: RateDemand) -> float:
         """Cap the debt of a key at one window, after a reload has shortened the window; return the wait."""
         step = demand.window / demand.calls
-        if over > step + SLACK:
+        if over > step + TOLERANCE_SECONDS:
             self._whole_at[key] = now + demand.window
             return step
         return over
@@ -197,9 +197,9 @@ class RateLimits:
 
 # --- LRU cache of results with a TTL per entry, bounded in entries and in bytes ---
 
-ENTRIES = 10_000
-BYTES = 64 * 1024 * 1024
-LARGEST = 1024 * 1024
+MAX_CACHED_RESULTS = 10_000
+MAX_CACHE_BYTES = 64 * 1024 * 1024
+MAX_CACHED_RESULT_BYTES = 1024 * 1024
 """Bytes above which a result is not cached, since it would evict too many others."""
 
 
@@ -214,7 +214,9 @@ class CachedResult(NamedTuple):
 class ResultCache:
     """An LRU cache with a TTL per entry, bounded in entries and in bytes."""
 
-    def __init__(self, clock: Callable[[], float], *, entries: int = ENTRIES, size: int = BYTES) -> None:
+    def __init__(
+        self, clock: Callable[[], float], *, entries: int = MAX_CACHED_RESULTS, size: int = MAX_CACHE_BYTES
+    ) -> None:
         self._clock = clock
         self._entries = entries
         self._size = size
@@ -235,8 +237,8 @@ class ResultCache:
     def keep(self, key: str, result: Result, ttl: float) -> None:
         """Cache a result for `ttl` seconds, replacing the entry of this key; a large result is not cached."""
         self._drop(key)
-        weight = weigh(result)
-        if ttl <= 0 or weight > LARGEST:
+        weight = result_bytes(result)
+        if ttl <= 0 or weight > MAX_CACHED_RESULT_BYTES:
             return
         self._kept[key] = CachedResult(result, self._clock() + ttl, weight)
         self._weight += weight
@@ -255,13 +257,13 @@ class ResultCache:
             self._weight -= gone.weight
 
 
-def weigh(result: Result) -> int:
+def result_bytes(result: Result) -> int:
     """Return the size of a result as JSON, in bytes; one that is not JSON exceeds the size limit."""
     loose = (None if result.encoded else result.data, result.content, result.meta)
     try:
         return len(result.encoded) + len(orjson.dumps(loose, option=orjson.OPT_NON_STR_KEYS))
     except orjson.JSONEncodeError:
-        return LARGEST + 1
+        return MAX_CACHED_RESULT_BYTES + 1
 
 
 # --- Single flight: concurrent calls with the same key share one execution and its result ---

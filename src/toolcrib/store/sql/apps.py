@@ -11,12 +11,12 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from toolcrib.interfaces import AppRecord, AppTool
 from toolcrib.model import Requirement
 from toolcrib.store.sql.database import Database
-from toolcrib.store.sql.secrets import Cipher, Place, StoredSecrets, is_encrypted
+from toolcrib.store.sql.secrets import Cipher, StoredSecrets, ValueLocation, is_encrypted
 from toolcrib.store.sql.tables import app_data, app_tools, apps, installs, marks
 
 # --- Key-value data that apps store for the users who have installed them ---
 
-AT_ONCE = 500
+MAX_KEYS_PER_STATEMENT = 500
 """Keys per statement, since databases limit the number of bind parameters."""
 
 
@@ -28,7 +28,9 @@ class SqlAppData:
 
     async def all(self, package: str, user: str) -> Mapping[str, str]:
         """Return all values that an app stores for a user, by key."""
-        query = select(app_data.c.key, app_data.c.value).where(_of(package, user)).order_by(app_data.c.key)
+        query = (
+            select(app_data.c.key, app_data.c.value).where(_owned_by(package, user)).order_by(app_data.c.key)
+        )
         async with self.database.read() as connection:
             found = await connection.execute(query)
             return {row.key: row.value for row in found}
@@ -53,10 +55,13 @@ class SqlAppData:
 
     async def drop(self, package: str, user: str, keys: Sequence[str] | None = None) -> int:
         """Delete some keys, or all of them; return the number of deleted rows."""
-        theirs = _of(package, user)
+        theirs = _owned_by(package, user)
         if keys is None:
             return await self._forget([theirs])
-        pieces = [keys[start : start + AT_ONCE] for start in range(0, len(keys), AT_ONCE)]
+        pieces = [
+            keys[start : start + MAX_KEYS_PER_STATEMENT]
+            for start in range(0, len(keys), MAX_KEYS_PER_STATEMENT)
+        ]
         return await self._forget([theirs & app_data.c.key.in_(piece) for piece in pieces])
 
     async def _forget(self, conditions: Sequence[ColumnElement[bool]]) -> int:
@@ -65,18 +70,18 @@ class SqlAppData:
             return sum(each.rowcount for each in done)
 
 
-def _of(package: str, user: str) -> ColumnElement[bool]:
+def _owned_by(package: str, user: str) -> ColumnElement[bool]:
     return (app_data.c.user == user) & (app_data.c.package == package)
 
 
 # --- Apps and their tool definitions, with a change counter for cheap polling ---
 
-MARK = "apps"
-KEPT = ("package", "owner", "version", "created")
+APPS_COUNTER = "apps"
+IMMUTABLE_COLUMNS = ("package", "owner", "version", "created")
 """Columns that `change` does not overwrite."""
-SECRET = ("digest", "signing")
+SECRET_COLUMNS = ("digest", "signing")
 """Encrypted columns, derived from an app's key. Their holder could impersonate the gateway to the app."""
-FIELDS = tuple(each.name for each in fields(AppRecord) if each.name != "tools")
+APP_COLUMNS = tuple(each.name for each in fields(AppRecord) if each.name != "tools")
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +121,7 @@ class SqlApps:
             done = await connection.execute(new.on_conflict_do_nothing(index_elements=[apps.c.package]))
             if done.rowcount != 1:
                 return False
-            await _define(connection, app.package, app.tools)
+            await _insert_tools(connection, app.package, app.tools)
             await self._count_up(connection)
             return True
 
@@ -124,7 +129,7 @@ class SqlApps:
         """Replace all but tools, owner and creation; return the new version, or None without such an app."""
         async with self.database.write() as connection:
             values = _values(await self._encrypted(connection, app))
-            new = {name: value for name, value in values.items() if name not in KEPT}
+            new = {name: value for name, value in values.items() if name not in IMMUTABLE_COLUMNS}
             version = await _next_version(connection, app.package, new)
             if version is not None:
                 await self._count_up(connection)
@@ -138,7 +143,7 @@ class SqlApps:
             if version is None:
                 return None
             await connection.execute(delete(app_tools).where(app_tools.c.package == package))
-            await _define(connection, package, tools)
+            await _insert_tools(connection, package, tools)
             await self._count_up(connection)
             return version
 
@@ -154,33 +159,33 @@ class SqlApps:
     async def mark(self) -> str:
         """Return the change counter of apps and tools, for polling: one indexed read."""
         async with self.database.read() as connection:
-            number = await connection.scalar(select(marks.c.number).where(marks.c.name == MARK))
+            number = await connection.scalar(select(marks.c.number).where(marks.c.name == APPS_COUNTER))
             return str(number or 0)
 
     async def _reader(self, connection: AsyncConnection, rows: Iterable[RowMapping]) -> Cipher:
-        return await self.secrets.reader(connection, (row[name] for row in rows for name in SECRET))
+        return await self.secrets.reader(connection, (row[name] for row in rows for name in SECRET_COLUMNS))
 
     async def _encrypted(self, connection: AsyncConnection, app: AppRecord) -> AppRecord:
         """Return an app with its secret fields encrypted, as it is stored."""
-        plain = {name: value for name in SECRET if (value := getattr(app, name)) is not None}
+        plain = {name: value for name in SECRET_COLUMNS if (value := getattr(app, name)) is not None}
         cipher = await self.secrets.writer(connection) if plain else None
         if cipher is None:
             return app
-        sealed = {name: cipher.encrypt(app_place(app.package, name), text) for name, text in plain.items()}
+        sealed = {name: cipher.encrypt(app_location(app.package, name), text) for name, text in plain.items()}
         return replace(app, **sealed)
 
     async def _count_up(self, connection: AsyncConnection) -> None:
-        await count_up(self.database, connection)
+        await increment_apps_counter(self.database, connection)
 
 
-async def count_up(database: Database, connection: AsyncConnection) -> None:
+async def increment_apps_counter(database: Database, connection: AsyncConnection) -> None:
     """Increment the change counter. Call it last: its row lock blocks other writers until the commit."""
-    first = database.insert(marks).values(name=MARK, number=1)
+    first = database.insert(marks).values(name=APPS_COUNTER, number=1)
     more = {marks.c.number: marks.c.number + 1}
     await connection.execute(first.on_conflict_do_update(index_elements=[marks.c.name], set_=more))
 
 
-def app_place(package: str, name: str) -> Place:
+def app_location(package: str, name: str) -> ValueLocation:
     """Return the place of a secret field of an app, to which its ciphertext is bound."""
     return apps.name, package, name
 
@@ -190,7 +195,7 @@ async def _next_version(connection: AsyncConnection, package: str, new: dict[str
     return await connection.scalar(changed.returning(apps.c.version))
 
 
-async def _define(connection: AsyncConnection, package: str, tools: Sequence[AppTool]) -> None:
+async def _insert_tools(connection: AsyncConnection, package: str, tools: Sequence[AppTool]) -> None:
     rows = [
         {"package": package, "position": place, "definition": tool.definition, "original": tool.original}
         for place, tool in enumerate(tools)
@@ -200,7 +205,7 @@ async def _define(connection: AsyncConnection, package: str, tools: Sequence[App
 
 
 def _values(app: AppRecord) -> dict[str, Any]:
-    plain = {name: getattr(app, name) for name in FIELDS}
+    plain = {name: getattr(app, name) for name in APP_COLUMNS}
     return {**plain, "hardware": [each.as_json() for each in app.hardware]}
 
 
@@ -209,10 +214,10 @@ def _tool(row: RowMapping) -> AppTool:
 
 
 def _app(row: RowMapping, tools: Iterable[AppTool], cipher: Cipher) -> AppRecord:
-    plain = {name: row[name] for name in FIELDS}
-    for name in SECRET:
+    plain = {name: row[name] for name in APP_COLUMNS}
+    for name in SECRET_COLUMNS:
         if is_encrypted(plain[name]):
-            plain[name] = cipher.decrypt(app_place(row["package"], name), plain[name])
+            plain[name] = cipher.decrypt(app_location(row["package"], name), plain[name])
     plain["hardware"] = tuple(Requirement(**each) for each in row["hardware"])
     plain["permissions"] = tuple(row["permissions"])
     return AppRecord(**plain, tools=tuple(tools))

@@ -9,10 +9,10 @@ from toolcrib.interfaces import FIRST_PREVIOUS, AuditEntry, AuditRecord, digest_
 from toolcrib.store.sql.database import Database
 from toolcrib.store.sql.tables import audit, storable
 
-CHAIN_LOCK = 0x746F6F6C61756474
+CHAIN_LOCK_KEY = 0x746F6F6C61756474
 """Key of the Postgres advisory lock that serializes appends: `toolaudt` in ASCII."""
 
-TEXTS = tuple(each.name for each in fields(AuditEntry) if each.type in (str, "str"))
+TEXT_FIELDS = tuple(each.name for each in fields(AuditEntry) if each.type in (str, "str"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +28,7 @@ class SqlAudit:
             # SQLite holds its write lock already. On Postgres another replica could read the same last
             # record (a race), so an advisory lock serializes the appending transactions.
             if connection.dialect.name == "postgresql":
-                await connection.execute(select(func.pg_advisory_xact_lock(CHAIN_LOCK)))
+                await connection.execute(select(func.pg_advisory_xact_lock(CHAIN_LOCK_KEY)))
             found = await connection.execute(
                 select(audit.c.number, audit.c.hash).order_by(audit.c.number.desc()).limit(1)
             )
@@ -66,6 +66,6 @@ class SqlAudit:
 
 def _storable(entry: AuditEntry) -> AuditEntry:
     """Return the entry as both databases return it, so that its hash can be verified later."""
-    texts = {name: storable(getattr(entry, name)) for name in TEXTS}
+    texts = {name: storable(getattr(entry, name)) for name in TEXT_FIELDS}
     user = None if entry.user is None else storable(entry.user)
     return replace(entry, **texts, user=user)

@@ -9,7 +9,7 @@ from sqlalchemy import ColumnElement, Insert, RowMapping, Table, case, delete, i
 
 from toolcrib.interfaces import CallRow, UsageRow
 from toolcrib.store.sql.database import Database
-from toolcrib.store.sql.tables import BUCKETS, calls, storable, usage
+from toolcrib.store.sql.tables import LATENCY_COLUMNS, calls, storable, usage
 
 if TYPE_CHECKING:
     from sqlalchemy.dialects.postgresql import Insert as PostgresInsert
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 Row = tuple[Any, ...]
 
 
-class Batch:
+class BulkInsert:
     """A precompiled bulk insert, for rows in the order of the table's columns.
 
     SQLAlchemy's type processing per value takes four times as long as the insert itself. Only the
@@ -51,8 +51,8 @@ def _storable(row: Row) -> Row:
 
 # --- The history of recent calls, for operators ---
 
-FIELDS = tuple(each.name for each in fields(CallRow))
-VALUES = attrgetter(*FIELDS)
+CALL_COLUMNS = tuple(each.name for each in fields(CallRow))
+CALL_VALUES = attrgetter(*CALL_COLUMNS)
 NEWEST_FIRST = (calls.c.at.desc(), calls.c.number.desc())
 
 
@@ -61,17 +61,17 @@ class SqlCalls:
 
     def __init__(self, database: Database) -> None:
         self._database = database
-        self._batch = Batch(database, insert(calls), calls)
+        self._batch = BulkInsert(database, insert(calls), calls)
 
     async def add(self, rows: Sequence[CallRow]) -> None:
         """Insert a batch of calls."""
-        await self._batch.write(map(VALUES, rows))
+        await self._batch.write(map(CALL_VALUES, rows))
 
     async def recent(
         self, *, limit: int, tool: str | None = None, caller: str | None = None, before: float | None = None
     ) -> Sequence[CallRow]:
         """Return calls newest first, by the given filters."""
-        query = select(*(calls.c[name] for name in FIELDS)).order_by(*NEWEST_FIRST).limit(limit)
+        query = select(*(calls.c[name] for name in CALL_COLUMNS)).order_by(*NEWEST_FIRST).limit(limit)
         if tool is not None:
             query = query.where(calls.c.tool == tool)
         if caller is not None:
@@ -102,11 +102,11 @@ class SqlCalls:
 
 # --- Usage counters per day, tool and caller, which the database sums ---
 
-PLACE = (usage.c.day, usage.c.tool, usage.c.caller)
-COUNTS = ("calls", "errors", "cached", "milliseconds")
-PLAIN = ("day", "tool", "caller", *COUNTS, "last_used")
-PLAIN_VALUES = attrgetter(*PLAIN)
-NO_LATENCIES = (0,) * len(BUCKETS)
+USAGE_KEY = (usage.c.day, usage.c.tool, usage.c.caller)
+COUNT_COLUMNS = ("calls", "errors", "cached", "milliseconds")
+USAGE_COLUMNS = ("day", "tool", "caller", *COUNT_COLUMNS, "last_used")
+USAGE_VALUES = attrgetter(*USAGE_COLUMNS)
+NO_LATENCIES = (0,) * len(LATENCY_COLUMNS)
 
 
 class SqlUsage:
@@ -114,7 +114,7 @@ class SqlUsage:
 
     def __init__(self, database: Database) -> None:
         self._database = database
-        self._batch = Batch(database, _adding(database.insert(usage)), usage)
+        self._batch = BulkInsert(database, _increment(database.insert(usage)), usage)
 
     async def add(self, rows: Sequence[UsageRow]) -> None:
         """Add a batch of counts to the stored ones (bulk upsert)."""
@@ -130,7 +130,7 @@ class SqlUsage:
         caller: str | None = None,
     ) -> Sequence[UsageRow]:
         """Return the rows since a day, by day, tool and caller; `app` selects all tools of a package."""
-        query = select(usage).order_by(*PLACE)
+        query = select(usage).order_by(*USAGE_KEY)
         if since is not None:
             query = query.where(usage.c.day >= since)
         if tool is not None:
@@ -145,20 +145,20 @@ class SqlUsage:
             return [_row(row) for row in found.mappings()]
 
 
-def _adding(insert: "PostgresInsert | SqliteInsert") -> "PostgresInsert | SqliteInsert":
+def _increment(insert: "PostgresInsert | SqliteInsert") -> "PostgresInsert | SqliteInsert":
     new = insert.excluded
     later = case((new.last_used > usage.c.last_used, new.last_used), else_=usage.c.last_used)
-    sums = {usage.c[name]: usage.c[name] + new[name] for name in (*COUNTS, *BUCKETS)}
-    return insert.on_conflict_do_update(index_elements=PLACE, set_={**sums, usage.c.last_used: later})
+    sums = {usage.c[name]: usage.c[name] + new[name] for name in (*COUNT_COLUMNS, *LATENCY_COLUMNS)}
+    return insert.on_conflict_do_update(index_elements=USAGE_KEY, set_={**sums, usage.c.last_used: later})
 
 
 def _values(row: UsageRow) -> Row:
     counts = row.latencies or NO_LATENCIES
-    if len(counts) != len(BUCKETS):
-        raise ValueError(f"latencies has {len(counts)} buckets, not {len(BUCKETS)}")
-    return (*PLAIN_VALUES(row), *counts)
+    if len(counts) != len(LATENCY_COLUMNS):
+        raise ValueError(f"latencies has {len(counts)} buckets, not {len(LATENCY_COLUMNS)}")
+    return (*USAGE_VALUES(row), *counts)
 
 
 def _row(row: RowMapping) -> UsageRow:
-    plain = {name: row[name] for name in PLAIN}
-    return UsageRow(**plain, latencies=tuple(row[bucket] for bucket in BUCKETS))
+    plain = {name: row[name] for name in USAGE_COLUMNS}
+    return UsageRow(**plain, latencies=tuple(row[bucket] for bucket in LATENCY_COLUMNS))

@@ -76,29 +76,29 @@ class Health:
 
 # --- Transactions on one database: every wait has a timeout, shortened by the caller's deadline ---
 
-RETRY_AFTER = 2.0
+RETRY_AFTER_SECONDS = 2.0
 TRANSACTION_SECONDS = 10.0
-WAIT_SECONDS = 5.0
+QUEUE_SECONDS = 5.0
 POOL_SIZE = 4
 BUSY_SECONDS = 0.1
 """SQLite's busy timeout in seconds. It blocks a thread uncancellably, so longer waits are retries."""
-RETRY_SECONDS = 0.02
-ANSWER_SECONDS = 0.3
+LOCK_RETRY_SECONDS = 0.02
+RESPONSE_RESERVE_SECONDS = 0.3
 """Seconds reserved of the caller's deadline, so that the error reaches the caller in time."""
 CLOSE_SECONDS = 5.0
 
-WRITES = "toolcrib_writes"
+WRITE_OPTION = "toolcrib_writes"
 """Execution option of write connections, so that SQLite takes its write lock at BEGIN IMMEDIATE."""
 
-_OUR_FAULT = (IntegrityError, DataError, ProgrammingError)
+_STATEMENT_ERRORS = (IntegrityError, DataError, ProgrammingError)
 """Errors of a statement; they do not affect the health of the store."""
 
 
-class _NotOpenedError(Exception):
+class _NoThreadError(Exception):
     """No connection could be opened for lack of a thread: each SQLite connection needs one."""
 
 
-_FAULTS = (DBAPIError, PoolTimeout, OSError, _NotOpenedError)
+_CONNECTION_ERRORS = (DBAPIError, PoolTimeout, OSError, _NoThreadError)
 
 
 @dataclass(slots=True)
@@ -109,7 +109,7 @@ class Database:
     faults: tuple[type[Exception], ...] = ()
     patience: float = TRANSACTION_SECONDS
     """Timeout of a transaction in seconds, waits included; an earlier deadline of the caller wins."""
-    wait: float = WAIT_SECONDS
+    wait: float = QUEUE_SECONDS
     """Seconds of that timeout that a write may wait for its lock and connection."""
     open_grace: float = 0.0
     """Extra seconds for an attempt in progress at the timeout: SQLite ends it by its busy timeout."""
@@ -126,14 +126,14 @@ class Database:
     @asynccontextmanager
     async def read(self) -> AsyncGenerator[AsyncConnection]:
         """Open a read transaction: all of its queries see one consistent snapshot."""
-        began, until = anyio.current_time(), _limit(self.patience)
+        began, until = anyio.current_time(), _deadline(self.patience)
         try:
             async with self._connected(until, writes=False) as connection:
                 with _shielded(until):
                     yield connection
-        except (*_FAULTS, *self.faults) as error:
+        except (*_CONNECTION_ERRORS, *self.faults) as error:
             self._note(error, waited=anyio.current_time() - began, reading=True)
-            raise _down(error) from error
+            raise _unavailable_error(error) from error
         self.health.read()
 
     @asynccontextmanager
@@ -147,29 +147,31 @@ class Database:
         (shielded), since tearing down a connection halfway leaves the outcome unknown. `wait` limits only
         the time before that.
         """
-        began, until, committing = anyio.current_time(), _limit(patience or self.patience), False
+        began, until, committing = anyio.current_time(), _deadline(patience or self.patience), False
         start = min(until, began + (wait or self.wait))
         try:
-            async with _held(self._turn, start), self._connected(start, writes=True) as connection:
+            async with _acquired(self._turn, start), self._connected(start, writes=True) as connection:
                 with _shielded(until):
                     yield connection
                     committing = True
                     await connection.commit()
-        except (*_FAULTS, *self.faults) as error:
+        except (*_CONNECTION_ERRORS, *self.faults) as error:
             self._note(error, waited=anyio.current_time() - began)
-            raise (_lost() if committing and _cut_off(error) else _down(error)) from error
+            raise (
+                _outcome_unknown() if committing and _connection_lost(error) else _unavailable_error(error)
+            ) from error
         self.health.wrote()
 
     async def try_write(self, statement: Executable, seconds: float) -> None:
         """Begin a write, execute a statement and roll back; detects a lock or a read-only database."""
-        began, until = anyio.current_time(), _limit(seconds)
+        began, until = anyio.current_time(), _deadline(seconds)
         try:
-            async with _held(self._turn, until), self._connected(until, writes=True) as connection:
+            async with _acquired(self._turn, until), self._connected(until, writes=True) as connection:
                 with _shielded(until):
                     await connection.execute(statement)
-        except (*_FAULTS, *self.faults) as error:
+        except (*_CONNECTION_ERRORS, *self.faults) as error:
             self._note(error, waited=anyio.current_time() - began)
-            raise _down(error) from error
+            raise _unavailable_error(error) from error
 
     def insert(self, table: Table) -> "PostgresInsert | SqliteInsert":
         """Return an insert with ON CONFLICT support, for which each dialect has its own class."""
@@ -201,17 +203,17 @@ class Database:
             except BaseException as error:
                 await self._give_back(connection)
                 if isinstance(error, RuntimeError):  # raised by Python if no thread can be started
-                    raise _NotOpenedError from error
+                    raise _NoThreadError from error
                 locked = isinstance(error, DBAPIError) and _is_locked(error)
-                if not locked or anyio.current_time() + RETRY_SECONDS + BUSY_SECONDS > until:
+                if not locked or anyio.current_time() + LOCK_RETRY_SECONDS + BUSY_SECONDS > until:
                     raise
             else:
                 return connection
-            await anyio.sleep(RETRY_SECONDS)
+            await anyio.sleep(LOCK_RETRY_SECONDS)
 
     async def _begin(self, connection: AsyncConnection, *, writes: bool) -> None:
         if writes:
-            await connection.execution_options(**{WRITES: True})
+            await connection.execution_options(**{WRITE_OPTION: True})
             await connection.begin()
         elif connection.dialect.name == "postgresql":
             # The default on SQLite; Postgres' default (READ COMMITTED) would see commits between two queries.
@@ -219,7 +221,7 @@ class Database:
 
     @asynccontextmanager
     async def _connected(self, until: float, *, writes: bool) -> AsyncGenerator[AsyncConnection]:
-        async with _held(self._places, until):
+        async with _acquired(self._places, until):
             connection = await self._open(until, writes=writes)
             try:
                 yield connection
@@ -242,10 +244,10 @@ class Database:
 
     def _note(self, error: Exception, *, waited: float, reading: bool = False) -> None:
         """Mark the store unhealthy, unless a statement was invalid or the caller's deadline was too short."""
-        if isinstance(error, _OUR_FAULT):
+        if isinstance(error, _STATEMENT_ERRORS):
             return
         impatient = isinstance(error, TimeoutError | PoolTimeout) or _is_locked(error)
-        if not impatient or waited >= MAX_LOCK_SECONDS - ANSWER_SECONDS:
+        if not impatient or waited >= MAX_LOCK_SECONDS - RESPONSE_RESERVE_SECONDS:
             self.health.refuse(_reason(error), reading=reading)
 
 
@@ -261,17 +263,17 @@ def _terminating() -> set["asyncio.Task[object]"]:
     }
 
 
-def _limit(seconds: float) -> float:
+def _deadline(seconds: float) -> float:
     """Return the deadline by the loop's clock: in `seconds`, or just before the caller's deadline."""
     now, deadline = anyio.current_time(), anyio.current_effective_deadline()
     if deadline == -inf:  # the caller is cancelled; work that needs no waiting is still done
         return now + seconds
     left = deadline - now
-    return now + min(seconds, max(left - ANSWER_SECONDS, left / 2))
+    return now + min(seconds, max(left - RESPONSE_RESERVE_SECONDS, left / 2))
 
 
 @asynccontextmanager
-async def _held(guard: Lock | Semaphore, until: float) -> AsyncGenerator[None]:
+async def _acquired(guard: Lock | Semaphore, until: float) -> AsyncGenerator[None]:
     """Hold a lock or semaphore; a free one is acquired without a checkpoint (no cancellation)."""
     try:
         guard.acquire_nowait()
@@ -290,18 +292,18 @@ def _shielded(until: float) -> AbstractContextManager[CancelScope]:
 
 def unavailable(reason: str) -> Unavailable:
     """Return the error for an unavailable store, with a Retry-After."""
-    return Unavailable("SOURCE_DOWN", f"the store does not answer: {reason}", retry_after=RETRY_AFTER)
+    return Unavailable("SOURCE_DOWN", f"the store does not answer: {reason}", retry_after=RETRY_AFTER_SECONDS)
 
 
-def _down(error: Exception) -> ToolcribError:
+def _unavailable_error(error: Exception) -> ToolcribError:
     return unavailable(_reason(error))
 
 
-def _lost() -> ToolcribError:
+def _outcome_unknown() -> ToolcribError:
     return Lost("OUTCOME_UNKNOWN", "the store went away during a change: look whether it was made")
 
 
-def _cut_off(error: Exception) -> bool:
+def _connection_lost(error: Exception) -> bool:
     return isinstance(error, OSError) or (isinstance(error, DBAPIError) and error.connection_invalidated)
 
 
@@ -328,41 +330,43 @@ def _reason(error: Exception) -> str:
 
 # --- Stores clock readings, so that the time used for expiry never goes back after a restart ---
 
-SAVE_SECONDS = 60.0
+CLOCK_SAVE_SECONDS = 60.0
 """Seconds between two stored readings."""
-_ROW = 1
-_READING = tuple(each.name for each in fields(ClockReading))
+_CLOCK_ROW_ID = 1
+_READING_COLUMNS = tuple(each.name for each in fields(ClockReading))
 
 
-async def resume(database: Database, clock: Clock) -> None:
+async def resume_clock(database: Database, clock: Clock) -> None:
     """Resume a clock from the last stored reading, if there is one."""
     async with database.read() as connection:
-        columns = (table.c[name] for name in _READING)
-        query = select(*columns).where(table.c.id == _ROW)
+        columns = (table.c[name] for name in _READING_COLUMNS)
+        query = select(*columns).where(table.c.id == _CLOCK_ROW_ID)
         found = (await connection.execute(query)).mappings().one_or_none()
     if found is not None:
         clock.resume(ClockReading(**found))
 
 
-async def save(database: Database, clock: Clock) -> None:
+async def save_clock(database: Database, clock: Clock) -> None:
     """Store a reading unless a later one is stored, such as that of another replica."""
-    insert = database.insert(table).values(id=_ROW, **asdict(clock.reading()))
-    new = {name: insert.excluded[name] for name in _READING}
+    insert = database.insert(table).values(id=_CLOCK_ROW_ID, **asdict(clock.reading()))
+    new = {name: insert.excluded[name] for name in _READING_COLUMNS}
     later = insert.excluded["seen"] > table.c.seen
     async with database.write(wait=MAX_LOCK_SECONDS) as connection:
         place = [table.c.id]
         await connection.execute(insert.on_conflict_do_update(index_elements=place, set_=new, where=later))
 
 
-async def keep_saving(database: Database, clock: Clock, every: float = SAVE_SECONDS) -> None:
+async def save_clock_periodically(
+    database: Database, clock: Clock, every: float = CLOCK_SAVE_SECONDS
+) -> None:
     """Store a reading now and then every minute, until cancelled; then store a final one."""
     try:
         while True:
             try:
-                await save(database, clock)
+                await save_clock(database, clock)
             except ToolcribError as error:
                 log.warning("the time cannot be stored now, and is tried again: %s", error)
             await anyio.sleep(every)
     finally:
         with anyio.move_on_after(MAX_LOCK_SECONDS, shield=True), suppress(ToolcribError):
-            await save(database, clock)
+            await save_clock(database, clock)

@@ -52,8 +52,8 @@ class SqlClaims:
 # --- Durable tool definitions: each as last seen, and the hash of the first one seen (trust on first use)
 # ---
 
-FIELDS = tuple(each.name for each in fields(StoredDefinition))
-AT_ONCE = 500
+DEFINITION_COLUMNS = tuple(each.name for each in fields(StoredDefinition))
+MAX_ROWS_PER_TRANSACTION = 500
 """Rows per transaction: definitions may be large, and a long transaction blocks other writers."""
 
 
@@ -72,12 +72,12 @@ class SqlDefinitions:
     async def put(self, definitions: Sequence[StoredDefinition]) -> None:
         """Upsert definitions by name."""
         insert = self.database.insert(table)
-        new = {table.c[name]: insert.excluded[name] for name in FIELDS if name != "name"}
+        new = {table.c[name]: insert.excluded[name] for name in DEFINITION_COLUMNS if name != "name"}
         statement = insert.on_conflict_do_update(index_elements=[table.c.name], set_=new)
         ordered = sorted(definitions, key=attrgetter("name"))
-        for start in range(0, len(ordered), AT_ONCE):
-            batch = ordered[start : start + AT_ONCE]
-            rows = [{name: getattr(each, name) for name in FIELDS} for each in batch]
+        for start in range(0, len(ordered), MAX_ROWS_PER_TRANSACTION):
+            batch = ordered[start : start + MAX_ROWS_PER_TRANSACTION]
+            rows = [{name: getattr(each, name) for name in DEFINITION_COLUMNS} for each in batch]
             async with self.database.write() as connection:
                 await connection.execute(statement, rows)
 

@@ -31,13 +31,13 @@ from sqlalchemy.pool import ConnectionPoolEntry
 
 from toolcrib.errors import Refused, Unavailable
 from toolcrib.private_files import FILE_MODE, check_folder, private_file, private_folder
-from toolcrib.store.sql.database import BUSY_SECONDS, POOL_SIZE, WRITES, Database
+from toolcrib.store.sql.database import BUSY_SECONDS, POOL_SIZE, WRITE_OPTION, Database
 from toolcrib.store.sql.migrations import REVISIONS, VERSION_TABLE
 from toolcrib.store.sql.tables import metadata
 
 # --- Migrates the tables on opening, and refuses a database of a newer version ---
 
-LOCK = 0x746F6F6C63726962
+MIGRATION_LOCK_KEY = 0x746F6F6C63726962
 """Key of the Postgres advisory lock that serializes migrations: `toolcrib` in ASCII."""
 
 MIGRATION_SECONDS = 3600.0
@@ -52,7 +52,7 @@ REVISIONS_TABLE = Table(
 """The version table, as Alembic creates it."""
 
 
-async def bring_up_to_date(database: Database) -> None:
+async def migrate_tables(database: Database) -> None:
     """Run the missing migrations, serialized by a lock; on most starts there are none."""
     async with database.read() as connection:
         if await _revision(connection) == REVISIONS[-1]:
@@ -61,17 +61,17 @@ async def bring_up_to_date(database: Database) -> None:
         if connection.dialect.name == "postgresql":
             limit = f"{MIGRATION_WAIT_SECONDS:.0f}s"
             await connection.execute(select(func.set_config("lock_timeout", limit, True)))
-            await connection.execute(select(func.pg_advisory_xact_lock(LOCK)))
+            await connection.execute(select(func.pg_advisory_xact_lock(MIGRATION_LOCK_KEY)))
         revision = await _revision(connection)
         if revision is None:
-            await connection.run_sync(_make)
+            await connection.run_sync(_create_tables)
         elif revision != REVISIONS[-1]:
             await connection.run_sync(_upgrade)
 
 
 async def _revision(connection: AsyncConnection) -> str | None:
     """Return the schema revision; None for a new database. Raise Refused for an unknown revision."""
-    revision = await connection.run_sync(_found)
+    revision = await connection.run_sync(_stored_revision)
     if revision is not None and revision not in REVISIONS:
         raise Refused(
             "INVALID_REQUEST",
@@ -81,13 +81,13 @@ async def _revision(connection: AsyncConnection) -> str | None:
     return revision
 
 
-def _found(connection: Connection) -> str | None:
+def _stored_revision(connection: Connection) -> str | None:
     if not inspect(connection).has_table(VERSION_TABLE):
         return None
     return connection.scalar(select(REVISION))
 
 
-def _make(connection: Connection) -> None:
+def _create_tables(connection: Connection) -> None:
     """Create the current tables directly; a first start does not have to load Alembic and run migrations."""
     metadata.create_all(connection, checkfirst=False)
     REVISIONS_TABLE.create(connection)
@@ -119,12 +119,12 @@ PRAGMAS = (
     "PRAGMA foreign_keys = ON",
 )
 
-SQLITE_ENDINGS = ("-wal", "-shm", "-journal")
+SQLITE_SUFFIXES = ("-wal", "-shm", "-journal")
 """Suffixes of SQLite's auxiliary files; SQLite creates them with the file mode of the database."""
 
-MEMORY = (None, "", ":memory:")
+IN_MEMORY_PATHS = (None, "", ":memory:")
 
-ACCEPTED = "use sqlite:///PATH, sqlite:// (in memory) or postgresql://USER:PASSWORD@HOST/NAME"
+URL_ADVICE = "use sqlite:///PATH, sqlite:// (in memory) or postgresql://USER:PASSWORD@HOST/NAME"
 
 
 def database_of(url: str) -> Database:
@@ -133,31 +133,33 @@ def database_of(url: str) -> Database:
         parsed = make_url(url)
     except (ArgumentError, ValueError):
         # Neither chained nor quoted: the URL may contain a password.
-        raise Refused("INVALID_REQUEST", f"store: that is no database address; {ACCEPTED}") from None
+        raise Refused("INVALID_REQUEST", f"store: that is no database address; {URL_ADVICE}") from None
     make = ENGINES.get(parsed.drivername)
     if make is None:
-        raise Refused("INVALID_REQUEST", f"store: {parsed.drivername} is no database known here; {ACCEPTED}")
+        raise Refused(
+            "INVALID_REQUEST", f"store: {parsed.drivername} is no database known here; {URL_ADVICE}"
+        )
     return make(parsed, url)
 
 
 def is_in_memory(url: str) -> bool:
     """Whether a URL names an in-memory database."""
     parsed = make_url(url)
-    return parsed.drivername == "sqlite" and parsed.database in MEMORY
+    return parsed.drivername == "sqlite" and parsed.database in IN_MEMORY_PATHS
 
 
 def _sqlite(parsed: URL, _url: str) -> Database:
     if parsed.host or parsed.query:
-        raise Refused("INVALID_REQUEST", f"store: SQLite takes a path and nothing else; {ACCEPTED}")
-    in_memory = parsed.database in MEMORY
+        raise Refused("INVALID_REQUEST", f"store: SQLite takes a path and nothing else; {URL_ADVICE}")
+    in_memory = parsed.database in IN_MEMORY_PATHS
     engine = _memory() if in_memory else _file(Path(str(parsed.database)))
-    event.listen(engine.sync_engine, "connect", _tune)
+    event.listen(engine.sync_engine, "connect", _configure_connection)
     event.listen(engine.sync_engine, "begin", _begin)
     return Database(engine, pool_size=1 if in_memory else POOL_SIZE, open_grace=5 * BUSY_SECONDS)
 
 
 def _file(path: Path) -> AsyncEngine:
-    _place(path)
+    _prepare_file(path)
     return _engine(URL.create("sqlite+aiosqlite", database=str(path)), pool_size=POOL_SIZE)
 
 
@@ -210,7 +212,7 @@ def _engine(url: URL | str, **options: Any) -> AsyncEngine:
     return create_async_engine(url, **options)
 
 
-def _place(path: Path) -> None:
+def _prepare_file(path: Path) -> None:
     """Create the file with private permissions before it has content; restrict those of an existing one."""
     try:
         if path.parent.is_dir():
@@ -221,14 +223,14 @@ def _place(path: Path) -> None:
         os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, FILE_MODE))
         path.chmod(FILE_MODE)
     except FileExistsError:
-        for each in (path, *(path.with_name(path.name + end) for end in SQLITE_ENDINGS)):
+        for each in (path, *(path.with_name(path.name + end) for end in SQLITE_SUFFIXES)):
             private_file(each)
     except OSError as error:
         message = f"the store cannot be made at {path}: {error.strerror or error}"
         raise Unavailable("SOURCE_DOWN", message) from error
 
 
-def _tune(connection: DBAPIConnection, _entry: ConnectionPoolEntry) -> None:
+def _configure_connection(connection: DBAPIConnection, _entry: ConnectionPoolEntry) -> None:
     # If a statement is cut off, SQLAlchemy stops the driver's thread, and the driver stops it again on close.
     # The second stop would wait forever for a thread that has ended, so `stop` is made idempotent.
     driver: Any = connection.driver_connection
@@ -242,5 +244,5 @@ def _tune(connection: DBAPIConnection, _entry: ConnectionPoolEntry) -> None:
 
 
 def _begin(connection: Connection) -> None:
-    writes = connection.get_execution_options().get(WRITES, False)
+    writes = connection.get_execution_options().get(WRITE_OPTION, False)
     connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")

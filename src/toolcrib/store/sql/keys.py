@@ -12,11 +12,11 @@ from toolcrib.interfaces import KeyChanges, KeyPosition, KeyRecord
 from toolcrib.store.sql.database import Database
 from toolcrib.store.sql.tables import keys, marks
 
-FIELDS = tuple(each.name for each in fields(KeyRecord))
-MARK = "keys"
+KEY_COLUMNS = tuple(each.name for each in fields(KeyRecord))
+KEYS_COUNTER = "keys"
 """Name of the counter of key changes."""
-_COLUMNS = tuple(keys.c[name] for name in FIELDS)
-_BARE: dict[str, Any] = {
+_COLUMNS = tuple(keys.c[name] for name in KEY_COLUMNS)
+_PURGED_VALUES: dict[str, Any] = {
     "digest": "",
     "permissions": frozenset[str](),
     "contexts": None,
@@ -39,7 +39,7 @@ class SqlKeys:
 
     async def add(self, key: KeyRecord) -> bool:
         """Store a new key; return False if a key of that name exists or existed."""
-        values = {name: getattr(key, name) for name in FIELDS}
+        values = {name: getattr(key, name) for name in KEY_COLUMNS}
         async with self.database.write() as connection:
             changed = await self._next_change(connection)
             statement = self.database.insert(keys).values({**values, "changed": changed})
@@ -72,7 +72,7 @@ class SqlKeys:
         # A row value comparison: with an `or` of two conditions SQLite could not seek in the index.
         later = tuple_(keys.c.changed, keys.c.name) > tuple_(after.change, after.name)
         asked = select(keys.c.changed, keys.c.purged, *_COLUMNS).where(later)
-        newest = select(marks.c.number).where(marks.c.name == MARK)
+        newest = select(marks.c.number).where(marks.c.name == KEYS_COUNTER)
         async with self.database.read() as connection:
             number = await connection.scalar(newest)
             rows = await connection.execute(asked.order_by(keys.c.changed, keys.c.name).limit(limit))
@@ -123,7 +123,7 @@ class SqlKeys:
             return 0
         async with self.database.write() as connection:
             changed = await self._next_change(connection)
-            values = {**_BARE, "purged": time(), "changed": changed}
+            values = {**_PURGED_VALUES, "purged": time(), "changed": changed}
             chosen = keys.c.name.in_(names) & keys.c.purged.is_(None)
             return (await connection.execute(update(keys).where(chosen).values(values))).rowcount
 
@@ -137,11 +137,11 @@ class SqlKeys:
 
     async def _next_change(self, connection: AsyncConnection) -> int:
         """Allocate a change number. Call it first: its row lock makes numbers follow the commit order."""
-        first = self.database.insert(marks).values(name=MARK, number=1)
+        first = self.database.insert(marks).values(name=KEYS_COUNTER, number=1)
         more = {marks.c.number: marks.c.number + 1}
         counted = first.on_conflict_do_update(index_elements=[marks.c.name], set_=more)
         return (await connection.execute(counted.returning(marks.c.number))).scalar_one()
 
 
 def _record(row: Row[Any]) -> KeyRecord:
-    return KeyRecord(**dict(zip(FIELDS, row[2:], strict=True)))
+    return KeyRecord(**dict(zip(KEY_COLUMNS, row[2:], strict=True)))

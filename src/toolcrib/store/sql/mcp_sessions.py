@@ -10,7 +10,7 @@ from toolcrib.interfaces import FORGOTTEN, McpSessionRow
 from toolcrib.store.sql.database import Database
 from toolcrib.store.sql.tables import mcp_sessions as table
 
-_BATCH = 500
+_MAX_ROWS_PER_TRANSACTION = 500
 _IS_SESSION = not_(table.c.id.startswith(FORGOTTEN))
 
 
@@ -41,9 +41,11 @@ class SqlMcpSessions:
         newer = (table.c.ended.is_(False)) & (table.c.used < insert.excluded["used"])
         new = {"used": insert.excluded["used"]}
         put = insert.on_conflict_do_update(index_elements=[table.c.id], set_=new, where=newer)
-        for start in range(0, len(rows), _BATCH):
+        for start in range(0, len(rows), _MAX_ROWS_PER_TRANSACTION):
             async with self.database.write() as connection:
-                await connection.execute(put, [asdict(row) for row in rows[start : start + _BATCH]])
+                await connection.execute(
+                    put, [asdict(row) for row in rows[start : start + _MAX_ROWS_PER_TRANSACTION]]
+                )
 
     async def ended_since(self, moment: float) -> Sequence[str]:
         """Return the ids of sessions that ended at or after a time."""

@@ -9,10 +9,10 @@ from sqlalchemy import select, update
 
 from toolcrib.model import Json, JsonObject
 from toolcrib.store.sql.database import Database
-from toolcrib.store.sql.secrets import Place, StoredSecrets, is_encrypted
+from toolcrib.store.sql.secrets import StoredSecrets, ValueLocation, is_encrypted
 from toolcrib.store.sql.tables import overlay
 
-ROW = 1
+OVERLAY_ROW_ID = 1
 """Primary key of the only row."""
 
 
@@ -33,7 +33,9 @@ class SqlOverlay:
             cipher = await self.secrets.reader(connection, servers_of(row.document).values())
 
             def opened(name: str, value: Json) -> Json:
-                return json.loads(cipher.decrypt(server_place(name), value)) if is_encrypted(value) else value
+                return (
+                    json.loads(cipher.decrypt(server_location(name), value)) if is_encrypted(value) else value
+                )
 
             return row.version, with_servers(row.document, opened)
 
@@ -44,11 +46,11 @@ class SqlOverlay:
             if cipher is not None:
                 encrypt = cipher.encrypt
                 document = with_servers(
-                    document, lambda name, value: encrypt(server_place(name), json.dumps(value))
+                    document, lambda name, value: encrypt(server_location(name), json.dumps(value))
                 )
             values = {"version": expected + 1, "document": document}
             if expected == 0:
-                insert = self.database.insert(overlay).values(id=ROW, **values)
+                insert = self.database.insert(overlay).values(id=OVERLAY_ROW_ID, **values)
                 statement = insert.on_conflict_do_nothing(index_elements=[overlay.c.id])
             else:
                 statement = update(overlay).where(overlay.c.version == expected).values(values)
@@ -56,9 +58,9 @@ class SqlOverlay:
             return expected + 1 if done.rowcount == 1 else None
 
 
-def server_place(name: str) -> Place:
+def server_location(name: str) -> ValueLocation:
     """Return the place of a server's settings, to which their ciphertext is bound."""
-    return overlay.name, str(ROW), f"mcp.servers.{name}"
+    return overlay.name, str(OVERLAY_ROW_ID), f"mcp.servers.{name}"
 
 
 def servers_of(document: JsonObject) -> Mapping[str, Json]:

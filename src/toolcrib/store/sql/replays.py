@@ -9,7 +9,7 @@ from toolcrib.interfaces import ReplayRow, ReplayTotals
 from toolcrib.store.sql.database import Database
 from toolcrib.store.sql.tables import replays
 
-_BATCH = 200
+_MAX_ROWS_PER_QUERY = 200
 """Rows per query when results are replaced to free space."""
 
 
@@ -42,14 +42,19 @@ class SqlReplays:
 
     async def finish(self, key: str, call: str, answer: str, size: int = 0) -> bool:
         """Store the result of the call that holds a key; return False if it does not hold it (any more)."""
-        ending = update(replays).where(_of(key, call)).values(answer=answer, bytes=size)
+        ending = update(replays).where(_held_by(key, call)).values(answer=answer, bytes=size)
         async with self.database.write() as connection:
             return (await connection.execute(ending)).rowcount == 1
 
     async def shorten(self, owner: str, size: int, answer: str) -> int:
         """Replace a principal's oldest results by `answer` until `size` bytes are free; return the bytes."""
         held = (replays.c.owner == owner) & (replays.c.bytes > 0)
-        oldest = select(replays.c.key, replays.c.bytes).where(held).order_by(replays.c.at).limit(_BATCH)
+        oldest = (
+            select(replays.c.key, replays.c.bytes)
+            .where(held)
+            .order_by(replays.c.at)
+            .limit(_MAX_ROWS_PER_QUERY)
+        )
         freed = 0
         async with self.database.write() as connection:
             while freed < size and (found := (await connection.execute(oldest)).all()):
@@ -74,7 +79,7 @@ class SqlReplays:
     async def release(self, key: str, call: str) -> bool:
         """Release a key after a call without effect; return False if the call does not hold it (any more)."""
         async with self.database.write() as connection:
-            freed = await connection.execute(delete(replays).where(_of(key, call)))
+            freed = await connection.execute(delete(replays).where(_held_by(key, call)))
             return freed.rowcount == 1
 
     async def prune(self, before: float) -> int:
@@ -84,6 +89,6 @@ class SqlReplays:
             return gone.rowcount
 
 
-def _of(key: str, call: str) -> ColumnElement[bool]:
+def _held_by(key: str, call: str) -> ColumnElement[bool]:
     """Match the row of a key that this call holds and that has no result yet."""
     return (replays.c.key == key) & (replays.c.call == call) & replays.c.answer.is_(None)

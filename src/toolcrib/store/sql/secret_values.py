@@ -12,14 +12,14 @@ from sqlalchemy import delete, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from toolcrib.model import Json
-from toolcrib.store.key_wrapping import WrappedKey, WrappingSecrets, opens, wrap
-from toolcrib.store.sql.apps import SECRET, app_place, count_up
+from toolcrib.store.key_wrapping import WrappedKey, WrappingSecrets, unwraps, wrap
+from toolcrib.store.sql.apps import SECRET_COLUMNS, app_location, increment_apps_counter
 from toolcrib.store.sql.database import Database
-from toolcrib.store.sql.overlay import server_place, servers_of, with_servers
+from toolcrib.store.sql.overlay import server_location, servers_of, with_servers
 from toolcrib.store.sql.secrets import (
     Cipher,
-    Place,
     StoredSecrets,
+    ValueLocation,
     add_key,
     is_encrypted,
     lock_keys,
@@ -32,16 +32,18 @@ from toolcrib.store.sql.tables import apps, data_keys, marks, overlay
 
 # --- Bulk operations on all secret values of the store: read, encrypt, re-encrypt (key rotation), remove ---
 
-Values = Mapping[Place, Json]
+Values = Mapping[ValueLocation, Json]
 """Stored values by place: encrypted, or plain (by earlier versions): texts of apps, settings of servers."""
 
 
 async def secret_values(connection: AsyncConnection) -> Values:
     """Read all secret values, as stored."""
     document = await connection.scalar(select(overlay.c.document))
-    found = {server_place(name): value for name, value in servers_of(document or {}).items()}
+    found = {server_location(name): value for name, value in servers_of(document or {}).items()}
     for row in (await connection.execute(select(apps.c.package, *_columns()))).mappings():
-        found |= {app_place(row["package"], name): row[name] for name in SECRET if row[name] is not None}
+        found |= {
+            app_location(row["package"], name): row[name] for name in SECRET_COLUMNS if row[name] is not None
+        }
     return found
 
 
@@ -49,7 +51,7 @@ async def write_values(connection: AsyncConnection, values: Values) -> None:
     """Write values at their places, already in their stored form."""
     if any(table == overlay.name for table, _, _ in values):
         document: Any = await connection.scalar(select(overlay.c.document).with_for_update())
-        changed = with_servers(document, lambda name, value: values.get(server_place(name), value))
+        changed = with_servers(document, lambda name, value: values.get(server_location(name), value))
         await connection.execute(update(overlay).values(document=changed))
     for (table, package, name), value in values.items():
         if table == apps.name:
@@ -58,15 +60,17 @@ async def write_values(connection: AsyncConnection, values: Values) -> None:
 
 async def encrypt_plain(connection: AsyncConnection, secrets: StoredSecrets) -> int:
     """Encrypt the values that an earlier version stored as plain text; return their number."""
-    plain = {place: value for place, value in (await secret_values(connection)).items() if is_plain(value)}
+    plain = {
+        place: value for place, value in (await secret_values(connection)).items() if is_plain_text(value)
+    }
     cipher = await secrets.writer(connection) if plain else None
     if cipher is not None:
-        sealed = {place: cipher.encrypt(place, _spelled(place, value)) for place, value in plain.items()}
+        sealed = {place: cipher.encrypt(place, _serialized(place, value)) for place, value in plain.items()}
         await write_values(connection, sealed)
     return len(plain)
 
 
-def is_plain(value: Json) -> bool:
+def is_plain_text(value: Json) -> bool:
     """Whether a stored value is not encrypted yet."""
     return not is_encrypted(value)
 
@@ -82,16 +86,16 @@ async def rotate(database: Database, wrapping: WrappingSecrets) -> int:
         keys = {row.id: unwrapped(row, secret_for(row, wrapping)) for row in rows}
         new, data_key = await add_key(connection, wrapping.make(), rows)
         cipher = Cipher(new, {**keys, new: data_key})
-        await write_values(connection, _again(values, cipher))
+        await write_values(connection, _reencrypted(values, cipher))
         await connection.execute(delete(data_keys).where(data_keys.c.id != new))
         return len(values)
 
 
-def _again(values: Values, cipher: Cipher) -> Values:
+def _reencrypted(values: Values, cipher: Cipher) -> Values:
     texts = {
         place: cipher.decrypt(place, value)
         if isinstance(value, str) and is_encrypted(value)
-        else _spelled(place, value)
+        else _serialized(place, value)
         for place, value in values.items()
     }
     return {place: cipher.encrypt(place, text) for place, text in texts.items()}
@@ -112,16 +116,16 @@ async def remove_encrypted(database: Database) -> tuple[list[str], list[str]]:
             await _remove_servers(connection, servers)
         if packages:
             await write_values(
-                connection, {app_place(each, name): None for each in packages for name in SECRET}
+                connection, {app_location(each, name): None for each in packages for name in SECRET_COLUMNS}
             )
-            await count_up(database, connection)
+            await increment_apps_counter(database, connection)
         await connection.execute(delete(data_keys))
         return servers, packages
 
 
 def _names(values: Values) -> tuple[list[str], list[str]]:
     found = [place for place, value in values.items() if is_encrypted(value)]
-    servers = [name.removeprefix(server_place("")[2]) for table, _, name in found if table == overlay.name]
+    servers = [name.removeprefix(server_location("")[2]) for table, _, name in found if table == overlay.name]
     return servers, sorted({row for table, row, _ in found if table == apps.name})
 
 
@@ -133,10 +137,10 @@ async def _remove_servers(connection: AsyncConnection, names: list[str]) -> None
 
 
 def _columns() -> list[Any]:
-    return [apps.c[name] for name in SECRET]
+    return [apps.c[name] for name in SECRET_COLUMNS]
 
 
-def _spelled(place: Place, value: Json) -> str:
+def _serialized(place: ValueLocation, value: Json) -> str:
     """Serialize a value for encryption: JSON for a server; the text itself for an app."""
     return json.dumps(value) if place[0] == overlay.name else str(value)
 
@@ -145,12 +149,12 @@ def _spelled(place: Place, value: Json) -> str:
 
 log = logging.getLogger(__name__)
 
-CLEAN_UP = "clear text in free pages"
+CLEANUP_MARK = "clear text in free pages"
 """Name of the mark of a database file with free pages that may still contain deleted plain text."""
-CLEAN_UP_LOCK_SECONDS = 5.0
+CLEANUP_LOCK_SECONDS = 5.0
 
 
-async def protect(database: Database, secrets: StoredSecrets) -> None:
+async def protect_secrets(database: Database, secrets: StoredSecrets) -> None:
     """Refuse to start if secrets cannot be decrypted; rewrap data keys, and encrypt plain values.
 
     Each step is one transaction, so after a crash the next start resumes where this one stopped.
@@ -161,10 +165,10 @@ async def protect(database: Database, secrets: StoredSecrets) -> None:
     async with database.read() as connection:
         stale = _stale(await stored_keys(connection), wrapping)
         values = await secret_values(connection)
-        unclean = await connection.scalar(select(marks.c.number).where(marks.c.name == CLEAN_UP))
+        unclean = await connection.scalar(select(marks.c.number).where(marks.c.name == CLEANUP_MARK))
     if stale:
         await _rewrap(database, wrapping)
-    if any(map(is_plain, values.values())):
+    if any(map(is_plain_text, values.values())):
         unclean = await _encrypt(database, secrets) or unclean
     if unclean:
         await _clean_up(database)
@@ -173,7 +177,7 @@ async def protect(database: Database, secrets: StoredSecrets) -> None:
 def _stale(keys: list[WrappedKey], wrapping: WrappingSecrets) -> list[WrappedKey]:
     """Return the data keys that the current secret does not unwrap."""
     current = wrapping.current() if keys else None
-    return [each for each in keys if current is None or not opens(each, current)]
+    return [each for each in keys if current is None or not unwraps(each, current)]
 
 
 async def _rewrap(database: Database, wrapping: WrappingSecrets) -> None:
@@ -207,7 +211,7 @@ async def _encrypt(database: Database, secrets: StoredSecrets) -> bool:
 
 
 async def _mark(database: Database, connection: AsyncConnection) -> None:
-    first = database.insert(marks).values(name=CLEAN_UP, number=1)
+    first = database.insert(marks).values(name=CLEANUP_MARK, number=1)
     await connection.execute(first.on_conflict_do_nothing(index_elements=[marks.c.name]))
 
 
@@ -222,11 +226,11 @@ async def _clean_up(database: Database) -> None:
         log.warning("deleted clear text stays in the database file until the next start: %s", error)
         return
     async with database.write() as connection:
-        await connection.execute(delete(marks).where(marks.c.name == CLEAN_UP))
+        await connection.execute(delete(marks).where(marks.c.name == CLEANUP_MARK))
 
 
 def _write_anew(path: str) -> None:
-    with closing(connect(path, timeout=CLEAN_UP_LOCK_SECONDS, isolation_level=None)) as connection:
+    with closing(connect(path, timeout=CLEANUP_LOCK_SECONDS, isolation_level=None)) as connection:
         connection.execute("PRAGMA secure_delete = ON")
         connection.execute("VACUUM")
         # The checkpoint copies the WAL to the file and truncates the WAL, which has plain text too.

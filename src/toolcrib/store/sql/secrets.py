@@ -18,10 +18,10 @@ from toolcrib.store.key_wrapping import (
     WrappedKey,
     WrappingSecret,
     WrappingSecrets,
-    bytes_of,
-    opens,
-    text_of,
+    decode_base64,
+    encode_base64,
     unwrap,
+    unwraps,
     wrap,
 )
 from toolcrib.store.sql.tables import data_keys
@@ -29,26 +29,26 @@ from toolcrib.store.sql.tables import data_keys
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
-PREFIX = "tc1"
+ENCRYPTED_PREFIX = "tc1"
 """Prefix of an encrypted value, in the format `tc1:ID OF THE DATA KEY:NONCE AND CIPHERTEXT`."""
-LOCK = 0x746F6F6C6B657973
+DATA_KEY_LOCK_KEY = 0x746F6F6C6B657973
 """Key of the Postgres advisory lock that serializes changes of data keys: `toolkeys` in ASCII."""
 
-Place = tuple[str, str, str]
+ValueLocation = tuple[str, str, str]
 """Table, row and field of a value; the associated data of its encryption, so it cannot be moved."""
 
-SAYS_OLD = (
+OLD_KEY_ADVICE = (
     "give the one until now for one start, in $TOOLCRIB_ADMIN_KEY_OLD (or auth.admin_key_old), or in "
     "secrets.key_file_old where a file was used; or remove the secrets for good with `toolcrib secrets "
     "remove`. Nothing was changed"
 )
 
-RESTORE = "restore the database from a backup, or remove the secrets with `toolcrib secrets remove`"
+RESTORE_ADVICE = "restore the database from a backup, or remove the secrets with `toolcrib secrets remove`"
 
 
 def is_encrypted(value: object) -> bool:
     """Whether a stored value is encrypted."""
-    return isinstance(value, str) and value.startswith(f"{PREFIX}:")
+    return isinstance(value, str) and value.startswith(f"{ENCRYPTED_PREFIX}:")
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,23 +58,25 @@ class Cipher:
     current: str
     keys: Mapping[str, bytes] = field(repr=False)
 
-    def encrypt(self, place: Place, text: str) -> str:
+    def encrypt(self, place: ValueLocation, text: str) -> str:
         """Encrypt a text with the current data key, bound to its place."""
         nonce = token_bytes(NONCE_BYTES)
-        sealed = _aead(self.keys[self.current]).encrypt(nonce, text.encode(), _about(place, self.current))
-        return f"{PREFIX}:{self.current}:{text_of(nonce + sealed)}"
+        sealed = _aead(self.keys[self.current]).encrypt(
+            nonce, text.encode(), _associated_data(place, self.current)
+        )
+        return f"{ENCRYPTED_PREFIX}:{self.current}:{encode_base64(nonce + sealed)}"
 
-    def decrypt(self, place: Place, value: str) -> str:
+    def decrypt(self, place: ValueLocation, value: str) -> str:
         """Decrypt a value; raise Refused if it was tampered with or belongs to another place."""
         from cryptography.exceptions import InvalidTag
 
         key = key_id(value)
         try:
-            sealed = bytes_of(value.rpartition(":")[2])
-            about = _about(place, key)
+            sealed = decode_base64(value.rpartition(":")[2])
+            about = _associated_data(place, key)
             return _aead(self.keys[key]).decrypt(sealed[:NONCE_BYTES], sealed[NONCE_BYTES:], about).decode()
         except (InvalidTag, ValueError):
-            raise _changed(place) from None
+            raise _tampered(place) from None
 
 
 @dataclass(slots=True)
@@ -107,7 +109,9 @@ class StoredSecrets:
         if missing := needed - self._open.keys():
             rows = {each.id: each for each in await stored_keys(connection)}
             if unknown := missing - rows.keys():
-                raise Refused("INVALID_REQUEST", f"store: data key {min(unknown)} is missing; {RESTORE}")
+                raise Refused(
+                    "INVALID_REQUEST", f"store: data key {min(unknown)} is missing; {RESTORE_ADVICE}"
+                )
             self._unwrap([rows[each] for each in missing])
         return Cipher("", self._open)
 
@@ -118,7 +122,7 @@ class StoredSecrets:
 
     def _secret_of(self, row: WrappedKey) -> WrappingSecret:
         if self.wrapping is None:
-            raise Refused("INVALID_REQUEST", f"store: it holds encrypted secrets; {SAYS_OLD}")
+            raise Refused("INVALID_REQUEST", f"store: it holds encrypted secrets; {OLD_KEY_ADVICE}")
         return secret_for(row, self.wrapping)
 
 
@@ -127,18 +131,18 @@ def unwrapped(row: WrappedKey, secret: WrappingSecret) -> bytes:
     try:
         return unwrap(row, secret)
     except ValueError as error:
-        raise Refused("INVALID_REQUEST", f"store: {error}; {RESTORE}") from None
+        raise Refused("INVALID_REQUEST", f"store: {error}; {RESTORE_ADVICE}") from None
 
 
 def secret_for(row: WrappedKey, wrapping: WrappingSecrets) -> WrappingSecret:
     """Return the secret that unwraps a data key, current or earlier; raise Refused if none does."""
     current = wrapping.current()
     for each in (*([] if current is None else [current]), *wrapping.earlier()):
-        if opens(row, each):
+        if unwraps(row, each):
             return each
     what = {"admin_key": "an admin key", "key_file": "a key file"}[row.wrapped_by]
     given = "none was given now" if current is None else "it is not the one given now"
-    message = f"store: its secrets are encrypted, and opened with {what}; {given}: {SAYS_OLD}"
+    message = f"store: its secrets are encrypted, and opened with {what}; {given}: {OLD_KEY_ADVICE}"
     raise Refused("INVALID_REQUEST", message)
 
 
@@ -151,7 +155,7 @@ async def stored_keys(connection: AsyncConnection) -> list[WrappedKey]:
 async def lock_keys(connection: AsyncConnection) -> None:
     """Take the data key lock until this transaction ends; on SQLite the write lock suffices."""
     if connection.dialect.name == "postgresql":
-        await connection.execute(select(func.pg_advisory_xact_lock(LOCK)))
+        await connection.execute(select(func.pg_advisory_xact_lock(DATA_KEY_LOCK_KEY)))
 
 
 async def add_key(
@@ -176,13 +180,15 @@ def row_of(key: WrappedKey) -> dict[str, object]:
     return {column.name: getattr(key, column.name) for column in data_keys.c}
 
 
-def _about(place: Place, id: str) -> bytes:
-    return dumps([PREFIX, id, *place]).encode()
+def _associated_data(place: ValueLocation, id: str) -> bytes:
+    return dumps([ENCRYPTED_PREFIX, id, *place]).encode()
 
 
-def _changed(place: Place) -> Refused:
+def _tampered(place: ValueLocation) -> Refused:
     table, row, name = place
-    message = f"store: {name} of {row} in {table} was changed, or moved there from another row; {RESTORE}"
+    message = (
+        f"store: {name} of {row} in {table} was changed, or moved there from another row; {RESTORE_ADVICE}"
+    )
     return Refused("INVALID_REQUEST", message)
 
 

@@ -14,23 +14,29 @@ from toolcrib.store.key_wrapping import WrappingSecrets
 from toolcrib.store.sql.apps import SqlAppData, SqlApps
 from toolcrib.store.sql.audit import SqlAudit
 from toolcrib.store.sql.calls import SqlCalls, SqlUsage
-from toolcrib.store.sql.database import MAX_LOCK_SECONDS, Database, keep_saving, resume, unavailable
+from toolcrib.store.sql.database import (
+    MAX_LOCK_SECONDS,
+    Database,
+    resume_clock,
+    save_clock_periodically,
+    unavailable,
+)
 from toolcrib.store.sql.definitions import SqlClaims, SqlDefinitions
-from toolcrib.store.sql.engine import bring_up_to_date, database_of, is_in_memory
+from toolcrib.store.sql.engine import database_of, is_in_memory, migrate_tables
 from toolcrib.store.sql.keys import SqlKeys
 from toolcrib.store.sql.mcp_sessions import SqlMcpSessions
 from toolcrib.store.sql.overlay import SqlOverlay
 from toolcrib.store.sql.replays import SqlReplays
-from toolcrib.store.sql.secret_values import protect
+from toolcrib.store.sql.secret_values import protect_secrets
 from toolcrib.store.sql.secrets import StoredSecrets
 from toolcrib.store.sql.tables import marks, overlay
 from toolcrib.store.sql.users import SqlUsers
 
 CHECK_SECONDS = 1.0
 """Seconds between two health checks of writes."""
-GATEWAY = "gateway"
+GATEWAY_MARK = "gateway"
 """Name of the mark with the gateway id, a random number that is generated once."""
-PROBE = "probe"
+PROBE_MARK = "probe"
 """Name of the mark that the write probe increments."""
 
 
@@ -61,9 +67,9 @@ class SqlStore:
         database, clock = database_of(url), clock or Clock()
         secrets = StoredSecrets(None if is_in_memory(url) else wrapping)
         try:
-            await bring_up_to_date(database)
-            await protect(database, secrets)
-            await resume(database, clock)
+            await migrate_tables(database)
+            await protect_secrets(database, secrets)
+            await resume_clock(database, clock)
         except BaseException:
             await database.close()
             raise
@@ -86,11 +92,11 @@ class SqlStore:
 
     async def gateway_id(self) -> str:
         """Return the gateway id of this store; it is generated on first use and shared by all replicas."""
-        known = select(marks.c.number).where(marks.c.name == GATEWAY)
+        known = select(marks.c.number).where(marks.c.name == GATEWAY_MARK)
         async with self.database.read() as connection:
             number = await connection.scalar(known)
         if number is None:
-            drawn = self.database.insert(marks).values(name=GATEWAY, number=randbits(63))
+            drawn = self.database.insert(marks).values(name=GATEWAY_MARK, number=randbits(63))
             async with self.database.write() as connection:
                 # On a race with another replica the first insert wins, so the number is read again.
                 await connection.execute(drawn.on_conflict_do_nothing(index_elements=[marks.c.name]))
@@ -119,7 +125,7 @@ class SqlStore:
     async def watch(self) -> None:
         """Update `refused` by health checks and store clock readings, until cancelled."""
         async with anyio.create_task_group() as tasks:
-            tasks.start_soon(keep_saving, self.database, self.clock)
+            tasks.start_soon(save_clock_periodically, self.database, self.clock)
             await self._watch_writes()
 
     async def _watch_writes(self) -> None:
@@ -137,7 +143,7 @@ class SqlStore:
                     await self.database.try_write(nothing, MAX_LOCK_SECONDS)
 
     async def _write_probe(self) -> None:
-        first = self.database.insert(marks).values(name=PROBE, number=1)
+        first = self.database.insert(marks).values(name=PROBE_MARK, number=1)
         more = {marks.c.number: marks.c.number + 1}
         async with self.database.write(patience=MAX_LOCK_SECONDS) as connection:
             await connection.execute(first.on_conflict_do_update(index_elements=[marks.c.name], set_=more))

@@ -214,7 +214,7 @@ replays = Table(
     Index("toolcrib_replays_owner", "owner", "at", "bytes"),
 )
 
-BUCKETS = tuple(f"l{number:02}" for number in range(len(LATENCY_BOUNDS) + 1))
+LATENCY_COLUMNS = tuple(f"l{number:02}" for number in range(len(LATENCY_BOUNDS) + 1))
 """One column per latency bucket, so that the database can sum them."""
 
 usage = Table(
@@ -228,7 +228,7 @@ usage = Table(
     Column("cached", BigInteger, nullable=False),
     Column("milliseconds", Double, nullable=False),
     Column("last_used", Double, nullable=False),
-    *(Column(bucket, BigInteger, nullable=False) for bucket in BUCKETS),
+    *(Column(bucket, BigInteger, nullable=False) for bucket in LATENCY_COLUMNS),
 )
 
 apps = Table(
@@ -250,7 +250,7 @@ apps = Table(
 )
 
 
-def _of(parent: str) -> ForeignKey:
+def _cascading(parent: str) -> ForeignKey:
     """Return a foreign key with cascading delete: a new app must not inherit rows of a deleted namesake."""
     return ForeignKey(parent, ondelete="CASCADE")
 
@@ -258,7 +258,7 @@ def _of(parent: str) -> ForeignKey:
 app_tools = Table(
     "toolcrib_app_tools",
     metadata,
-    Column("package", StorableText, _of("toolcrib_apps.package"), primary_key=True),
+    Column("package", StorableText, _cascading("toolcrib_apps.package"), primary_key=True),
     Column("position", Integer, primary_key=True, autoincrement=False),
     Column("definition", JsonText, nullable=False),
     Column("original", JsonText),
@@ -276,8 +276,8 @@ users = Table(
 installs = Table(
     "toolcrib_installs",
     metadata,
-    Column("user", StorableText, _of("toolcrib_users.id"), primary_key=True),
-    Column("package", StorableText, _of("toolcrib_apps.package"), primary_key=True),
+    Column("user", StorableText, _cascading("toolcrib_users.id"), primary_key=True),
+    Column("package", StorableText, _cascading("toolcrib_apps.package"), primary_key=True),
     Column("at", Double, nullable=False),
     Column("settings", JsonText, nullable=False),
     Index("toolcrib_installs_package", "package", "user"),
@@ -286,14 +286,14 @@ installs = Table(
 disabled = Table(
     "toolcrib_disabled",
     metadata,
-    Column("user", StorableText, _of("toolcrib_users.id"), primary_key=True),
+    Column("user", StorableText, _cascading("toolcrib_users.id"), primary_key=True),
     Column("name", StorableText, primary_key=True),
 )
 
 sessions = Table(
     "toolcrib_sessions",
     metadata,
-    Column("user", StorableText, _of("toolcrib_users.id"), primary_key=True),
+    Column("user", StorableText, _cascading("toolcrib_users.id"), primary_key=True),
     Column("id", StorableText, nullable=False),
     Column("device", JsonText),
     Column("language", StorableText),

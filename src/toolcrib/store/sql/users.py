@@ -13,10 +13,10 @@ from toolcrib.interfaces import InstallRecord, SessionRecord, UserRecord
 from toolcrib.store.sql.database import Database
 from toolcrib.store.sql.tables import apps, disabled, installs, sessions, users
 
-Which = Callable[[Column[Any]], ColumnElement[bool]]
+UserFilter = Callable[[Column[Any]], ColumnElement[bool]]
 """Builds the filter on users for a column with user ids."""
 
-SESSION = {each.name: f"session_{each.name}" for each in fields(SessionRecord)}
+SESSION_LABELS = {each.name: f"session_{each.name}" for each in fields(SessionRecord)}
 """Labels of session columns in a join; some of their names are also columns of users."""
 
 
@@ -33,18 +33,18 @@ class SqlUsers:
             return column == id
 
         async with self.database.read() as connection:
-            found = await _people(connection, _those(that_one), lambda _: that_one)
+            found = await _read_users(connection, _users_query(that_one), lambda _: that_one)
             return found[0] if found else None
 
     async def page(self, *, after: str = "", limit: int = 100) -> Sequence[UserRecord]:
         """Return a page of users ordered by id (keyset pagination)."""
-        query = _those(lambda column: column > after).order_by(users.c.id).limit(limit)
+        query = _users_query(lambda column: column > after).order_by(users.c.id).limit(limit)
 
-        def from_first_to_last(ids: Sequence[str]) -> Which:
+        def from_first_to_last(ids: Sequence[str]) -> UserFilter:
             return lambda column: (column >= ids[0]) & (column <= ids[-1])
 
         async with self.database.read() as connection:
-            return await _people(connection, query, from_first_to_last)
+            return await _read_users(connection, query, from_first_to_last)
 
     async def put(self, id: str, *, language: str | None, time_zone: str | None, at: float) -> bool:
         """Upsert a user; return whether it is new."""
@@ -150,15 +150,15 @@ class SqlUsers:
         await connection.execute(insert.on_conflict_do_update(index_elements=[users.c.id], set_=same))
 
 
-def _those(which: Which) -> Select[Any]:
+def _users_query(which: UserFilter) -> Select[Any]:
     """Select users with their sessions; sessions are filtered too, since a plain join may scan them all."""
-    labels = (sessions.c[name].label(label) for name, label in SESSION.items())
+    labels = (sessions.c[name].label(label) for name, label in SESSION_LABELS.items())
     theirs = (sessions.c.user == users.c.id) & which(sessions.c.user)
     return select(users, *labels).outerjoin_from(users, sessions, theirs).where(which(users.c.id))
 
 
-async def _people(
-    connection: AsyncConnection, query: Select[Any], which: Callable[[Sequence[str]], Which]
+async def _read_users(
+    connection: AsyncConnection, query: Select[Any], which: Callable[[Sequence[str]], UserFilter]
 ) -> Sequence[UserRecord]:
     """Read users, with one query for all installs and one for all disabled tools (no N+1 queries)."""
     found = (await connection.execute(query)).mappings().all()
@@ -176,7 +176,7 @@ async def _people(
 
 
 def _user(row: RowMapping, installed: Sequence[InstallRecord], off: set[str]) -> UserRecord:
-    session = {name: row[label] for name, label in SESSION.items()}
+    session = {name: row[label] for name, label in SESSION_LABELS.items()}
     return UserRecord(
         id=row["id"],
         language=row["language"],
