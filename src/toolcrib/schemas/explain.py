@@ -72,7 +72,7 @@ def _fault(path: str, expected: str, sentence: str) -> ValidationFault:
     return ValidationFault(path, expected, f"{path}: {sentence}")
 
 
-# --- what each keyword expects, to follow "must be"
+# --- expected values by keyword, to follow "must be" ---
 
 _TYPES = {
     "array": "an array",
@@ -87,9 +87,9 @@ _TYPES = {
 _EXPECTED: dict[str, Callable[[Any], str]] = {
     "additionalItems": lambda kind: f"an array of at most {_count(kind.limit, 'item')}",
     "const": lambda kind: excerpt(kind.expected_value),
-    "contains": lambda _: "an array with the right number of fitting items",
+    "contains": lambda _: "an array with the required number of matching items",
     "contentEncoding": lambda kind: f"a string in the encoding {truncated(kind.content_encoding)}",
-    "contentMediaType": lambda kind: f"a string that holds {truncated(kind.content_media_type)}",
+    "contentMediaType": lambda kind: f"a string with the media type {truncated(kind.content_media_type)}",
     "enum": lambda kind: _options(kind.options),
     "exclusiveMaximum": lambda kind: f"less than {kind.limit}",
     "exclusiveMinimum": lambda kind: f"more than {kind.limit}",
@@ -103,7 +103,7 @@ _EXPECTED: dict[str, Callable[[Any], str]] = {
     "minProperties": lambda kind: f"an object of at least {_count(kind.limit, 'member')}",
     "minimum": lambda kind: f"at least {kind.limit}",
     "multipleOf": lambda kind: f"a multiple of {kind.multiple_of}",
-    "not": lambda kind: f"something that does not fit {excerpt(kind.schema)}",
+    "not": lambda kind: f"a value that does not match {excerpt(kind.schema)}",
     "pattern": lambda kind: f"a string that matches {truncated(kind.pattern)}",
     "type": lambda kind: _joined_with_or([_TYPES[each] for each in kind.types]),
     "unevaluatedItems": lambda _: "an array without further items",
@@ -113,7 +113,7 @@ _EXPECTED: dict[str, Callable[[Any], str]] = {
 
 def _expected(error: ValidationError) -> str:
     phrase = _EXPECTED.get(error.kind.name)
-    return phrase(error.kind) if phrase else f"what the schema's {error.kind.name} asks for"
+    return phrase(error.kind) if phrase else f"what the schema requires by {error.kind.name}"
 
 
 def _count(number: int, noun: str) -> str:
@@ -135,7 +135,7 @@ def _joined_with_or(phrases: Iterable[str]) -> str:
     return f"{', '.join(most)} or {last}" if most else last
 
 
-# --- the sentences
+# --- messages ---
 
 
 def _mismatch(error: ValidationError, schema: JsonObject, prefix: str) -> Iterator[ValidationFault]:
@@ -150,8 +150,8 @@ def _required(error: ValidationError, schema: JsonObject, prefix: str) -> Iterat
 def _unexpected(error: ValidationError, schema: JsonObject, prefix: str) -> Iterator[ValidationFault]:
     kind: Any = error.kind
     known = _known_properties(schema, error.schema_path[:-1])
-    expected = f"one of {_listed(known[:_MAX_LISTED_NAMES], len(known))}" if known else "no such member"
-    hint = f"; known here: {_listed(known[:_MAX_LISTED_NAMES], len(known))}" if known else ""
+    expected = f"one of {_listed(known[:_MAX_LISTED_NAMES], len(known))}" if known else "no such property"
+    hint = f"; allowed: {_listed(known[:_MAX_LISTED_NAMES], len(known))}" if known else ""
     for name in kind.unexpected:
         yield _fault(value_path(prefix, [*error.instance_path, name]), expected, f"is not allowed{hint}")
 
@@ -185,10 +185,12 @@ def _union(error: ValidationError, schema: JsonObject, prefix: str) -> Iterator[
     typed = [each for each in branches if not _first_error(each, ("type",), here)] or branches
     tags = [_first_error(each, ("const", "enum"), here + 1) for each in typed]
     likely = [each for each, tag in zip(typed, tags, strict=True) if not tag] or typed
-    alike = _common_errors([each[0] if len(each) == 1 else None for each in branches]) or _common_errors(tags)
+    alike = _shared_errors([each[0] if len(each) == 1 else None for each in branches]) or _shared_errors(tags)
     if not all(branches):
         yield _fault(
-            value_path(prefix, error.instance_path), "one form alone", "must fit one form alone, fits several"
+            value_path(prefix, error.instance_path),
+            "exactly one form",
+            "must match exactly one form, but matches several",
         )
     elif alike:
         yield _mismatch_fault(alike, schema, prefix)
@@ -197,7 +199,7 @@ def _union(error: ValidationError, schema: JsonObject, prefix: str) -> Iterator[
     else:
         nearest = next(explain(min(likely, key=len), schema=schema, prefix=prefix))
         expected = f"one of {len(branches)} forms"
-        sentence = f"must fit {expected}; the nearest says: {nearest.message}"
+        sentence = f"must match {expected}; the closest one reports: {nearest.message}"
         yield _fault(value_path(prefix, error.instance_path), expected, sentence)
 
 
@@ -210,7 +212,7 @@ def _first_error(
     return None
 
 
-def _common_errors(errors: Sequence[ValidationError | None]) -> list[ValidationError]:
+def _shared_errors(errors: Sequence[ValidationError | None]) -> list[ValidationError]:
     """Return the errors if every branch has one and all concern the same value."""
     found = [error for error in errors if error and error.kind.name in _EXPECTED]
     same = len(found) == len(errors) and all(each.instance_path == found[0].instance_path for each in found)

@@ -17,7 +17,7 @@ MAX_PATH_CHARACTERS = 200
 _ESCAPED_COLON = b"\\u003"
 
 
-def duplicate_key(text: bytes, value: Any, free: AbstractSet[str] = frozenset()) -> str | None:
+def duplicate_key(text: bytes, value: Any, unchecked_keys: AbstractSet[str] = frozenset()) -> str | None:
     """Return the path of a duplicate key; None if there is none.
 
     `value` is the parsed text. Values of the keys in `free` are not searched.
@@ -25,17 +25,17 @@ def duplicate_key(text: bytes, value: Any, free: AbstractSet[str] = frozenset())
     # Fast path: a duplicate key is lost by parsing, so the reserialized value has fewer colons.
     if text.count(b":") == orjson.dumps(value).count(b":") and _ESCAPED_COLON not in text:
         return None
-    return _find_duplicate(text, free)
+    return _find_duplicate(text, unchecked_keys)
 
 
 def case_variant(fields: Iterable[str]) -> str | None:
     """Return a key that differs from an earlier key of the object only in case."""
-    seen: set[str] = set()
+    seen_keys: set[str] = set()
     for key in fields:
         lowered = key.lower()
-        if lowered in seen:
+        if lowered in seen_keys:
             return key[:MAX_PATH_CHARACTERS]
-        seen.add(lowered)
+        seen_keys.add(lowered)
     return None
 
 
@@ -43,7 +43,7 @@ class _ObjectPairs(list[tuple[str, Any]]):
     """An object as written: all key-value pairs, duplicates included."""
 
 
-def _find_duplicate(text: bytes, free: AbstractSet[str]) -> str | None:
+def _find_duplicate(text: bytes, unchecked_keys: AbstractSet[str]) -> str | None:
     repeats = False
 
     def keep(pairs: list[tuple[str, Any]]) -> _ObjectPairs:
@@ -53,10 +53,10 @@ def _find_duplicate(text: bytes, free: AbstractSet[str]) -> str | None:
 
     # Numbers stay text: their value is irrelevant, and converting a long one is slow.
     written = json.loads(text, object_pairs_hook=keep, parse_int=str, parse_float=str)
-    return _first_duplicate(written, free) if repeats else None
+    return _first_duplicate(written, unchecked_keys) if repeats else None
 
 
-def _first_duplicate(value: Any, free: AbstractSet[str]) -> str | None:
+def _first_duplicate(value: Any, unchecked_keys: AbstractSet[str]) -> str | None:
     """Return the path of the first duplicate key inside a value.
 
     The path is built on return from the recursion: on the way down, every member would copy its prefix.
@@ -70,19 +70,19 @@ def _first_duplicate(value: Any, free: AbstractSet[str]) -> str | None:
         members = enumerate(cast("list[Any]", value))
     else:
         return None
-    for key, each in members:
-        below = None if key in free else _first_duplicate(each, free)
-        if below is not None:
-            return f"{str(key)[:MAX_PATH_CHARACTERS]}.{below}"[:MAX_PATH_CHARACTERS]
+    for key, member in members:
+        inner_path = None if key in unchecked_keys else _first_duplicate(member, unchecked_keys)
+        if inner_path is not None:
+            return f"{str(key)[:MAX_PATH_CHARACTERS]}.{inner_path}"[:MAX_PATH_CHARACTERS]
     return None
 
 
 def _duplicate_in(pairs: _ObjectPairs) -> str | None:
-    seen: set[str] = set()
+    seen_keys: set[str] = set()
     for key, _ in pairs:
-        if key in seen:
+        if key in seen_keys:
             return key
-        seen.add(key)
+        seen_keys.add(key)
     return None
 
 
@@ -103,10 +103,10 @@ class InvalidJson(ValueError):
 def parse(data: bytes) -> Any:
     """Return the value of a message, within the bounds that recursion needs; else raise InvalidJson."""
     # Counting bytes gives cheap upper bounds, which most messages meet; then nothing else is measured.
-    marks = data.count(b"{") + data.count(b"[")
-    bounded = marks <= MAX_JSON_DEPTH and marks + data.count(b",") <= MAX_JSON_VALUES
+    openings = data.count(b"{") + data.count(b"[")
+    bounded = openings <= MAX_JSON_DEPTH and openings + data.count(b",") <= MAX_JSON_VALUES
     if not bounded and has_too_many_values(data):
-        raise InvalidJson(f"holds more than {MAX_JSON_VALUES:,} values")
+        raise InvalidJson(f"has more than {MAX_JSON_VALUES:,} values")
     try:
         value = orjson.loads(data)
     except orjson.JSONDecodeError as fault:

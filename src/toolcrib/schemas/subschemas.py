@@ -35,11 +35,11 @@ def measure(value: Any, depth: int = MAX_JSON_DEPTH, nodes: int = MAX_JSON_VALUE
     while level and levels <= depth:
         levels += 1
         deeper: list[Any] = []
-        for holder in level:
-            count += len(holder)
+        for container in level:
+            count += len(container)
             if count > nodes:
                 return levels, count
-            members: Any = holder.values() if isinstance(holder, dict) else holder  # pyright: ignore[reportUnknownVariableType]
+            members: Any = container.values() if isinstance(container, dict) else container  # pyright: ignore[reportUnknownVariableType]
             for each in members:
                 if isinstance(each, _CONTAINERS):
                     deeper.append(each)  # noqa: PERF401 - a comprehension doubles the time of a small body
@@ -51,9 +51,9 @@ def too_deep(value: Any, depth: int = MAX_JSON_DEPTH, nodes: int = MAX_JSON_VALU
     """Describe which bound a value exceeds; None if it is within both."""
     levels, count = measure(value, depth, nodes)
     if count > nodes:
-        return f"holds more than {nodes:,} values"
+        return f"has more than {nodes:,} values"
     if levels > depth:
-        return f"nests more than {depth} levels deep"
+        return f"has more than {depth} levels of nesting"
     return None
 
 
@@ -64,10 +64,10 @@ def has_too_many_values(text: bytes) -> bool:
     every second piece between quotes is a string. Each value has at most two strings, its key and its value,
     so the number of pieces is bounded too.
     """
-    plain = text.replace(rb"\\", b"").replace(rb"\"", b"")
-    if plain.count(b'"') > 4 * MAX_JSON_VALUES:
+    without_escapes = text.replace(rb"\\", b"").replace(rb"\"", b"")
+    if without_escapes.count(b'"') > 4 * MAX_JSON_VALUES:
         return True
-    outside = b"".join(plain.split(b'"')[::2])
+    outside = b"".join(without_escapes.split(b'"')[::2])
     return max(outside.count(b","), outside.count(b"{") + outside.count(b"[")) > MAX_JSON_VALUES
 
 
@@ -109,9 +109,9 @@ class Subschema:
 
     path: str
     schema: Schema
-    here: list[int] = field(default_factory=list[int])
+    same_value: list[int] = field(default_factory=list[int])
     """Applied to the same value."""
-    below: list[int] = field(default_factory=list[int])
+    nested: list[int] = field(default_factory=list[int])
     """Applied to values inside it."""
 
 
@@ -122,8 +122,8 @@ def index_subschemas(root: Schema) -> dict[int, Subschema]:
     """
     walk = _SchemaWalk(root)
     walk.enter(root, "#")
-    walk.finish()
-    return walk.places
+    walk.run()
+    return walk.index
 
 
 def is_object(value: Any) -> TypeGuard[Schema]:
@@ -133,94 +133,94 @@ def is_object(value: Any) -> TypeGuard[Schema]:
 
 class _SchemaWalk:
     def __init__(self, root: Schema) -> None:
-        self.places: dict[int, Subschema] = {}
+        self.index: dict[int, Subschema] = {}
         self._root = root
-        self._waiting: list[tuple[Schema, str]] = []
+        self._queue: list[tuple[Schema, str]] = []
         self._anchors: dict[str, Schema] = {}
         self._references: list[tuple[Subschema, str, Any]] = []
         self._nested_id: str | None = None
 
     def enter(self, schema: Schema, path: str) -> None:
-        self._waiting.append((schema, path))
+        self._queue.append((schema, path))
 
-    def finish(self) -> None:
+    def run(self) -> None:
         """Walk the keywords first, so that all anchors are known, then follow the references."""
         self._walk()
         while self._references:
             if self._nested_id:
-                raise InvalidSchema(self._nested_id, "a nested $id changes what references mean; remove it")
-            place, keyword, reference = self._references.pop()
-            target = self._find(f"{place.path}/{keyword}", reference)
+                raise InvalidSchema(self._nested_id, "a nested $id changes the base of references; remove it")
+            subschema, keyword, reference = self._references.pop()
+            target = self._resolve(f"{subschema.path}/{keyword}", reference)
             if is_object(target):
-                place.here.append(id(target))
+                subschema.same_value.append(id(target))
                 self.enter(target, reference)
                 self._walk()
 
     def _walk(self) -> None:
-        while self._waiting:
-            schema, path = self._waiting.pop()
-            if id(schema) not in self.places:
-                place = self.places[id(schema)] = Subschema(path, schema)
-                self._look_at(place)
+        while self._queue:
+            schema, path = self._queue.pop()
+            if id(schema) not in self.index:
+                subschema = self.index[id(schema)] = Subschema(path, schema)
+                self._add_subschema(subschema)
 
-    def _look_at(self, place: Subschema) -> None:
-        schema, path = place.schema, place.path
+    def _add_subschema(self, subschema: Subschema) -> None:
+        schema, path = subschema.schema, subschema.path
         for keyword, value in schema.items():
             for child, step in _subschemas(keyword, value):
                 self.enter(child, f"{path}/{keyword}{step}")
                 if keyword in _SAME_VALUE_KEYWORDS:
-                    place.here.append(id(child))
+                    subschema.same_value.append(id(child))
                 elif keyword in _NESTED_VALUE_KEYWORDS:
-                    place.below.append(id(child))
+                    subschema.nested.append(id(child))
         self._references += [
-            (place, keyword, schema[keyword]) for keyword in _REFERENCE_KEYWORDS if keyword in schema
+            (subschema, keyword, schema[keyword]) for keyword in _REFERENCE_KEYWORDS if keyword in schema
         ]
         for keyword in _ANCHOR_KEYWORDS:
             if keyword in schema:
-                self._drop_anchor(f"{path}/{keyword}", schema[keyword], schema)
-        self._look_at_identity(place)
+                self._add_anchor(f"{path}/{keyword}", schema[keyword], schema)
+        self._check_identity(subschema)
 
-    def _look_at_identity(self, place: Subschema) -> None:
-        dialect, identity = place.schema.get("$schema"), place.schema.get("$id")
+    def _check_identity(self, subschema: Subschema) -> None:
+        dialect, identity = subschema.schema.get("$schema"), subschema.schema.get("$id")
         if dialect is not None:
-            check_dialect(f"{place.path}/$schema", dialect)
+            check_dialect(f"{subschema.path}/$schema", dialect)
         if not isinstance(identity, str):
             return
         if identity.startswith("#"):  # the draft-07 form of an anchor
-            self._drop_anchor(f"{place.path}/$id", identity[1:], place.schema)
+            self._add_anchor(f"{subschema.path}/$id", identity[1:], subschema.schema)
         else:
-            self._nested_id = f"{place.path}/$id"
+            self._nested_id = f"{subschema.path}/$id"
 
-    def _drop_anchor(self, path: str, name: Any, schema: Schema) -> None:
+    def _add_anchor(self, path: str, name: Any, schema: Schema) -> None:
         if not isinstance(name, str) or self._anchors.setdefault(name, schema) is not schema:
-            raise InvalidSchema(path, "an anchor needs a name of its own")
+            raise InvalidSchema(path, "an anchor must have a unique name")
 
-    def _find(self, path: str, reference: Any) -> Any:
+    def _resolve(self, path: str, reference: Any) -> Any:
         if not isinstance(reference, str) or not reference.startswith("#"):
             raise InvalidSchema(path, "a reference must stay inside the schema and start with '#'")
         pointer = unquote(reference[1:])
         if pointer and not pointer.startswith("/"):
             target = self._anchors.get(pointer)
         else:
-            target = self._follow(path, pointer)
+            target = self._resolve_pointer(path, pointer)
         if not isinstance(target, (dict, bool)):
-            raise InvalidSchema(path, f"{reference[:60]!r} leads nowhere; it must point to a schema")
+            raise InvalidSchema(path, f"{reference[:60]!r} has no target; it must point to a schema")
         return target  # pyright: ignore[reportUnknownVariableType]
 
-    def _follow(self, path: str, pointer: str) -> Any:
-        at: Any = self._root
+    def _resolve_pointer(self, path: str, pointer: str) -> Any:
+        current: Any = self._root
         for step in pointer.split("/")[1:]:
-            if is_object(at) and isinstance(at.get("$id"), str):
-                raise InvalidSchema(path, "it leads through a nested $id, which changes what references mean")
-            at = _child_at(at, step.replace("~1", "/").replace("~0", "~"))
-        return at
+            if is_object(current) and isinstance(current.get("$id"), str):
+                raise InvalidSchema(path, "it passes a nested $id, which changes the base of references")
+            current = _child_at(current, step.replace("~1", "/").replace("~0", "~"))
+        return current
 
 
 def check_dialect(path: str, dialect: Any) -> None:
     """Raise InvalidSchema for a `$schema` other than the three supported ones."""
-    spelled = str(dialect).removesuffix("#").removeprefix("http://").removeprefix("https://")
-    if spelled not in _DIALECTS:
-        raise InvalidSchema(path, "the dialect is not known; use draft-07, 2019-09 or 2020-12")
+    normalized = str(dialect).removesuffix("#").removeprefix("http://").removeprefix("https://")
+    if normalized not in _DIALECTS:
+        raise InvalidSchema(path, "the dialect is unknown; use draft-07, 2019-09 or 2020-12")
 
 
 def _subschemas(keyword: str, value: Any) -> Iterator[tuple[Schema, str]]:
@@ -228,16 +228,16 @@ def _subschemas(keyword: str, value: Any) -> Iterator[tuple[Schema, str]]:
     if keyword not in _SUBSCHEMA_KEYWORDS:
         return
     if isinstance(value, list):
-        yield from ((each, f"/{at}") for at, each in enumerate(value) if is_object(each))  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
+        yield from ((each, f"/{position}") for position, each in enumerate(value) if is_object(each))  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
     elif is_object(value) and keyword in _BY_NAME_KEYWORDS:
         yield from ((each, f"/{name}") for name, each in value.items() if is_object(each))
     elif is_object(value):
         yield value, ""
 
 
-def _child_at(at: Any, step: str) -> Any:
-    if is_object(at):
-        return at.get(step)
-    if isinstance(at, list) and _ARRAY_INDEX.fullmatch(step) and int(step) < len(at):  # pyright: ignore[reportUnknownArgumentType]
-        return at[int(step)]  # pyright: ignore[reportUnknownVariableType]
+def _child_at(current: Any, step: str) -> Any:
+    if is_object(current):
+        return current.get(step)
+    if isinstance(current, list) and _ARRAY_INDEX.fullmatch(step) and int(step) < len(current):  # pyright: ignore[reportUnknownArgumentType]
+        return current[int(step)]  # pyright: ignore[reportUnknownVariableType]
     return None

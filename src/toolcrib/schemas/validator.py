@@ -28,11 +28,15 @@ MAX_PATTERN_BYTES = 4 * 1024 * 1024
 """Bytes that all compiled patterns of a schema may take together: some tenths of a second at worst."""
 
 
-def pattern_options(places: Iterable[Subschema]) -> jsonschema_rs.RegexOptions:
+def pattern_options(subschemas: Iterable[Subschema]) -> jsonschema_rs.RegexOptions:
     """Select the linear-time engine, and divide the memory among the patterns."""
-    distinct = {pattern for place in places for pattern in (*_own_pattern(place), *_member_patterns(place))}
+    distinct = {
+        pattern
+        for subschema in subschemas
+        for pattern in (*_own_pattern(subschema), *_member_patterns(subschema))
+    }
     if len(distinct) > MAX_PATTERNS:
-        raise InvalidSchema("#", f"it holds more than {MAX_PATTERNS} different patterns")
+        raise InvalidSchema("#", f"it has more than {MAX_PATTERNS} different patterns")
     return jsonschema_rs.RegexOptions(size_limit=MAX_PATTERN_BYTES // max(1, len(distinct)))
 
 
@@ -40,26 +44,26 @@ def without_unsafe(schema: Schema, options: jsonschema_rs.RegexOptions) -> tuple
     """Copy a schema without patterns the engine rejects, such as look-around; return their paths too."""
     copy = deepcopy(schema)
     dropped: list[str] = []
-    for place in index_subschemas(copy).values():
+    for subschema in index_subschemas(copy).values():
         # Members with an unsupported pattern would become unknown, and perhaps rejected, so it is an error.
-        if not all(_is_supported(pattern, options) for pattern in _member_patterns(place)):
+        if not all(_is_supported(pattern, options) for pattern in _member_patterns(subschema)):
             raise InvalidSchema(
-                f"{place.path}/patternProperties", "a pattern is wrong, too large or uses look-around"
+                f"{subschema.path}/patternProperties", "a pattern is invalid, too large or uses look-around"
             )
-        if not all(_is_supported(pattern, options) for pattern in _own_pattern(place)):
-            del place.schema["pattern"]
-            dropped.append(f"{place.path}/pattern")
+        if not all(_is_supported(pattern, options) for pattern in _own_pattern(subschema)):
+            del subschema.schema["pattern"]
+            dropped.append(f"{subschema.path}/pattern")
     return copy, tuple(sorted(dropped))
 
 
-def _own_pattern(place: Subschema) -> tuple[str, ...]:
-    pattern: Any = place.schema.get("pattern")
+def _own_pattern(subschema: Subschema) -> tuple[str, ...]:
+    pattern: Any = subschema.schema.get("pattern")
     return (pattern,) if isinstance(pattern, str) else ()
 
 
-def _member_patterns(place: Subschema) -> tuple[str, ...]:
-    named: Any = place.schema.get("patternProperties")
-    return tuple(named) if isinstance(named, dict) else ()  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
+def _member_patterns(subschema: Subschema) -> tuple[str, ...]:
+    patterns: Any = subschema.schema.get("patternProperties")
+    return tuple(patterns) if isinstance(patterns, dict) else ()  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
 
 
 def _is_supported(pattern: str, options: jsonschema_rs.RegexOptions) -> bool:
@@ -98,34 +102,38 @@ class ValidationCost:
 
     def errors(self, depth: int, nodes: int) -> int:
         """Return the maximum number of errors for a value of this size."""
-        most = self.visits * self.growth**depth
-        return nodes * (most if self.recursive else min(most, self.paths))
+        maximum = self.visits * self.growth**depth
+        return nodes * (maximum if self.recursive else min(maximum, self.paths))
 
 
-def validation_cost(places: SubschemaIndex) -> ValidationCost:
+def validation_cost(index: SubschemaIndex) -> ValidationCost:
     """Calculate the cost of a schema; raise InvalidSchema if it is unbounded or too high."""
-    here = {key: _same_value_edges(place) for key, place in places.items()}
-    order = _postorder(here)
-    _check_chains(order, here, places)
-    paths, recursive = _count_paths(here, places)
+    same_value = {key: _same_value_edges(subschema) for key, subschema in index.items()}
+    order = _postorder(same_value)
+    _check_chains(order, same_value, index)
+    paths, recursive = _count_paths(same_value, index)
     return ValidationCost(
         paths=paths,
-        visits=_largest_sum(order, here, places, lambda _: 1),
+        visits=_largest_sum(order, same_value, index, lambda _: 1),
         growth=max(
-            _largest_sum(order, here, places, _member_keywords),
-            _largest_sum(order, here, places, _item_keywords),
+            _largest_sum(order, same_value, index, _member_keywords),
+            _largest_sum(order, same_value, index, _item_keywords),
             1,
         ),
         recursive=recursive,
-        branching=any("anyOf" in place.schema or "oneOf" in place.schema for place in places.values()),
+        branching=any(
+            "anyOf" in subschema.schema or "oneOf" in subschema.schema for subschema in index.values()
+        ),
     )
 
 
-def _same_value_edges(place: Subschema) -> Sequence[int]:
+def _same_value_edges(subschema: Subschema) -> Sequence[int]:
     # `unevaluated*` evaluates the subschemas of the same value a second time.
-    if place.here and ("unevaluatedProperties" in place.schema or "unevaluatedItems" in place.schema):
-        return place.here * 2
-    return place.here
+    if subschema.same_value and (
+        "unevaluatedProperties" in subschema.schema or "unevaluatedItems" in subschema.schema
+    ):
+        return subschema.same_value * 2
+    return subschema.same_value
 
 
 def _postorder(edges: Edges) -> list[int]:
@@ -144,48 +152,48 @@ def _postorder(edges: Edges) -> list[int]:
     return order
 
 
-def _check_chains(order: Sequence[int], here: Edges, places: SubschemaIndex) -> None:
+def _check_chains(order: Sequence[int], same_value: Edges, index: SubschemaIndex) -> None:
     chains: dict[int, int] = {}
     for key in order:
         longest = 0
-        for target in here[key]:
+        for target in same_value[key]:
             if target not in chains:
-                raise InvalidSchema(places[key].path, "it refers to itself without going a level deeper")
+                raise InvalidSchema(
+                    index[key].path, "it refers to itself for the same value, which never ends"
+                )
             longest = max(longest, chains[target])
         if longest >= MAX_SUBSCHEMA_CHAIN:
             raise InvalidSchema(
-                places[key].path, f"more than {MAX_SUBSCHEMA_CHAIN} steps are chained on one value"
+                index[key].path, f"more than {MAX_SUBSCHEMA_CHAIN} chained subschemas apply to one value"
             )
         chains[key] = longest + 1
 
 
-def _count_paths(here: Edges, places: SubschemaIndex) -> tuple[int, bool]:
+def _count_paths(same_value: Edges, index: SubschemaIndex) -> tuple[int, bool]:
     """Return the highest number of paths from any subschema, and whether the schema is recursive."""
-    edges = {key: [*here[key], *place.below] for key, place in places.items()}
-    ways: dict[int, int] = {}
+    edges = {key: [*same_value[key], *subschema.nested] for key, subschema in index.items()}
+    path_counts: dict[int, int] = {}
     recursive = False
     for key in _postorder(edges):
-        count = _own_cost(places[key].schema)
+        count = _own_cost(index[key].schema)
         for target in edges[key]:
             # In postorder, a target without a count is part of a cycle.
-            recursive = recursive or target not in ways
-            count += ways.get(target, 1)
+            recursive = recursive or target not in path_counts
+            count += path_counts.get(target, 1)
         if count > MAX_SCHEMA_PATHS:
-            raise InvalidSchema(
-                "#", f"there are more than {MAX_SCHEMA_PATHS:,} ways through it; nest fewer references"
-            )
-        ways[key] = count
-    return max(ways.values()), recursive
+            raise InvalidSchema("#", f"it has more than {MAX_SCHEMA_PATHS:,} paths; nest fewer references")
+        path_counts[key] = count
+    return max(path_counts.values()), recursive
 
 
 def _largest_sum(
-    order: Sequence[int], here: Edges, places: SubschemaIndex, own: Callable[[Schema], int]
+    order: Sequence[int], same_value: Edges, index: SubschemaIndex, count_of: Callable[[Schema], int]
 ) -> int:
     """Add each subschema's count to those of all it applies to the same value; return the maximum."""
     sums: dict[int, int] = {}
     for key in order:
-        count = own(places[key].schema)
-        for target in here[key]:
+        count = count_of(index[key].schema)
+        for target in same_value[key]:
             count += sums[target]
         sums[key] = count
     return max(sums.values())
@@ -202,19 +210,18 @@ def _own_cost(schema: Schema) -> int:
 def _member_keywords(schema: Schema) -> int:
     """Return how many keywords can apply to the same member of an object."""
     patterns: Any = schema.get("patternProperties")
-    plain = "properties" in schema or "additionalProperties" in schema
-    named = len(patterns) if isinstance(patterns, dict) else 0  # pyright: ignore[reportUnknownArgumentType]
-    return plain + named + ("unevaluatedProperties" in schema)
+    has_plain = "properties" in schema or "additionalProperties" in schema
+    pattern_count = len(patterns) if isinstance(patterns, dict) else 0  # pyright: ignore[reportUnknownArgumentType]
+    return has_plain + pattern_count + ("unevaluatedProperties" in schema)
 
 
 def _item_keywords(schema: Schema) -> int:
     """Return how many keywords can apply to the same item of an array."""
-    plain = "items" in schema or "prefixItems" in schema or "additionalItems" in schema
-    return plain + ("contains" in schema) + ("unevaluatedItems" in schema)
+    has_plain = "items" in schema or "prefixItems" in schema or "additionalItems" in schema
+    return has_plain + ("contains" in schema) + ("unevaluatedItems" in schema)
 
 
-# --- Compiled JSON Schema validators that fetch no references and have bounded time for any value or pattern
-# ---
+# --- Compiled JSON Schema validators with bounded time for any value or pattern ---
 
 MAX_EVALUATIONS = 20_000_000
 """Subschema evaluations allowed in one validation: about a quarter of a second."""
@@ -233,21 +240,21 @@ class Validator:
         self,
         schema: Schema,
         compiled: jsonschema_rs.Validator,
-        effort: ValidationCost,
+        cost: ValidationCost,
         unchecked: tuple[str, ...],
     ) -> None:
         self.unchecked = unchecked
         """Paths of patterns that cannot run in linear time; they are not checked."""
         self._schema = schema
         self._compiled = compiled
-        self._effort = effort
+        self._cost = cost
         # Cheap schemas need no measurement: even the largest value stays within the bound.
-        self._always_light = effort.paths * MAX_JSON_VALUES <= MAX_EVALUATIONS
+        self._always_cheap = cost.paths * MAX_JSON_VALUES <= MAX_EVALUATIONS
 
     def ok(self, instance: Any) -> bool:
         """Return whether a value is valid."""
         try:
-            return (self._always_light or self._is_light(instance)) and self._compiled.is_valid(instance)
+            return (self._always_cheap or self._is_cheap(instance)) and self._compiled.is_valid(instance)
         except _LIBRARY_ERRORS:
             return False
 
@@ -255,53 +262,55 @@ class Validator:
         """Return at most ten validation errors; empty if the value is valid."""
         if self.ok(instance):
             return ()
-        if not self._is_light(instance):
+        if not self._is_cheap(instance):
             return (
-                _fault_of_value(prefix, "a smaller value", "is too large to be checked against its schema"),
+                _fault_of_value(prefix, "a smaller value", "is too large to be validated against its schema"),
             )
         try:
             errors = self._errors(instance)
         except _LIBRARY_ERRORS as error:
-            return (_fault_of_value(prefix, "JSON", f"must be JSON that can be checked: {error}"),)
+            return (_fault_of_value(prefix, "JSON", f"must be JSON that can be validated: {error}"),)
         faults = tuple(islice(explain(errors, schema=self._schema, prefix=prefix), MAX_VALIDATION_FAULTS))
         if faults:
             return faults
-        return (_fault_of_value(prefix, "another value", "does not fit its schema; it cannot be said where"),)
+        return (
+            _fault_of_value(prefix, "a matching value", "does not match its schema; the location is unknown"),
+        )
 
-    def _is_light(self, instance: Any) -> bool:
-        return measure(instance)[1] * self._effort.paths <= MAX_EVALUATIONS
+    def _is_cheap(self, instance: Any) -> bool:
+        return measure(instance)[1] * self._cost.paths <= MAX_EVALUATIONS
 
     def _errors(self, instance: Any) -> Iterable[jsonschema_rs.ValidationError]:
         """Collect as many errors as the cost bounds allow: all, the first one, or none."""
         depth, nodes = measure(instance)
-        limits = self._effort
-        if limits.errors(depth, nodes) <= MAX_COLLECTED_ERRORS:
+        cost = self._cost
+        if cost.errors(depth, nodes) <= MAX_COLLECTED_ERRORS:
             return self._compiled.iter_errors(instance)
-        if limits.branching or (limits.recursive and limits.growth > 1):
+        if cost.branching or (cost.recursive and cost.growth > 1):
             return ()
-        found: list[jsonschema_rs.ValidationError] = []
+        errors: list[jsonschema_rs.ValidationError] = []
         try:
             self._compiled.validate(instance)
         except jsonschema_rs.ValidationError as error:
-            found.append(error)
-        return found
+            errors.append(error)
+        return errors
 
 
 def compile_schema(schema: JsonObject) -> Validator:
     """Compile a schema that has passed `check`; raise InvalidSchema if it is unsafe."""
     # Without `$id`, a schema cannot be resolved under another schema's identifier.
-    plain = {keyword: value for keyword, value in schema.items() if keyword != "$id"}
-    places = index_subschemas(plain)
-    limits = validation_cost(places)
-    options = pattern_options(places.values())
+    without_id = {keyword: value for keyword, value in schema.items() if keyword != "$id"}
+    index = index_subschemas(without_id)
+    cost = validation_cost(index)
+    options = pattern_options(index.values())
     try:
-        return Validator(plain, validator_of(plain, options), limits, ())
+        return Validator(without_id, validator_of(without_id, options), cost, ())
     except ValueError as error:
-        safe, unchecked = without_unsafe(plain, options)
+        safe, unchecked = without_unsafe(without_id, options)
         if not unchecked:
             raise _refusal(error) from error
     try:
-        return Validator(plain, validator_of(safe, options), limits, unchecked)
+        return Validator(without_id, validator_of(safe, options), cost, unchecked)
     except ValueError as error:
         raise _refusal(error) from error
 
@@ -324,7 +333,7 @@ def _refusal(error: ValueError) -> InvalidSchema:
     fault = next(explain([error], schema={}, prefix="#"))
     steps = "".join([f"/{step}" for step in error.instance_path])
     return InvalidSchema(
-        f"#{steps}", f"the schema is wrong: it {fault.message.removeprefix(f'{fault.path}: ')}"
+        f"#{steps}", f"the schema is invalid: it {fault.message.removeprefix(f'{fault.path}: ')}"
     )
 
 
@@ -350,17 +359,15 @@ def check(schema: object, *, root: Literal["object"] | None = "object") -> Guard
     """Check a schema and return a private copy; `root="object"` requires the type of tool arguments."""
     if not isinstance(schema, Mapping):
         raise InvalidSchema("#", "a schema must be a JSON object")
-    plain = _bounded_copy(cast("Mapping[str, Any]", schema))
+    copy = _bounded_copy(cast("Mapping[str, Any]", schema))
     repairs: list[str] = []
-    if plain.pop("$id", None) is not None:
-        repairs.append("#/$id was left out: references stay inside the schema")
+    if copy.pop("$id", None) is not None:
+        repairs.append("#/$id was removed: references must stay inside the schema")
     if root == "object":
-        plain = _with_object_root(plain, repairs)
-    validator = compile_schema(plain)
-    repairs += [
-        f"{path} is left to the tool to check: it cannot be run safely" for path in validator.unchecked
-    ]
-    return GuardedSchema(plain, tuple(repairs))
+        copy = _with_object_root(copy, repairs)
+    validator = compile_schema(copy)
+    repairs += [f"{path} is not checked here: it cannot be executed safely" for path in validator.unchecked]
+    return GuardedSchema(copy, tuple(repairs))
 
 
 def _bounded_copy(schema: Mapping[str, Any]) -> Schema:
@@ -373,7 +380,9 @@ def _bounded_copy(schema: Mapping[str, Any]) -> Schema:
     except TypeError as error:
         raise InvalidSchema("#", f"it is not JSON: {error}") from error
     if len(text) > MAX_SCHEMA_BYTES:
-        raise InvalidSchema("#", f"it takes {len(text):,} bytes, at most {MAX_SCHEMA_BYTES:,} are allowed")
+        raise InvalidSchema(
+            "#", f"it has {len(text):,} bytes, which exceeds the limit of {MAX_SCHEMA_BYTES:,}"
+        )
     return orjson.loads(text)
 
 
@@ -383,5 +392,5 @@ def _with_object_root(schema: Schema, repairs: list[str]) -> Schema:
         return schema
     if kind is not None:
         raise InvalidSchema("#/type", "arguments are an object, so the type must be 'object'")
-    repairs.append("#/type was missing: 'object' was put in")
+    repairs.append("#/type was missing: 'object' was added")
     return {"type": "object", **schema}

@@ -312,7 +312,7 @@ def _equal_or_none(held: Constraint, new: Constraint) -> Constraint | None:
     return held if held.value == new.value else None
 
 
-def _common_values(held: Constraint, new: Constraint) -> Constraint:
+def _shared_values(held: Constraint, new: Constraint) -> Constraint:
     marks = {json_key(value) for value in new.value}
     return replace(held, value=[value for value in held.value if json_key(value) in marks])
 
@@ -321,7 +321,7 @@ def _all_names(held: Constraint, new: Constraint) -> Constraint:
     return replace(held, value=tuple(dict.fromkeys([*held.value, *new.value])))
 
 
-def _common_multiple(held: Constraint, new: Constraint) -> Constraint | None:
+def _least_multiple(held: Constraint, new: Constraint) -> Constraint | None:
     if isinstance(held.value, int) and isinstance(new.value, int):
         least = math.lcm(held.value, new.value)
         return replace(held, value=least) if least <= MAX_EXACT_INTEGER else None
@@ -338,7 +338,7 @@ _INTERSECT_KEYWORD: dict[str, Callable[[Constraint, Constraint], Constraint | No
     "exclusiveMinimum": _larger,
     "maximum": _smaller,
     "exclusiveMaximum": _smaller,
-    "multipleOf": _common_multiple,
+    "multipleOf": _least_multiple,
     "minLength": _larger,
     "maxLength": _smaller,
     "pattern": _equal_or_none,
@@ -348,5 +348,5 @@ _INTERSECT_KEYWORD: dict[str, Callable[[Constraint, Constraint], Constraint | No
     "required": _all_names,
     "minProperties": _larger,
     "maxProperties": _smaller,
-    "enum": _common_values,
+    "enum": _shared_values,
 }
