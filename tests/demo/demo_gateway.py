@@ -20,7 +20,7 @@ ACTING = {"x-user-id": DEMO_USER}
 
 @dataclass(frozen=True)
 class DemoGateway:
-    """The gateway, and what its user has seen and heard."""
+    """The gateway, and what its user has been shown and told."""
 
     gateway: InProcessGateway
     url: str
@@ -59,7 +59,7 @@ class DemoGateway:
         return dict(shown.data["layout"])
 
     def said(self) -> list[str]:
-        """Return what was said."""
+        """Return the spoken texts."""
         return [each.data["text"] for each in self.seen if each.kind == "speak"]
 
 
@@ -67,7 +67,7 @@ class DemoGateway:
 async def open_demo_gateway(
     device: str = "Simulated Glasses", *, apps: Sequence[DemoApp] = APPS, watched: bool = True
 ) -> AsyncGenerator[DemoGateway]:
-    """Open everything; where it is watched, what the apps show and say is seen."""
+    """Run the gateway and the demo apps; if `watched`, display and speech are recorded."""
     async with (
         open_gateway() as gateway,
         listening(gateway.server) as url,

@@ -6,7 +6,7 @@ from typing import Any
 
 
 class ToolException(Exception):
-    """What their tools raise to say no."""
+    """What LangChain tools raise to report a failure."""
 
 
 @dataclass
@@ -25,7 +25,7 @@ class InjectedToolCallId:
 
 @dataclass
 class Chain:
-    """A tool of theirs. `asked` is what it was called with, `give` makes its answer of that."""
+    """A LangChain tool. `asked` is its input, `give` computes its answer."""
 
     name: str = "look_up"
     description: str = "Look something up."

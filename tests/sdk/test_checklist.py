@@ -1,4 +1,4 @@
-"""The checklist: each item is judged by what the definition says and by what was seen of the tool."""
+"""The checklist: each item is judged by the definition and by observations of the tool."""
 
 from dataclasses import replace
 from typing import Any, get_args
@@ -7,8 +7,8 @@ import pytest
 
 from toolcrib.errors import problem
 from toolcrib.model import Ask, Deprecation, Evidence, Example, Hints, Metadata, Result, Tool
-from toolcrib.sdk.checklist import ITEM_OF_RULE, ITEMS, Judgement, Verdict, extra_findings, judge, tally
-from toolcrib.sdk.checks import ADVICE, CONTRADICTIONS, SHORTFALLS
+from toolcrib.sdk.checklist import ITEMS, Judgement, Verdict, extra_findings, judge, tally
+from toolcrib.sdk.checks import ITEM_OF_RULE, RULES
 from toolcrib.sdk.evidence import ExampleRun, ToolEvidence, structure_mismatch
 from toolcrib.testing import a_tool
 
@@ -37,13 +37,13 @@ HINTS = Hints(confidence=0.9, source_quality="high", reasoning="It was looked up
 DONE = Result(data={"title": "One"}, hints=HINTS, metadata=META)
 REFUSAL = Result(problem=problem("INVALID_ARGUMENTS", "card_id is missing"), hints=HINTS, metadata=META)
 SEEN = ToolEvidence(
-    trials=(ExampleRun(example=1, result=DONE),),
-    same_again=True,
+    runs=(ExampleRun(example=1, result=DONE),),
+    equal_results=True,
     refusal=REFUSAL,
     logged=True,
     counted=True,
     listed=True,
-    test="tests/test_cards.py",
+    test_file="tests/test_cards.py",
 )
 HINTED = (
     "hints",
@@ -70,16 +70,16 @@ def but(verdict: str, tool: Tool = GOOD, seen: ToolEvidence = SEEN) -> set[str]:
 def with_result(*results: Result, claimed: tuple[float | None, ...] = ()) -> ToolEvidence:
     claims = claimed or (None,) * len(results)
     pairs = zip(results, claims, strict=True)
-    trials = tuple(ExampleRun(example=1, result=result, claimed=claim) for result, claim in pairs)
-    return replace(SEEN, trials=trials)
+    runs = tuple(ExampleRun(example=1, result=result, stated_confidence=claim) for result, claim in pairs)
+    return replace(SEEN, runs=runs)
 
 
 @pytest.mark.requirement("E15")
 def test_checklist_has_29_items_with_text_and_advice() -> None:
     assert len({item.id for item in ITEMS}) == len(ITEMS) == 29
     for item in ITEMS:
-        assert item.says.endswith(".")
-        assert item.do.endswith(".")
+        assert item.requirement.endswith(".")
+        assert item.fix.endswith(".")
 
 
 @pytest.mark.requirement("E15")
@@ -96,10 +96,9 @@ def test_tally_counts_failed_items() -> None:
 
 
 def test_every_definition_rule_maps_to_an_item_or_an_extra() -> None:
-    rules = {*CONTRADICTIONS, *SHORTFALLS}
-    assert rules >= ITEM_OF_RULE.keys()
-    assert rules - ITEM_OF_RULE.keys() == {"version", "numbers", "deprecated"}
-    assert set(ADVICE) == {"strings"}
+    severities = {rule.id: rule.severity for rule in RULES}
+    assert severities.keys() - ITEM_OF_RULE.keys() == {"version", "numbers", "deprecated", "strings"}
+    assert [rule for rule, severity in severities.items() if severity == "advice"] == ["strings"]
     assert {item.id for item in ITEMS} >= set(ITEM_OF_RULE.values())
     wrong = replace(GOOD, version="first", deprecated=Deprecation(since="1.0.0"), tags=())
     assert {each.rule for each in extra_findings(wrong)} == {"version", "deprecated"}
@@ -136,7 +135,7 @@ def test_human_review_items_are_asked() -> None:
     assert asked == {"description", "permissions", "idempotent", "result", "confidence", "tests"}
     assert "cacheable" in but("person", replace(GOOD, cache_ttl=60.0))
     assert verdicts(replace(GOOD, cache_ttl=60.0))["cache-ttl"] == "pass"
-    assert "idempotent" in but("person", seen=replace(SEEN, same_again=False))
+    assert "idempotent" in but("person", seen=replace(SEEN, equal_results=False))
     anything = {"type": "object", "properties": {"word": {"type": "string", "description": "A word."}}}
     assert "parameters" in but("person", replace(GOOD, input_schema=anything))
     assert verdicts(replace(GOOD, input_schema={"type": "object"}))["parameters"] == "n/a"
@@ -160,12 +159,12 @@ def test_a_promise_that_is_broken_over_many_calls_is_short() -> None:
 @pytest.mark.parametrize(
     "result,verdict,said",
     [
-        (DONE, "pass", "gave what they say"),
+        (DONE, "pass", "returned what they declare"),
         (DONE.replace(data={"title": None, "due": 7}), "pass", ""),
-        (DONE.replace(data={"name": "One"}), "short", "data.title is not there"),
-        (DONE.replace(data="One"), "short", "data is text, and the example says an object"),
-        (REFUSAL, "short", "ended in INVALID_ARGUMENTS: card_id is missing"),
-        (DONE.replace(data=None, ask=Ask(questions={"sure": {}})), "person", "asks something first"),
+        (DONE.replace(data={"name": "One"}), "short", "data.title is missing"),
+        (DONE.replace(data="One"), "short", "data is text, but an object in the example"),
+        (REFUSAL, "short", "returned the error INVALID_ARGUMENTS: card_id is missing"),
+        (DONE.replace(data=None, ask=Ask(questions={"sure": {}})), "person", "asks for input first"),
     ],
 )
 def test_example_must_return_its_expected_result(result: Result, verdict: str, said: str) -> None:
@@ -217,7 +216,9 @@ def test_raising_or_unvalidating_handler_falls_short() -> None:
 
 @pytest.mark.requirement("E15", "E14")
 def test_log_counters_tests_and_list_are_checked() -> None:
-    unseen = replace(SEEN, logged=False, counted=False, listed=False, withheld="the name is taken", test="")
+    unseen = replace(
+        SEEN, logged=False, counted=False, listed=False, withheld="the name is taken", test_file=""
+    )
     assert but("short", seen=unseen) == {"logging", "metrics", "registered", "name"}
     assert "tests" in but("person", seen=unseen)
 
@@ -237,13 +238,13 @@ def test_items_not_run_are_left_to_the_gateway() -> None:
         ({}, {"a": 1}, None),
         (None, {"a": 1}, None),
         ({"a": 1}, {"a": 1.5, "b": 2}, None),
-        ({"a": True}, {"a": 1}, "data.a is a number, and the example says true or false"),
-        ({"a": {"b": "x"}}, {"a": {}}, "data.a.b is not there, and the example shows it"),
+        ({"a": True}, {"a": 1}, "data.a is a number, but true or false in the example"),
+        ({"a": {"b": "x"}}, {"a": {}}, "data.a.b is missing, but the example has it"),
         ([], [1, 2], None),
         ([1], [], None),
-        ([{"a": 1}], [{"a": 2}, {"b": 3}], "data[1].a is not there, and the example shows it"),
+        ([{"a": 1}], [{"a": 2}, {"b": 3}], "data[1].a is missing, but the example has it"),
         ([1, "x"], ["y", 2], None),
-        ([1], "x", "data is text, and the example says a list"),
+        ([1], "x", "data is text, but a list in the example"),
     ],
 )
 def test_an_answer_is_compared_with_its_example_by_shape(expected: Any, came: Any, said: str | None) -> None:

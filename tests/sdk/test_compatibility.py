@@ -203,7 +203,7 @@ def test_disjoint_schema_is_a_different_tool(before: Any, after: Any, said: str)
         (
             {"type": "object", "properties": {"a": {"type": "object", "properties": {"b": {}}}}},
             {"type": "object", "properties": {"a": {"type": "object", "properties": {}}}},
-            "params.a.b: field is absent, was there",
+            "params.a.b: field is absent, was present",
         ),
         (
             {"type": "object"},

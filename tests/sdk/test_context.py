@@ -1,4 +1,4 @@
-"""A function learns who calls it, and can say how far it is."""
+"""A function receives its caller and can report progress."""
 
 from dataclasses import replace
 from datetime import datetime

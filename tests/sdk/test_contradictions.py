@@ -1,4 +1,4 @@
-"""What cannot be meant is refused where it is defined, with a word on how to mend it."""
+"""Contradictory definitions are refused with advice."""
 
 from collections.abc import AsyncIterator, Callable, Iterator
 from datetime import UTC, date, datetime, timedelta
@@ -19,26 +19,26 @@ def act(count: int = 1) -> None:
 @pytest.mark.parametrize(
     "options,said",
     [
-        ({"cache_ttl": 60}, "a mutation cannot be cached: drop cache_ttl"),
+        ({"cache_ttl": 60}, "a mutation cannot be cached: remove cache_ttl"),
         ({"category": "mutation", "cache_ttl": 60}, "a mutation cannot be cached"),
-        ({"category": "query", "cache_ttl": 0}, "cache_ttl is 0: give seconds above 0"),
-        ({"category": "query", "cache_ttl": -5}, "give seconds above 0"),
-        ({"category": "query", "cache_ttl": float("nan")}, "give seconds above 0"),
-        ({"category": "query", "cache_ttl": "60"}, "give seconds above 0"),
-        ({"category": "query", "cache_ttl": True}, "give seconds above 0"),
-        ({"category": "query", "shared_cache": True}, "shared_cache without cache_ttl"),
+        ({"category": "query", "cache_ttl": 0}, "cache_ttl is 0: use seconds above 0"),
+        ({"category": "query", "cache_ttl": -5}, "use seconds above 0"),
+        ({"category": "query", "cache_ttl": float("nan")}, "use seconds above 0"),
+        ({"category": "query", "cache_ttl": "60"}, "use seconds above 0"),
+        ({"category": "query", "cache_ttl": True}, "use seconds above 0"),
+        ({"category": "query", "shared_cache": True}, "shared_cache has no effect without cache_ttl"),
         ({"category": "query", "idempotent": False}, "a query is idempotent"),
         ({"category": "analysis", "idempotent": False}, "an? analysis is idempotent"),
         ({"category": "query", "destructive": True}, "a query changes nothing"),
-        ({"examples": [{"description": "x", "params": {"count": "one"}}]}, "example 1 .*does not fit"),
+        ({"examples": [{"description": "x", "params": {"count": "one"}}]}, "example 1 .*does not match"),
         ({"deprecated": {"since": "1.0.0", "replacement": "act"}}, "itself as its replacement"),
         ({"deprecated": {"since": "1.0.0", "removalDate": "soon"}}, "write it as YYYY-MM-DD"),
         ({"deprecated": {"since": "1.0.0", "removalDate": "20310131"}}, "write it as YYYY-MM-DD"),
         ({"deprecated": {"since": "1.0.0", "removalDate": 20310131}}, "write it as YYYY-MM-DD"),
         ({"deprecated": {"since": "1.0.0", "announced": "May"}}, "announced 'May' is not a date"),
-        ({"category": "query", "cacheable": True}, "says not for how long: give cache_ttl"),
-        ({"cacheable": True}, "a mutation cannot be cached: drop cacheable"),
-        ({"category": "query", "cacheable": False, "cache_ttl": 5}, "contradict each other: drop one"),
+        ({"category": "query", "cacheable": True}, "has no duration: set cache_ttl"),
+        ({"cacheable": True}, "a mutation cannot be cached: remove cacheable"),
+        ({"category": "query", "cacheable": False, "cache_ttl": 5}, "contradict each other: remove one"),
     ],
 )
 def test_contradictions_are_refused(options: Any, said: str) -> None:
@@ -50,8 +50,8 @@ def test_contradictions_are_refused(options: Any, said: str) -> None:
 @pytest.mark.parametrize(
     "options,said",
     [
-        ({"name": "cards:get"}, "holds a colon"),
-        ({"aliases": ["cards:get"]}, "holds a colon"),
+        ({"name": "cards:get"}, "contains a colon"),
+        ({"aliases": ["cards:get"]}, "contains a colon"),
         ({"aliases": [""]}, "has 0 characters"),
         ({"name": "a" * 65}, "has 65 characters"),
     ],
@@ -62,33 +62,33 @@ def test_bad_names_are_refused(options: Any, said: str) -> None:
 
 
 BAD_OPTIONS: list[tuple[Any, str]] = [
-    ({"category": "lookup"}, "no category 'lookup': choose one of query, mutation"),
-    ({"response_time": "quick"}, "no response_time 'quick': choose one of fast"),
-    ({"permissions": ["read"]}, "'read' is not of the form resource:action"),
-    ({"permissions": ["cards:*"]}, "not of the form resource:action"),
-    ({"permissions": "cards:read"}, r"permissions takes a list: write permissions=\[…\]"),
-    ({"tags": "cards"}, "tags takes a list"),
-    ({"tags": {"cards": 1}}, "tags takes a list"),
-    ({"tags": 7}, "tags takes a list"),
+    ({"category": "lookup"}, "category 'lookup' is unknown: choose one of query, mutation"),
+    ({"response_time": "quick"}, "response_time 'quick' is unknown: choose one of fast"),
+    ({"permissions": ["read"]}, "'read' does not have the form resource:action"),
+    ({"permissions": ["cards:*"]}, "does not have the form resource:action"),
+    ({"permissions": "cards:read"}, r"permissions must be a list: permissions=\[…\]"),
+    ({"tags": "cards"}, "tags must be a list"),
+    ({"tags": {"cards": 1}}, "tags must be a list"),
+    ({"tags": 7}, "tags must be a list"),
     ({"tags": [""]}, "a tag is empty"),
     ({"version": "1.0"}, "not a semantic version"),
     ({"timeout": 0}, "timeout is 0"),
     ({"timeout": float("inf")}, "timeout is inf"),
     ({"energy_cost": -1}, "energy_cost is -1"),
     ({"slow": (0, "Wait.")}, "slow needs seconds above 0"),
-    ({"slow": (1.0, "")}, "a sentence to say"),
-    ({"slow": 2.0}, "slow takes seconds and a sentence"),
+    ({"slow": (1.0, "")}, "and a sentence"),
+    ({"slow": 2.0}, "slow must be seconds and a sentence"),
     ({"rate_limit": {"maxCalls": 0, "windowMs": 1000}}, "whole numbers of at least 1"),
     ({"rate_limit": {"maxCalls": 1.5, "windowMs": 1000}}, "whole numbers of at least 1"),
-    ({"rate_limit": {"maxCalls": 5}}, "rate_limit lacks a field: it takes maxCalls, windowMs"),
+    ({"rate_limit": {"maxCalls": 5}}, "rate_limit lacks a field: it has maxCalls, windowMs"),
     (
         {"rate_limit": {"max_calls": 5, "windowMs": 1}},
-        "rate_limit knows no max_calls: choose from",
+        "rate_limit has no field max_calls: choose from",
     ),
-    ({"rate_limit": 60}, "rate_limit takes an object with maxCalls, windowMs"),
+    ({"rate_limit": 60}, "rate_limit must be an object with maxCalls, windowMs"),
     ({"examples": [{"params": {}}]}, "examples lacks a field"),
-    ({"examples": {"description": "x", "params": {}}}, "examples takes a list"),
-    ({"cachable": True, "ttl": 5}, "there is no option cachable, ttl: choose from name, title"),
+    ({"examples": {"description": "x", "params": {}}}, "examples must be a list"),
+    ({"cachable": True, "ttl": 5}, "unknown option cachable, ttl: choose from name, title"),
 ]
 
 
@@ -127,10 +127,10 @@ LONG_AGO = date(2020, 1, 1)
     [
         # A day of leeway: the test may begin before midnight and end after it.
         (TODAY + timedelta(days=88), None, "is less than 90 days away: choose"),
-        (TODAY, None, 'say "announced" if it was announced before'),
+        (TODAY, None, "set announced if it was announced earlier"),
         (LONG_AGO, None, "is less than 90 days away"),
-        (LONG_AGO + timedelta(days=89), LONG_AGO, "announced: choose 2020-03-31 or later"),
-        (LONG_AGO - timedelta(days=1), LONG_AGO, "is less than 90 days after it was announced"),
+        (LONG_AGO + timedelta(days=89), LONG_AGO, "announcement: choose 2020-03-31 or later"),
+        (LONG_AGO - timedelta(days=1), LONG_AGO, "is less than 90 days after the announcement"),
     ],
 )
 def test_agents_are_given_ninety_days(removal: date, announced: date | None, said: str) -> None:
@@ -177,17 +177,17 @@ async def async_generator() -> AsyncIterator[int]:
 
 
 BAD_SIGNATURES: list[tuple[Any, str]] = [
-    (star_arguments, r"the parameter \*names takes no single named argument"),
+    (star_arguments, r"the parameter \*names cannot be passed by name"),
     (star_options, r"the parameter \*\*names"),
-    (positional_only, "the parameter name takes no single named argument"),
-    (method, r"decorate the bound one, tool\(thing.method\)"),
-    (unknown_type, "'Whenever' is not known where the function is defined"),
-    (no_json, "a type in its signature has no JSON form"),
-    (no_pydantic, "a type in its signature has no JSON form"),
-    (default_in_field, "the default of count stands in Field: write it as count = …"),
-    (two_defaults, "the default of count stands in Field"),
-    (generator, "it yields, and results are whole"),
-    (async_generator, "it yields, and results are whole"),
+    (positional_only, "the parameter name cannot be passed by name"),
+    (method, r"wrap the bound one, tool\(thing.method\)"),
+    (unknown_type, "'Whenever' cannot be resolved"),
+    (no_json, "a type in its signature has no JSON Schema"),
+    (no_pydantic, "a type in its signature has no JSON Schema"),
+    (default_in_field, "the default of count is set in Field: set it as count = …"),
+    (two_defaults, "the default of count is set in Field"),
+    (generator, "generators are not supported"),
+    (async_generator, "generators are not supported"),
 ]
 
 
@@ -198,9 +198,9 @@ def test_signatures_json_cannot_reach_are_refused(function: Any, said: str) -> N
 
 
 def test_callable_without_name_or_signature_is_refused() -> None:
-    with pytest.raises(ToolDefinitionError, match="has no name to go by"):
+    with pytest.raises(ToolDefinitionError, match="no usable name"):
         create_tool(lambda: 1)
-    with pytest.raises(ToolDefinitionError, match="has no name to go by"):
+    with pytest.raises(ToolDefinitionError, match="no usable name"):
         create_tool(partial(act, 2))
-    with pytest.raises(ToolDefinitionError, match="it has no signature to read"):
+    with pytest.raises(ToolDefinitionError, match="no signature"):
         create_tool(name="make-dict")(dict)

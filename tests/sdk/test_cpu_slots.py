@@ -18,7 +18,7 @@ CALLS = 20
 
 
 class Lock:
-    """Whether the interpreter lock is contended, as a test says."""
+    """A lock contention probe controlled by the test."""
 
     def __init__(self, *, contended: bool) -> None:
         self.contended, self.checks = contended, 0

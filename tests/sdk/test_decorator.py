@@ -1,4 +1,4 @@
-"""A function becomes a tool with all its definition says, and stays a function."""
+"""A function becomes a tool with a complete definition, and stays a function."""
 
 import inspect
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""A docstring says what a tool does, and what each parameter is for, in the styles people write."""
+"""Docstrings describe tools and parameters, in the common styles."""
 
 import inspect
 

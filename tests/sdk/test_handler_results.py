@@ -1,4 +1,4 @@
-"""What a handler gave becomes a result, or the rule it breaks is named; what it raised says little."""
+"""Handler results become results or name the broken rule; raised errors stay private."""
 
 import errno
 import socket
@@ -76,7 +76,7 @@ def test_a_ready_result_passes() -> None:
         (lambda: anything(message=5), "message"),
         (lambda: anything(message="\ud800"), "message"),
         (lambda: anything(message="x" * (MAX_MESSAGE_CHARS + 1)), "message"),
-        (lambda: anything(hints="none"), "hints are built"),
+        (lambda: anything(hints="none"), "hints must be built"),
         (lambda: anything(hints={"confidence": 1.7}), "agentHints.confidence"),
         (lambda: anything(hints={"surprise": 1}), "surprise"),
         (lambda: anything(suppress_voice="no"), "suppress_voice"),
@@ -149,13 +149,13 @@ def with_hints(given: object) -> BusinessRuleError:
 @pytest.mark.parametrize(
     "error, rule",
     [
-        (BusinessRuleError("FULL", None), "an error says"),  # pyright: ignore[reportArgumentType]
-        (BusinessRuleError(5, "no"), "an error says"),  # pyright: ignore[reportArgumentType]
-        (BusinessRuleError("FULL", "\ud800"), "an error says"),
-        (BusinessRuleError("FULL", "x" * (MAX_MESSAGE_CHARS + 1)), "an error says"),
-        (Failed("TOOL_FAILED", "no", details={"at": object()}), "an error says"),
-        (Bare(), "an error says"),
-        (with_hints("none"), "hints are built"),
+        (BusinessRuleError("FULL", None), "an error must have"),  # pyright: ignore[reportArgumentType]
+        (BusinessRuleError(5, "no"), "an error must have"),  # pyright: ignore[reportArgumentType]
+        (BusinessRuleError("FULL", "\ud800"), "an error must have"),
+        (BusinessRuleError("FULL", "x" * (MAX_MESSAGE_CHARS + 1)), "an error must have"),
+        (Failed("TOOL_FAILED", "no", details={"at": object()}), "an error must have"),
+        (Bare(), "an error must have"),
+        (with_hints("none"), "hints must be built"),
         (with_hints({"confidence": 1.7}), "agentHints.confidence"),
     ],
 )

@@ -31,9 +31,7 @@ async def test_tool_that_holds_the_loop_is_named(
         return await holding(0.1)
 
     assert (await run(hold, {})).data == "done"
-    assert [each.getMessage().split(" for ")[0] for each in caplog.records] == [
-        "test:hold held the event loop"
-    ]
+    assert [each.getMessage().split(" the ")[0] for each in caplog.records] == ["test:hold blocked"]
 
 
 async def test_waiting_tool_is_not_named(caplog: pytest.LogCaptureFixture) -> None:

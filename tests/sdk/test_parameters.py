@@ -1,4 +1,4 @@
-"""Every parameter of a schema is found, wherever it stands and whoever wrote the schema."""
+"""Every parameter of a schema is found, at any depth and in any style."""
 
 from typing import Any
 

@@ -96,7 +96,7 @@ def test_nothing_has_changed() -> None:
     "now,said",
     [
         ({"input_schema": params("id", "due", id=TEXT, due=TEXT)}, "params.due: required is True, was False"),
-        ({"input_schema": params()}, "params.id: field is absent, was there"),
+        ({"input_schema": params()}, "params.id: field is absent, was present"),
         (
             {"input_schema": params("id", id={**TEXT, "maxLength": 3})},
             "params.id: maxLength is 3, was absent",
@@ -109,7 +109,7 @@ def test_a_narrowing_needs_a_major_version(now: dict[str, Any], said: str) -> No
         (breach,) = found(replace(CARD, version=version, **now))
         assert (breach.level, breach.tool) == ("short", "get-card")
         assert said in breach.message
-        assert matches("library", "a narrowing needs a major version", breach.message)
+        assert "2.0.0" in breach.message
     assert found(replace(CARD, version="2.0.0", **now)) == []
 
 
@@ -124,7 +124,7 @@ def test_a_narrowing_needs_a_major_version(now: dict[str, Any], said: str) -> No
 def test_an_incompatible_change_needs_another_name(now: dict[str, Any]) -> None:
     (breach,) = found(replace(CARD, version="2.0.0", **now))
     assert breach.level == "short"
-    assert matches("library", "an incompatible change needs another name", breach.message)
+    assert "get-card-v2" in breach.message
     second = replace(CARD, name="cards:get-card-v2")
     kept = publish({}, [second])
     (breach,) = found(replace(second, version="2.0.0", **now), kept=kept)
@@ -146,7 +146,7 @@ def test_compatible_change_without_minor_bump_warns(now: dict[str, Any]) -> None
     for version in ("1.2.0", "1.2.9"):
         (breach,) = found(replace(CARD, version=version, **now))
         assert breach.level == "warning"
-        assert matches("library", "compatible change without minor bump warns", breach.message)
+        assert "1.3.0" in breach.message
     assert found(replace(CARD, version="1.3.0", **now)) == []
 
 
@@ -165,7 +165,7 @@ def test_smaller_output_needs_major_version() -> None:
 def test_a_version_does_not_go_back(version: str) -> None:
     (breach,) = found(replace(CARD, version=version))
     assert breach.level == "short"
-    assert matches("library", "a version does not go back", breach.message)
+    assert version in breach.message
 
 
 def test_the_latest_version_counts() -> None:

@@ -1,4 +1,4 @@
-"""What a handler is given is its own, and what it returns comes back whole, with its hints."""
+"""A handler's arguments are its own copy, and its result is returned completely, with hints."""
 
 from copy import deepcopy
 from datetime import datetime

@@ -1,4 +1,4 @@
-"""JSON arguments reach a function as its types say, whole, and as its own."""
+"""JSON arguments reach a function as its annotated types."""
 
 from copy import deepcopy
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""`@tool` insists on a good definition and says all there is to mend; `create_tool` lets it pass."""
+"""`@tool` requires a complete definition and reports all faults; `create_tool` accepts less."""
 
 from typing import Annotated, Any, Literal
 
@@ -7,7 +7,7 @@ from pydantic import BaseModel, Field
 from typing_extensions import Doc
 
 from toolcrib.sdk import BrandedId, Registry, ToolDefinitionError, create_tool, tool
-from toolcrib.sdk.checks import advice, shortfalls
+from toolcrib.sdk.checks import findings
 
 
 class ShelfId(BrandedId, prefix="shelf", description="Which shelf."):
@@ -61,11 +61,11 @@ def test_a_good_definition_is_taken() -> None:
         ({"name": "count--books"}, "name", "not kebab-case"),
         ({"name": "9-books"}, "name", "not kebab-case"),
         ({"name": "bücher-zählen"}, "name", "not kebab-case"),
-        ({"description": "Use it to count."}, "description", "has 16 characters: say in 50 or more"),
+        ({"description": "Use it to count."}, "description", "has 16 characters: describe in 50 or more"),
         ({"tags": []}, "tags", "there is no tag"),
         ({"examples": []}, "examples", "there is no example"),
-        ({"examples": [{**EXAMPLE, "description": ""}]}, "examples", "example 1 does not say what it shows"),
-        ({"examples": [{**EXAMPLE, "expectedResult": None}]}, "examples", "give expectedResult"),
+        ({"examples": [{**EXAMPLE, "description": ""}]}, "examples", "example 1 has no description"),
+        ({"examples": [{**EXAMPLE, "expectedResult": None}]}, "examples", "has no expectedResult"),
         ({"deprecated": {"since": "2.0.0", "replacement": "count-all"}}, "deprecated", "has no removalDate"),
         ({"deprecated": {"since": "2.0.0", "removalDate": "2999-01-31"}}, "deprecated", "no replacement"),
     ],
@@ -73,7 +73,7 @@ def test_a_good_definition_is_taken() -> None:
 def test_required_definition_parts(options: Any, rule: str, said: str) -> None:
     assert said in refusal(count_books, **options)
     lenient = create_tool(count_books, **good(**options))
-    assert [each.rule for each in shortfalls(lenient.definition)] == [rule]
+    assert [each.rule for each in findings(lenient.definition, "shortfall")] == [rule]
 
 
 @pytest.mark.requirement("E1a")
@@ -91,7 +91,7 @@ def test_required_definition_parts(options: Any, rule: str, said: str) -> None:
 )
 def test_a_description_names_an_example_use(sentence: str) -> None:
     plain = "Count the books on a shelf and return their number, which may be nought."
-    assert "names no use" in refusal(count_books, description=plain)
+    assert "does not say when to use it" in refusal(count_books, description=plain)
     assert tool(**good(description=f"{plain} {sentence}"))(count_books).name == "count-books"
 
 
@@ -116,7 +116,7 @@ def whole(params: Label) -> None: ...
 def test_every_parameter_is_described(function: Any, path: str) -> None:
     said = refusal(function, description=SAID, examples=[])
     assert f"the parameter {path} has no description" in said
-    assert "put it under Args: in the docstring" in said
+    assert "add it under Args: in the docstring" in said
 
 
 Text = Annotated[str, "Some text."]
@@ -133,7 +133,7 @@ def maybe_id(book_id: Annotated[str | None, "Which."] = None) -> None: ...
 @pytest.mark.parametrize("function", [one_id, named_id, named_ids, camel_id, maybe_id])
 def test_an_id_that_takes_any_text_is_refused(function: Any) -> None:
     said = refusal(function, name="find-book", description=SAID, examples=[])
-    assert "is an id that takes any text: use a branded id" in said
+    assert "is an id that accepts any text: use a branded id" in said
 
 
 def patterned_id(book_id: Annotated[str, Field(description="Which.", pattern="^b")]) -> None: ...
@@ -145,7 +145,7 @@ def no_id(video: Text, valid: Text, said: Text) -> None: ...
 
 @pytest.mark.parametrize("function", [patterned_id, formatted_id, chosen_id, branded_ids, no_id])
 def test_an_id_with_a_shape_is_as_good_as_a_branded_one(function: Any) -> None:
-    assert "ids" not in {each.rule for each in shortfalls(create_tool(function).definition)}
+    assert "ids" not in {each.rule for each in findings(create_tool(function).definition, "shortfall")}
 
 
 def any_number(count: Annotated[int, "How many."]) -> None: ...
@@ -172,17 +172,17 @@ def fixed(count: Literal[1, 2], pair: tuple[int, int], flag: bool) -> None: ...
 
 @pytest.mark.parametrize("function", [half_open, fixed])
 def test_one_bound_is_enough_and_a_choice_has_one(function: Any) -> None:
-    assert "bounds" not in {each.rule for each in shortfalls(create_tool(function).definition)}
+    assert "bounds" not in {each.rule for each in findings(create_tool(function).definition, "shortfall")}
 
 
 def test_text_without_a_bound_is_only_advised_against() -> None:
     def say_aloud(words: str, tone: Annotated[str, Field(max_length=9)]) -> None: ...
 
     definition = create_tool(say_aloud).definition
-    assert [each.message.split(":")[0] for each in advice(definition)] == [
-        "the text words may be of any length"
+    assert [each.message.split(":")[0] for each in findings(definition, "advice")] == [
+        "the text words may have any length"
     ]
-    assert all("of any length" not in each.message for each in shortfalls(definition))
+    assert all("any length" not in each.message for each in findings(definition, "shortfall"))
 
 
 @pytest.mark.requirement("E1a", "E2")
@@ -193,7 +193,7 @@ def test_all_shortcomings_are_reported_together() -> None:
     with pytest.raises(ToolDefinitionError) as caught:
         tool(cache_ttl=5, permissions=["all"], timeout=-1, tags="books", colour="red")(act)  # pyright: ignore[reportCallIssue]
     said = str(caught.value)
-    assert said.startswith("tool act: 10 things to mend\n  - ")
+    assert said.startswith("tool act: 10 faults\n  - ")
     assert {each.rule for each in caught.value.findings} == {
         *("options", "tags", "signature", "cache", "permissions", "numbers"),
         *("name", "description", "uses", "examples"),

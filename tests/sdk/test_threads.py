@@ -41,7 +41,7 @@ class Hung:
 
 @asynccontextmanager
 async def all_taken(places: Threads) -> AsyncGenerator[Hung]:
-    """Have the only thread taken by a function that nobody waits for."""
+    """Occupy the only thread with an abandoned function."""
     hung = Hung()
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(places.run, "eve", hung.hang)

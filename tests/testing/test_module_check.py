@@ -72,9 +72,8 @@ def test_examples_are_run(folder: Path) -> None:
     assert set(short(report, "raise-error")) == {"result", "errors"}
     assert "42" not in str(short(report, "raise-error"))
     assert checked(report, "raise-error").judged["idempotent"].verdict == "person"
-    assert short(report, "give-other") == {
-        "result": "example 1 gave something else: data.title is not there, and the example shows it"
-    }
+    assert list(short(report, "give-other")) == ["result"]
+    assert "data.title" in short(report, "give-other")["result"]
     assert set(short(report, "claim-confidence")) == {"confidence"}
     assert set(short(report, "claim-little")) == {"confidence"}
     assert {"name", "registered"} <= set(short(report, "claim_little"))
@@ -160,7 +159,10 @@ def test_a_file_that_hides_behind_another_module_is_refused(
     monkeypatch.setitem(sys.modules, "posing_cards", tools)
     with pytest.raises(ModuleProblem) as raised:
         find_module(written(folder, "posing_cards.py", GOOD))
-    assert matches("library", "a file that hides behind another module is refused", str(raised.value))
+    text = str(raised.value)
+    assert matches(
+        "library", "a file that hides behind another module is refused", text, other=tools.__file__
+    )
 
 
 @pytest.mark.parametrize(
@@ -192,7 +194,7 @@ def test_definitions_are_published_and_compared(folder: Path) -> None:
     path.write_text(kept.replace("get-card", "fetch-card"))
     report = check_module(module)
     (failure,) = report.failures()
-    assert failure.startswith("kept_cards:fetch-card: published: was published and is gone: ")
+    assert failure.startswith("kept_cards:fetch-card: published: ")
     assert publish_module(report) is None
     path.write_text("nonsense")
     assert ["cannot be read" in each for each in check_module(module).failures()] == [True]

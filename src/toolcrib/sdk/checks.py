@@ -1,4 +1,4 @@
-"""Checks of tool definitions: contradictions, parameters and shortfalls of the contract."""
+"""The rules of tool definitions: contradictions are errors, shortfalls are refused by `@tool` only."""
 
 import json
 import math
@@ -6,18 +6,18 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
-from typing import Any, cast, get_args
+from typing import Any, Literal, cast, get_args
 
 import orjson
 
 from toolcrib.model import Category, Deprecation, JsonObject, ResponseTime, Tool
 from toolcrib.schemas import InvalidSchema, compile_schema
 
-# --- Rules for contradictions in a tool definition; each message states the fix ---
+# --- Contradictions: errors for every author; each message states the fix ---
 
 _PERMISSION = re.compile(r"[\w.-]+:[\w.-]+")
 _VERSION = re.compile(r"\d+\.\d+\.\d+(-[0-9A-Za-z.-]+)?(\+[0-9A-Za-z.-]+)?")
-_LONGEST_NAME = 64
+_MAX_NAME_CHARS = 64
 _NOTICE = timedelta(days=90)
 """Minimum time between the announcement and the removal of a deprecated tool."""
 
@@ -25,108 +25,108 @@ _NOTICE = timedelta(days=90)
 def _name_contradictions(tool: Tool) -> Iterator[str]:
     for name in (tool.local, *tool.aliases):
         if ":" in name:
-            yield f"the name {name!r} holds a colon, which parts a source from its tool: leave it out"
-        elif not name or len(name) > _LONGEST_NAME:
-            yield f"the name {name!r} has {len(name)} characters: give it 1 to {_LONGEST_NAME}"
+            yield f"the name {name!r} contains a colon, which separates a source from its tool: remove it"
+        elif not name or len(name) > _MAX_NAME_CHARS:
+            yield f"the name {name!r} has {len(name)} characters: use 1 to {_MAX_NAME_CHARS}"
 
 
-def _kinds(tool: Tool) -> Iterator[str]:
+def _category_contradictions(tool: Tool) -> Iterator[str]:
     if tool.category not in get_args(Category):
-        yield f"there is no category {tool.category!r}: choose one of {', '.join(get_args(Category))}"
+        yield f"the category {tool.category!r} is unknown: choose one of {', '.join(get_args(Category))}"
     if tool.response_time not in get_args(ResponseTime):
         times = ", ".join(get_args(ResponseTime))
-        yield f"there is no response_time {tool.response_time!r}: choose one of {times}"
+        yield f"the response_time {tool.response_time!r} is unknown: choose one of {times}"
 
 
-def _cache(tool: Tool) -> Iterator[str]:
+def _cache_contradictions(tool: Tool) -> Iterator[str]:
     if tool.cache_ttl is None:
         if tool.shared_cache:
-            yield "shared_cache without cache_ttl shares nothing: give cache_ttl in seconds, or drop it"
+            yield "shared_cache has no effect without cache_ttl: set cache_ttl in seconds, or remove it"
         return
     if tool.category == "mutation":
-        yield 'a mutation cannot be cached: drop cache_ttl, or say category="query" if it changes nothing'
+        yield 'a mutation cannot be cached: remove cache_ttl, or set category="query" if it changes nothing'
     if not _positive(tool.cache_ttl):
-        yield f"cache_ttl is {tool.cache_ttl}: give seconds above 0, or leave it out to cache nothing"
+        yield f"cache_ttl is {tool.cache_ttl}: use seconds above 0, or remove it to disable caching"
 
 
-def _effects(tool: Tool) -> Iterator[str]:
+def _effect_contradictions(tool: Tool) -> Iterator[str]:
     if not tool.read_only:
         return
     if not tool.idempotent:
-        other = 'say category="mutation" or "generation"'
-        yield f"a {tool.category} is idempotent: drop idempotent=False, or {other}"
+        other = 'set category="mutation" or "generation"'
+        yield f"a {tool.category} is idempotent: remove idempotent=False, or {other}"
     if tool.destructive:
-        yield f'a {tool.category} changes nothing: drop destructive, or say category="mutation"'
+        yield f'a {tool.category} changes nothing: remove destructive, or set category="mutation"'
 
 
-def _permissions(tool: Tool) -> Iterator[str]:
+def _permission_contradictions(tool: Tool) -> Iterator[str]:
     for permission in sorted(map(str, tool.permissions)):
         if not _PERMISSION.fullmatch(permission):
-            yield f"the permission {permission!r} is not of the form resource:action, such as cards:read"
+            yield f"the permission {permission!r} does not have the form resource:action, such as cards:read"
 
 
 def _tag_contradictions(tool: Tool) -> Iterator[str]:
     if not all(isinstance(tag, str) and tag for tag in tool.tags):  # pyright: ignore[reportUnnecessaryIsInstance]
-        yield "a tag is empty: leave it out"
+        yield "a tag is empty: remove it"
 
 
-def _version(tool: Tool) -> Iterator[str]:
+def _version_contradictions(tool: Tool) -> Iterator[str]:
     if not _VERSION.fullmatch(str(tool.version)):
         yield f"the version {tool.version!r} is not a semantic version, such as 1.0.0"
 
 
-def _numbers(tool: Tool) -> Iterator[str]:
+def _number_contradictions(tool: Tool) -> Iterator[str]:
     if tool.timeout is not None and not _positive(tool.timeout):
-        yield f"timeout is {tool.timeout}: give seconds above 0"
+        yield f"timeout is {tool.timeout}: use seconds above 0"
     if tool.energy_cost is not None and not (tool.energy_cost == 0 or _positive(tool.energy_cost)):
-        yield f"energy_cost is {tool.energy_cost}: give 0 or more"
+        yield f"energy_cost is {tool.energy_cost}: use 0 or more"
     if tool.slow is not None and not (_positive(tool.slow.threshold) and tool.slow.message):
-        yield 'slow needs seconds above 0 and a sentence to say, such as slow=(2.0, "One moment…")'
+        yield 'slow needs seconds above 0 and a sentence, such as slow=(2.0, "One moment…")'
     limit = tool.rate_limit
     if limit is not None and not (_whole(limit.max_calls) and _whole(limit.window_ms)):
         yield "rate_limit needs whole numbers of at least 1 for maxCalls and windowMs"
 
 
 def _deprecation_contradictions(tool: Tool) -> Iterator[str]:
-    gone = tool.deprecated
-    if gone is None:
+    deprecation = tool.deprecated
+    if deprecation is None:
         return
-    if gone.replacement == tool.local:
+    if deprecation.replacement == tool.local:
         yield "deprecated names the tool itself as its replacement: name another one"
-    days = {"removalDate": gone.removal_date, "announced": gone.announced}
+    days = {"removalDate": deprecation.removal_date, "announced": deprecation.announced}
     wrong = [name for name, day in days.items() if day is not None and _day(day) is None]
     for name in wrong:
         yield f"{name} {days[name]!r} is not a date: write it as YYYY-MM-DD"
     if not wrong:
-        yield from _notice(gone)
+        yield from _notice_contradictions(deprecation)
 
 
-def _notice(gone: Deprecation) -> Iterator[str]:
+def _notice_contradictions(deprecation: Deprecation) -> Iterator[str]:
     """Check the notice period, from the announcement on, so that imports near the removal still work."""
-    end, begin = _day(gone.removal_date), _day(gone.announced)
-    if end is None:
+    removal, announced = _day(deprecation.removal_date), _day(deprecation.announced)
+    if removal is None:
         return
-    if begin is not None and end - begin < _NOTICE:
-        said = f"removalDate {end} is less than {_NOTICE.days} days after it was announced"
-        yield f"{said}: choose {begin + _NOTICE} or later"
+    if announced is not None and removal - announced < _NOTICE:
+        short = f"removalDate {removal} is less than {_NOTICE.days} days after the announcement"
+        yield f"{short}: choose {announced + _NOTICE} or later"
     today = datetime.now(UTC).date()
-    if begin is None and end - today < _NOTICE:
-        said = f"removalDate {end} is less than {_NOTICE.days} days away"
-        yield f'{said}: choose {today + _NOTICE} or later, or say "announced" if it was announced before'
+    if announced is None and removal - today < _NOTICE:
+        short = f"removalDate {removal} is less than {_NOTICE.days} days away"
+        yield f"{short}: choose {today + _NOTICE} or later, or set announced if it was announced earlier"
 
 
 def _example_contradictions(tool: Tool) -> Iterator[str]:
     try:
         schema = compile_schema(tool.input_schema)
     except InvalidSchema as error:
-        yield f"its parameters are no usable JSON Schema: {error}"
+        yield f"its parameters are not a usable JSON Schema: {error}"
         return
     for number, example in enumerate(tool.examples, 1):
         if not _is_json((example.description, example.params, example.expected)):
-            yield f"example {number} is not JSON: write it in text, numbers of 64 bits, lists and objects"
+            yield f"example {number} is not JSON: use text, 64-bit numbers, lists and objects"
             continue
         for fault in schema.faults(example.params, "params"):
-            yield f"example {number} ({example.description!r}) does not fit the parameters: {fault.message}"
+            yield f"example {number} ({example.description!r}) does not match the parameters: {fault.message}"
 
 
 def _is_json(value: object) -> bool:
@@ -156,23 +156,9 @@ def _day(text: object) -> date | None:
     return day if day is not None and day.isoformat() == text else None
 
 
-CONTRADICTIONS: dict[str, Callable[[Tool], Iterator[str]]] = {
-    "name": _name_contradictions,
-    "category": _kinds,
-    "cache": _cache,
-    "effects": _effects,
-    "permissions": _permissions,
-    "tags": _tag_contradictions,
-    "version": _version,
-    "numbers": _numbers,
-    "deprecated": _deprecation_contradictions,
-    "examples": _example_contradictions,
-}
+# --- Parameters in a JSON Schema of arguments, nested ones included ---
 
-
-# --- Iterates over the parameters in a JSON Schema of arguments, with the subschemas of each value ---
-
-_CHOICES = ("anyOf", "oneOf")
+_UNIONS = ("anyOf", "oneOf")
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,7 +183,7 @@ class Parameter:
 
 def parameters(schema: JsonObject) -> Iterator[Parameter]:
     """Yield every parameter of an object's schema, nested ones after their parent."""
-    yield from _within(schema, _forms(schema, schema), "", frozenset())
+    yield from _nested_parameters(schema, _forms(schema, schema), "", frozenset())
 
 
 def items_of(schema: JsonObject, form: JsonObject) -> tuple[JsonObject, ...]:
@@ -205,47 +191,44 @@ def items_of(schema: JsonObject, form: JsonObject) -> tuple[JsonObject, ...]:
     return _forms(schema, _mapping(form["items"])) if "items" in form else ()
 
 
-def _within(
-    root: JsonObject, forms: Sequence[JsonObject], before: str, above: frozenset[int]
+def _nested_parameters(
+    root: JsonObject, forms: Sequence[JsonObject], prefix: str, enclosing: frozenset[int]
 ) -> Iterator[Parameter]:
-    """Yield parameters recursively; `above` has the enclosing objects, so that recursion ends."""
+    """Yield parameters recursively; `enclosing` has the objects around them, so that recursion ends."""
     for form in forms:
         fields = _mapping(form.get("properties"))
-        if id(fields) in above:
+        if id(fields) in enclosing:
             continue
-        inside = above | {id(fields)}
+        inside = enclosing | {id(fields)}
         for name, field in fields.items():
             schema = _mapping(field)
-            found = _forms(root, schema)
-            path = f"{before}{name}"
-            yield Parameter(path, _described(schema, found), found)
-            yield from _within(root, found, f"{path}.", inside)
-            for each in found:
-                yield from _within(root, items_of(root, each), f"{path}[].", inside)
+            alternatives = _forms(root, schema)
+            texts = (each.get("description") for each in (schema, *alternatives))
+            description = next((text.strip() for text in texts if isinstance(text, str) and text.strip()), "")
+            path = f"{prefix}{name}"
+            yield Parameter(path, description, alternatives)
+            yield from _nested_parameters(root, alternatives, f"{path}.", inside)
+            for each in alternatives:
+                yield from _nested_parameters(root, items_of(root, each), f"{path}[].", inside)
 
 
-def _described(schema: JsonObject, forms: Sequence[JsonObject]) -> str:
-    said = (each.get("description") for each in (schema, *forms))
-    return next((each.strip() for each in said if isinstance(each, str) and each.strip()), "")
-
-
-def _forms(root: JsonObject, schema: JsonObject, followed: tuple[str, ...] = ()) -> tuple[JsonObject, ...]:
-    """Return the alternatives of a schema; `followed` has the resolved references, against cycles."""
-    target = schema.get("$ref")
-    if isinstance(target, str):
-        if target in followed:
+def _forms(root: JsonObject, schema: JsonObject, resolved: tuple[str, ...] = ()) -> tuple[JsonObject, ...]:
+    """Return the alternatives of a schema; `resolved` has the resolved references, against cycles."""
+    reference = schema.get("$ref")
+    if isinstance(reference, str):
+        if reference in resolved:
             return ()
-        whole = {**_at(root, target), **_without(schema, "$ref")}
-        return _forms(root, whole, (*followed, target))
-    for word in _CHOICES:
-        if word in schema:
-            beside = _without(schema, word)
-            choices = ({**beside, **each} for each in _mappings(schema[word]))
-            return tuple(form for each in choices for form in _forms(root, each, followed))
+        merged = {**_target(root, reference), **_without(schema, "$ref")}
+        return _forms(root, merged, (*resolved, reference))
+    for keyword in _UNIONS:
+        if keyword in schema:
+            siblings = _without(schema, keyword)
+            choices = ({**siblings, **each} for each in _mappings(schema[keyword]))
+            return tuple(form for each in choices for form in _forms(root, each, resolved))
     if "allOf" in schema:
-        parts = [form for each in _mappings(schema["allOf"]) for form in _forms(root, each, followed)]
-        joined = {key: value for part in parts for key, value in part.items()}
-        return _forms(root, {**joined, **_without(schema, "allOf")}, followed)
+        parts = [form for each in _mappings(schema["allOf"]) for form in _forms(root, each, resolved)]
+        merged = {key: value for part in parts for key, value in part.items()}
+        return _forms(root, {**merged, **_without(schema, "allOf")}, resolved)
     return tuple(_by_type(schema))
 
 
@@ -256,16 +239,16 @@ def _by_type(schema: JsonObject) -> Iterator[JsonObject]:
             yield schema if each is types else {**schema, "type": each}
 
 
-def _at(root: JsonObject, target: str) -> JsonObject:
+def _target(root: JsonObject, reference: str) -> JsonObject:
     """Resolve a local reference; any other one is an empty schema."""
-    place: Any = root
-    for part in target.removeprefix("#").strip("/").split("/"):
-        place = _mapping(place).get(part)
-    return _mapping(place)
+    target: Any = root
+    for part in reference.removeprefix("#").strip("/").split("/"):
+        target = _mapping(target).get(part)
+    return _mapping(target)
 
 
-def _without(schema: JsonObject, word: str) -> dict[str, Any]:
-    return {key: each for key, each in schema.items() if key != word}
+def _without(schema: JsonObject, keyword: str) -> dict[str, Any]:
+    return {key: each for key, each in schema.items() if key != keyword}
 
 
 def _mappings(value: object) -> list[JsonObject]:
@@ -277,126 +260,147 @@ def _mapping(value: object) -> JsonObject:
     return cast("JsonObject", value) if isinstance(value, Mapping) else {}
 
 
-# --- Quality rules of a tool definition: required by `@tool`, reported by checks for other tools ---
+# --- Shortfalls: refused by `@tool`, reported by checks for other tools ---
 
 _VERB_NOUN = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)+")
 _ID = re.compile(r"(?:.*_)?ids?|.*[a-z0-9]Ids?")
 _USE = re.compile(
     r"\b(us(e|ed|es|eful|ing)|when(ever)?|examples?|for instance|such as)\b|e\.g\.", re.IGNORECASE
 )
-_SHORTEST_DESCRIPTION = 50
-_SETTLED = frozenset({"enum", "const"})
-_RANGE = _SETTLED | {"minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"}
-_LENGTH = _SETTLED | {"minItems", "maxItems"}
-_SHAPE = _SETTLED | {"pattern", "format"}
-_TEXT = _SHAPE | {"minLength", "maxLength"}
+_MIN_DESCRIPTION_CHARS = 50
+_ENUM_KEYWORDS = frozenset({"enum", "const"})
+_RANGE_KEYWORDS = _ENUM_KEYWORDS | {"minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"}
+_ARRAY_KEYWORDS = _ENUM_KEYWORDS | {"minItems", "maxItems"}
+_FORMAT_KEYWORDS = _ENUM_KEYWORDS | {"pattern", "format"}
+_TEXT_KEYWORDS = _FORMAT_KEYWORDS | {"minLength", "maxLength"}
 
 
 def _name_shortfalls(tool: Tool) -> Iterator[str]:
     if ":" not in tool.local and not _VERB_NOUN.fullmatch(tool.local):
-        yield f'the name {tool.local!r} is not kebab-case verb-noun: write it like name="get-card"'
+        yield f'the name {tool.local!r} is not kebab-case verb-noun: use one like name="get-card"'
 
 
-def _description(tool: Tool) -> Iterator[str]:
+def _description_shortfalls(tool: Tool) -> Iterator[str]:
     length = len(" ".join(tool.description.split()))
-    if length < _SHORTEST_DESCRIPTION:
+    if length < _MIN_DESCRIPTION_CHARS:
         yield (
-            f"the description has {length} characters: say in {_SHORTEST_DESCRIPTION} or more"
+            f"the description has {length} characters: describe in {_MIN_DESCRIPTION_CHARS} or more"
             " what it does, when to use it and what it returns"
         )
 
 
-def _uses(tool: Tool) -> Iterator[str]:
+def _use_shortfalls(tool: Tool) -> Iterator[str]:
     if not _USE.search(tool.description):
-        yield 'the description names no use: add a sentence such as "Use it when someone names a card."'
+        yield (
+            "the description does not say when to use it: add a sentence such as"
+            ' "Use it when someone names a card."'
+        )
 
 
-def _parameters(tool: Tool) -> Iterator[str]:
+def _parameter_shortfalls(tool: Tool) -> Iterator[str]:
     for each in parameters(tool.input_schema):
         if not each.description:
             yield (
-                f"the parameter {each.path} has no description: put it under Args: in the docstring, or"
-                ' write Annotated[…, Field(description="…")]'
+                f"the parameter {each.path} has no description: add it under Args: in the docstring, or"
+                ' use Annotated[…, Field(description="…")]'
             )
 
 
-def _ids(tool: Tool) -> Iterator[str]:
+def _id_shortfalls(tool: Tool) -> Iterator[str]:
     for each in parameters(tool.input_schema):
-        if _ID.fullmatch(each.name) and any(map(_is_any_text, _texts(tool.input_schema, each))):
+        if _ID.fullmatch(each.name) and any(
+            map(_FORMAT_KEYWORDS.isdisjoint, _text_forms(tool.input_schema, each))
+        ):
             yield (
-                f"the parameter {each.path} is an id that takes any text: use a branded id,"
+                f"the parameter {each.path} is an id that accepts any text: use a branded id,"
                 ' class CardId(BrandedId, prefix="card", description="…")'
             )
 
 
-def _bounds(tool: Tool) -> Iterator[str]:
+def _bound_shortfalls(tool: Tool) -> Iterator[str]:
     for each in parameters(tool.input_schema):
-        if any(_RANGE.isdisjoint(form) for form in each.of_type("integer", "number")):
-            yield f"the number {each.path} has no bound: say Field(ge=…), Field(le=…) or both"
-        if any(_LENGTH.isdisjoint(form) for form in each.of_type("array")):
-            yield f"the list {each.path} has no bound: say Field(max_length=…), how many it takes at most"
+        if any(_RANGE_KEYWORDS.isdisjoint(form) for form in each.of_type("integer", "number")):
+            yield f"the number {each.path} has no bound: add Field(ge=…), Field(le=…) or both"
+        if any(_ARRAY_KEYWORDS.isdisjoint(form) for form in each.of_type("array")):
+            yield f"the list {each.path} has no bound: add Field(max_length=…)"
 
 
 def _example_shortfalls(tool: Tool) -> Iterator[str]:
     if not tool.examples:
-        yield "there is no example: give at least one with description, params and expectedResult"
+        yield "there is no example: add at least one with description, params and expectedResult"
     for number, example in enumerate(tool.examples, 1):
         if not example.description:
-            yield f"example {number} does not say what it shows: give description"
+            yield f"example {number} has no description: add one"
         if example.expected is None:
-            yield f"example {number} does not say what comes back: give expectedResult"
+            yield f"example {number} has no expectedResult: add one"
 
 
 def _tag_shortfalls(tool: Tool) -> Iterator[str]:
     if not tool.tags:
-        yield "there is no tag: give at least one, by which it can be found"
+        yield "there is no tag: add at least one, for search"
 
 
 def _deprecation_shortfalls(tool: Tool) -> Iterator[str]:
     if tool.deprecated is None:
         return
     if tool.deprecated.replacement is None:
-        yield "deprecated names no replacement: say which tool to use instead"
+        yield "deprecated has no replacement: name the tool to use instead"
     if tool.deprecated.removal_date is None:
-        yield "deprecated has no removalDate: say until when it answers, at least 90 days on"
+        yield f"deprecated has no removalDate: set one, at least {_NOTICE.days} days from now"
 
 
-def _strings(tool: Tool) -> Iterator[str]:
+def _text_advice(tool: Tool) -> Iterator[str]:
     for each in parameters(tool.input_schema):
-        if any(_TEXT.isdisjoint(form) for form in each.of_type("string")):
-            yield f"the text {each.path} may be of any length: Field(max_length=…) says how much makes sense"
+        if any(_TEXT_KEYWORDS.isdisjoint(form) for form in each.of_type("string")):
+            yield f"the text {each.path} may have any length: consider Field(max_length=…)"
 
 
-def _texts(schema: JsonObject, parameter: Parameter) -> Iterator[JsonObject]:
+def _text_forms(schema: JsonObject, parameter: Parameter) -> Iterator[JsonObject]:
     """Yield the text alternatives of a parameter and of its items."""
     yield from parameter.of_type("string")
     for form in parameter.of_type("array"):
         yield from (each for each in items_of(schema, form) if each.get("type") == "string")
 
 
-def _is_any_text(form: JsonObject) -> bool:
-    return _SHAPE.isdisjoint(form)
+# --- The table of rules, and how findings are reported ---
+
+Severity = Literal["contradiction", "shortfall", "advice"]
 
 
-SHORTFALLS: dict[str, Callable[[Tool], Iterator[str]]] = {
-    "name": _name_shortfalls,
-    "description": _description,
-    "uses": _uses,
-    "parameters": _parameters,
-    "ids": _ids,
-    "bounds": _bounds,
-    "examples": _example_shortfalls,
-    "tags": _tag_shortfalls,
-    "deprecated": _deprecation_shortfalls,
-}
-ADVICE: dict[str, Callable[[Tool], Iterator[str]]] = {"strings": _strings}
+@dataclass(frozen=True, slots=True)
+class DefinitionRule:
+    """A rule of tool definitions; `check` yields a message for each fault."""
+
+    id: str
+    severity: Severity
+    item: str | None
+    """Item of the checklist that a fault fails; None for a rule that is reported separately."""
+    check: Callable[[Tool], Iterator[str]]
 
 
-# --- Validates tool definitions: contradictions are refused, shortfalls and advice are reported ---
-
-Rule = Callable[[Tool], Iterator[str]]
-
-_NOT_HERE = "which is not there: define it first, or name one of another source as source:name"
+RULES = (
+    DefinitionRule("name", "contradiction", "name", _name_contradictions),
+    DefinitionRule("category", "contradiction", "category", _category_contradictions),
+    DefinitionRule("cache", "contradiction", "cache-ttl", _cache_contradictions),
+    DefinitionRule("effects", "contradiction", "idempotent", _effect_contradictions),
+    DefinitionRule("permissions", "contradiction", "permissions", _permission_contradictions),
+    DefinitionRule("tags", "contradiction", "tags", _tag_contradictions),
+    DefinitionRule("version", "contradiction", None, _version_contradictions),
+    DefinitionRule("numbers", "contradiction", None, _number_contradictions),
+    DefinitionRule("deprecated", "contradiction", None, _deprecation_contradictions),
+    DefinitionRule("examples", "contradiction", "examples", _example_contradictions),
+    DefinitionRule("name", "shortfall", "name", _name_shortfalls),
+    DefinitionRule("description", "shortfall", "description", _description_shortfalls),
+    DefinitionRule("uses", "shortfall", "description", _use_shortfalls),
+    DefinitionRule("parameters", "shortfall", "parameters", _parameter_shortfalls),
+    DefinitionRule("ids", "shortfall", "parameters", _id_shortfalls),
+    DefinitionRule("bounds", "shortfall", "parameters", _bound_shortfalls),
+    DefinitionRule("examples", "shortfall", "examples", _example_shortfalls),
+    DefinitionRule("tags", "shortfall", "tags", _tag_shortfalls),
+    DefinitionRule("deprecated", "shortfall", None, _deprecation_shortfalls),
+    DefinitionRule("strings", "advice", None, _text_advice),
+)
+ITEM_OF_RULE = {rule.id: rule.item for rule in RULES if rule.item is not None}
 
 
 @dataclass(frozen=True, slots=True)
@@ -415,19 +419,14 @@ class ToolDefinitionError(ValueError):
         self.findings = tuple(findings)
 
 
-def contradictions(tool: Tool) -> list[Finding]:
-    """Return the contradictions in a definition, which are errors for every author."""
-    return _findings(CONTRADICTIONS, tool)
-
-
-def shortfalls(tool: Tool) -> list[Finding]:
-    """Return what a good definition has and this one lacks; `@tool` requires it."""
-    return _findings(SHORTFALLS, tool)
-
-
-def advice(tool: Tool) -> list[Finding]:
-    """Return optional improvements of a definition."""
-    return _findings(ADVICE, tool)
+def findings(tool: Tool, severity: Severity) -> list[Finding]:
+    """Return the faults of a definition under all rules of one severity."""
+    return [
+        Finding(rule.id, message)
+        for rule in RULES
+        if rule.severity == severity
+        for message in rule.check(tool)
+    ]
 
 
 def unknown_replacements(tools: Iterable[Tool], among: Iterable[Tool] = ()) -> list[Finding]:
@@ -435,11 +434,12 @@ def unknown_replacements(tools: Iterable[Tool], among: Iterable[Tool] = ()) -> l
 
     Replacements in another source, `source:name`, are checked by the catalog.
     """
-    asked = list(tools)
-    known = {name for tool in (*asked, *among) for name in (tool.local, *tool.aliases)}
+    checked = list(tools)
+    known = {name for tool in (*checked, *among) for name in (tool.local, *tool.aliases)}
+    fix = "define it first, or name a tool of another source as source:name"
     return [
-        Finding("deprecated", f"{tool.local} is to be replaced by {name}, {_NOT_HERE}")
-        for tool in asked
+        Finding("deprecated", f"the replacement {name} of {tool.local} does not exist: {fix}")
+        for tool in checked
         if tool.deprecated is not None and (name := tool.deprecated.replacement) is not None
         if ":" not in name and name not in known
     ]
@@ -447,21 +447,12 @@ def unknown_replacements(tools: Iterable[Tool], among: Iterable[Tool] = ()) -> l
 
 def refuse(tool: Tool, more: Iterable[Finding] = (), *, strict: bool = False) -> None:
     """Raise all faults at once: `more`, contradictions and, if strict, shortfalls."""
-    unread = list(more)
-    found = [*unread, *contradictions(tool)]
+    given = list(more)
+    found = [*given, *findings(tool, "contradiction")]
     if strict:
-        known = {each.rule for each in unread}
-        found += [each for each in shortfalls(tool) if each.rule not in known]
+        known = {each.rule for each in given}
+        found += [each for each in findings(tool, "shortfall") if each.rule not in known]
     if found:
-        raise ToolDefinitionError(f"tool {tool.local}: {_listed(found)}", found)
-
-
-def _listed(found: list[Finding]) -> str:
-    messages = list(dict.fromkeys(each.message for each in found))
-    if len(messages) == 1:
-        return messages[0]
-    return "\n  - ".join((f"{len(messages)} things to mend", *messages))
-
-
-def _findings(rules: Mapping[str, Rule], tool: Tool) -> list[Finding]:
-    return [Finding(name, message) for name, rule in rules.items() for message in rule(tool)]
+        messages = list(dict.fromkeys(each.message for each in found))
+        count = [f"{len(messages)} faults"] if len(messages) > 1 else []
+        raise ToolDefinitionError(f"tool {tool.local}: " + "\n  - ".join((*count, *messages)), found)

@@ -38,7 +38,7 @@ _UNANALYSED_KEYWORDS = (
 _MAX_DEPTH = 32
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class SchemaChange:
     """One difference between two versions of a schema, at a dotted path."""
 
@@ -48,7 +48,7 @@ class SchemaChange:
     before: Json
     after: Json
 
-    def turned(self) -> "SchemaChange":
+    def reversed(self) -> "SchemaChange":
         """Return the same difference with before and after exchanged."""
         return replace(self, before=self.after, after=self.before)
 
@@ -61,149 +61,139 @@ def input_changes(before: JsonObject, after: JsonObject, *, path: str = "params"
 
     A new optional field is not narrower, even if any value was accepted under its name before.
     """
-    return tuple(_Comparison(before, after, open_ended=False).of(before, after, path))
+    return tuple(_Comparison(before, after, open_ended=False).compare(before, after, path))
 
 
 def output_changes(before: JsonObject, after: JsonObject, *, path: str = "data") -> tuple[SchemaChange, ...]:
     """Compare output schemas: every value that `after` allows must be valid for `before`."""
-    found = _Comparison(after, before, open_ended=True).of(after, before, path)
-    return tuple(each.turned() for each in found)
+    found = _Comparison(after, before, open_ended=True).compare(after, before, path)
+    return tuple(each.reversed() for each in found)
 
 
 class _Comparison:
-    """Compares two schemas recursively, each with its own `$defs`."""
+    """Recursive comparison of two schemas, each with its own `$defs`."""
 
     def __init__(self, before: JsonObject, after: JsonObject, *, open_ended: bool) -> None:
         self._before, self._after = before, after
         self._open_ended = open_ended
         """Whether a field that `after` neither names nor forbids counts as accepted."""
-        self._met: dict[tuple[str, str], tuple[SchemaChange, ...]] = {}
+        self._compared: dict[tuple[str, str], tuple[SchemaChange, ...]] = {}
 
-    def of(self, before: Json, after: Json, path: str, depth: int = 0) -> tuple[SchemaChange, ...]:
+    def compare(self, before: Json, after: Json, path: str, depth: int = 0) -> tuple[SchemaChange, ...]:
         """Compare two schemas; a pair already under comparison (recursion) counts as equal."""
         if depth > _MAX_DEPTH:
             return ()
         if not (_reference(before) or _reference(after)):
-            return tuple(self._resolved(before, after, path, depth))
+            return tuple(self._resolved_changes(before, after, path, depth))
         pair = (dumps(before, sort_keys=True), dumps(after, sort_keys=True))
-        if pair not in self._met:
-            self._met[pair] = ()
-            self._met[pair] = tuple(self._resolved(before, after, path, depth))
-        return self._met[pair]
+        if pair not in self._compared:
+            self._compared[pair] = ()
+            self._compared[pair] = tuple(self._resolved_changes(before, after, path, depth))
+        return self._compared[pair]
 
-    def _resolved(self, before: Json, after: Json, path: str, depth: int) -> Iterator[SchemaChange]:
+    def _resolved_changes(self, before: Json, after: Json, path: str, depth: int) -> Iterator[SchemaChange]:
         old, new = _resolve(before, self._before), _resolve(after, self._after)
         if old is False or (old in (True, {}) and new in (True, {})):
             return
         if new in (True, {}):
-            yield SchemaChange(grade="wider", path=path, keyword="schema", before="given", after=ABSENT)
+            yield SchemaChange("wider", path, "schema", "given", ABSENT)
         elif new is False:
-            yield SchemaChange(grade="other", path=path, keyword="schema", before="given", after="nothing")
+            yield SchemaChange("other", path, "schema", "given", "nothing")
         else:
-            yield from self._schemas(_mapping(old), _mapping(new), path, depth)
+            yield from self._schema_changes(_mapping(old), _mapping(new), path, depth)
 
-    def _schemas(self, old: JsonObject, new: JsonObject, path: str, depth: int) -> Iterator[SchemaChange]:
-        chosen = _enum_values(old)
-        if chosen is not None:
-            yield from self._enumerated(
-                [each for each in chosen if _accepts(old, self._before, each)], new, path
+    def _schema_changes(
+        self, old: JsonObject, new: JsonObject, path: str, depth: int
+    ) -> Iterator[SchemaChange]:
+        values = _enum_values(old)
+        if values is not None:
+            yield from self._enum_changes(
+                [each for each in values if _accepts(old, self._before, each)], new, path
             )
             return
         olds, news = _alternatives(old), _alternatives(new)
         if olds[0] is old and news[0] is new:
-            yield from self._plain(old, new, path, depth)
+            yield from self._type_changes(old, new, path, depth)
         else:
-            yield from self._unions(olds, news, path, depth)
+            yield from self._union_changes(olds, news, path, depth)
         if ("default" in old or "default" in new) and old.get("default") != new.get("default"):
             yield _keyword_change("wider", path, "default", old, new)
 
-    def _enumerated(self, chosen: list[Json], new: JsonObject, path: str) -> Iterator[SchemaChange]:
+    def _enum_changes(self, earlier: list[Json], new: JsonObject, path: str) -> Iterator[SchemaChange]:
         """Compare an enumeration: each earlier value is validated against the new schema."""
-        taken = [each for each in chosen if _accepts(new, self._after, each)]
+        accepted = [each for each in earlier if _accepts(new, self._after, each)]
         others = _enum_values(new)
-        if len(taken) < len(chosen):
-            grade: Grade = "narrower" if taken else "other"
-        elif others is None or len(others) > len(chosen):
+        if len(accepted) < len(earlier):
+            grade: Grade = "narrower" if accepted else "other"
+        elif others is None or len(others) > len(earlier):
             grade = "wider"
         else:
             return
-        yield SchemaChange(grade=grade, path=path, keyword="enum", before=chosen, after=others or ABSENT)
+        yield SchemaChange(grade, path, "enum", earlier, others or ABSENT)
 
-    def _unions(
+    def _union_changes(
         self, olds: list[JsonObject], news: list[JsonObject], path: str, depth: int
     ) -> Iterator[SchemaChange]:
         """Compare unions: each earlier alternative needs a new one that accepts all of it."""
-        fitted: set[int] = set()
-        lost: list[tuple[SchemaChange, ...]] = []
+        matched: set[int] = set()
+        unmatched: list[tuple[SchemaChange, ...]] = []
         for old in olds:
-            tries = [self.of(old, new, path, depth + 1) for new in news]
-            fitting = [place for place, found in enumerate(tries) if not _is_breaking(found)]
-            fitted.update(fitting)
-            if fitting:
-                yield from min((tries[place] for place in fitting), key=len)
+            tries = [self.compare(old, new, path, depth + 1) for new in news]
+            accepting = [index for index, found in enumerate(tries) if not _is_breaking(found)]
+            matched.update(accepting)
+            if accepting:
+                yield from min((tries[index] for index in accepting), key=len)
             else:
-                lost.append(min(tries, key=lambda found: (_is_other(found), len(found))))
-        yield from (each for found in lost if not _is_other(found) for each in found)
-        gone = [found for found in lost if _is_other(found)]
-        if gone:
-            grade: Grade = "other" if len(gone) == len(olds) else "narrower"
-            yield SchemaChange(
-                grade=grade, path=path, keyword="type", before=_type_names(olds), after=_type_names(news)
-            )
-        elif not lost and len(fitted) < len(news):
-            yield SchemaChange(
-                grade="wider", path=path, keyword="type", before=_type_names(olds), after=_type_names(news)
-            )
+                unmatched.append(min(tries, key=lambda found: (_is_other(found), len(found))))
+        yield from (each for found in unmatched if not _is_other(found) for each in found)
+        removed = [found for found in unmatched if _is_other(found)]
+        if removed:
+            grade: Grade = "other" if len(removed) == len(olds) else "narrower"
+            yield SchemaChange(grade, path, "type", _type_names(olds), _type_names(news))
+        elif not unmatched and len(matched) < len(news):
+            yield SchemaChange("wider", path, "type", _type_names(olds), _type_names(news))
 
-    def _plain(self, old: JsonObject, new: JsonObject, path: str, depth: int) -> Iterator[SchemaChange]:
+    def _type_changes(
+        self, old: JsonObject, new: JsonObject, path: str, depth: int
+    ) -> Iterator[SchemaChange]:
         lost = _type_grade(old, new)
         if lost is not None:
-            yield SchemaChange(
-                grade=lost, path=path, keyword="type", before=_type_names([old]), after=_type_names([new])
-            )
+            yield SchemaChange(lost, path, "type", _type_names([old]), _type_names([new]))
         if lost != "other":
             yield from _keyword_changes(old, new, path)
-            yield from self._fields(old, new, path, depth)
-            yield from self.of(old.get("items", True), new.get("items", True), f"{path}[]", depth + 1)
+            yield from self._property_changes(old, new, path, depth)
+            yield from self.compare(old.get("items", True), new.get("items", True), f"{path}[]", depth + 1)
 
-    def _fields(self, old: JsonObject, new: JsonObject, path: str, depth: int) -> Iterator[SchemaChange]:
+    def _property_changes(
+        self, old: JsonObject, new: JsonObject, path: str, depth: int
+    ) -> Iterator[SchemaChange]:
         before, after = _mapping(old.get("properties")), _mapping(new.get("properties"))
         yield from _required_changes(old, new, path)
         for name in sorted(before.keys() & after.keys()):
-            yield from self.of(before[name], after[name], f"{path}.{name}", depth + 1)
+            yield from self.compare(before[name], after[name], f"{path}.{name}", depth + 1)
         for name in sorted(after.keys() - before.keys()):
-            yield SchemaChange(
-                grade="wider", path=f"{path}.{name}", keyword="field", before=ABSENT, after="there"
-            )
+            yield SchemaChange("wider", f"{path}.{name}", "field", ABSENT, "present")
         others = new.get("additionalProperties", True)
         for name in sorted(before.keys() - after.keys()):
-            kept = self._open_ended and not _is_breaking(
-                self.of(before[name], others, f"{path}.{name}", depth + 1)
+            still_accepted = self._open_ended and not _is_breaking(
+                self.compare(before[name], others, f"{path}.{name}", depth + 1)
             )
-            grade: Grade = "wider" if kept else "narrower"
-            yield SchemaChange(
-                grade=grade, path=f"{path}.{name}", keyword="field", before="there", after=ABSENT
-            )
-        yield from self._others(old.get("additionalProperties", True), others, path, depth)
+            grade: Grade = "wider" if still_accepted else "narrower"
+            yield SchemaChange(grade, f"{path}.{name}", "field", "present", ABSENT)
+        yield from self._additional_changes(old.get("additionalProperties", True), others, path, depth)
 
-    def _others(self, old: Json, new: Json, path: str, depth: int) -> Iterator[SchemaChange]:
+    def _additional_changes(self, old: Json, new: Json, path: str, depth: int) -> Iterator[SchemaChange]:
         """Compare `additionalProperties`."""
         if isinstance(old, bool) and isinstance(new, bool):
             if old is not new:
                 grade: Grade = "wider" if new else "narrower"
-                yield SchemaChange(
-                    grade=grade, path=path, keyword="additionalProperties", before=old, after=new
-                )
+                yield SchemaChange(grade, path, "additionalProperties", old, new)
         elif old is False:
-            yield SchemaChange(
-                grade="wider", path=path, keyword="additionalProperties", before=old, after="given"
-            )
+            yield SchemaChange("wider", path, "additionalProperties", old, "given")
         elif new is False:
-            yield SchemaChange(
-                grade="narrower", path=path, keyword="additionalProperties", before="given", after=new
-            )
+            yield SchemaChange("narrower", path, "additionalProperties", "given", new)
         else:
-            yield from self.of(old, new, f"{path}.*", depth + 1)
+            yield from self.compare(old, new, f"{path}.*", depth + 1)
 
 
 def _accepts(schema: JsonObject, root: JsonObject, value: Json) -> bool:
@@ -217,11 +207,9 @@ def _accepts(schema: JsonObject, root: JsonObject, value: Json) -> bool:
 def _required_changes(old: JsonObject, new: JsonObject, path: str) -> Iterator[SchemaChange]:
     before, after = set(old.get("required", ())), set(new.get("required", ()))
     for name in sorted(after - before):
-        yield SchemaChange(
-            grade="narrower", path=f"{path}.{name}", keyword="required", before=False, after=True
-        )
+        yield SchemaChange("narrower", f"{path}.{name}", "required", False, True)
     for name in sorted(before - after):
-        yield SchemaChange(grade="wider", path=f"{path}.{name}", keyword="required", before=True, after=False)
+        yield SchemaChange("wider", f"{path}.{name}", "required", True, False)
 
 
 def _keyword_changes(old: JsonObject, new: JsonObject, path: str) -> Iterator[SchemaChange]:
@@ -233,8 +221,8 @@ def _keyword_changes(old: JsonObject, new: JsonObject, path: str) -> Iterator[Sc
             yield _keyword_change("narrower" if stricter else "wider", path, keyword, old, new)
     for keyword in _UNANALYSED_KEYWORDS:
         if old.get(keyword) != new.get(keyword):
-            gone = not new.get(keyword)
-            yield _keyword_change("wider" if gone else "narrower", path, keyword, old, new)
+            removed = not new.get(keyword)
+            yield _keyword_change("wider" if removed else "narrower", path, keyword, old, new)
 
 
 def _type_grade(old: JsonObject, new: JsonObject) -> Grade | None:
@@ -251,10 +239,10 @@ def _type_grade(old: JsonObject, new: JsonObject) -> Grade | None:
 
 
 def _types(schema: JsonObject) -> frozenset[str]:
-    said = schema.get("type")
-    if said is None:
+    declared = schema.get("type")
+    if declared is None:
         return _ALL_TYPES
-    return frozenset((said,) if isinstance(said, str) else cast("list[str]", said))
+    return frozenset((declared,) if isinstance(declared, str) else cast("list[str]", declared))
 
 
 def _enum_values(schema: JsonObject) -> list[Json] | None:
@@ -270,9 +258,9 @@ def _alternatives(schema: JsonObject) -> list[JsonObject]:
             rest = {key: value for key, value in schema.items() if key not in (keyword, "default")}
             parts = cast("list[Json]", schema[keyword])
             return [{**rest, **_mapping(each)} for each in parts]
-    said = schema.get("type")
-    if isinstance(said, list):
-        return [{**schema, "type": each} for each in cast("list[str]", said)]
+    types = schema.get("type")
+    if isinstance(types, list):
+        return [{**schema, "type": each} for each in cast("list[str]", types)]
     return [schema]
 
 
@@ -282,17 +270,17 @@ def _resolve(schema: Json, root: JsonObject) -> Json:
         pointer = _reference(schema)
         if not pointer:
             break
-        beside = {key: value for key, value in _mapping(schema).items() if key != "$ref"}
+        siblings = {key: value for key, value in _mapping(schema).items() if key != "$ref"}
         target: Json = root
         for part in pointer.removeprefix("#").strip("/").split("/"):
             target = _mapping(target).get(part.replace("~1", "/").replace("~0", "~"), {})
-        schema = {**_mapping(target), **beside} if isinstance(target, Mapping) else target
+        schema = {**_mapping(target), **siblings} if isinstance(target, Mapping) else target
     return schema
 
 
 def _reference(schema: Json) -> str:
-    said = _mapping(schema).get("$ref")
-    return said if isinstance(said, str) else ""
+    reference = _mapping(schema).get("$ref")
+    return reference if isinstance(reference, str) else ""
 
 
 def _mapping(value: Json) -> JsonObject:
@@ -301,7 +289,7 @@ def _mapping(value: Json) -> JsonObject:
 
 def _keyword_change(grade: Grade, path: str, keyword: str, old: JsonObject, new: JsonObject) -> SchemaChange:
     before, after = old.get(keyword, ABSENT), new.get(keyword, ABSENT)
-    return SchemaChange(grade=grade, path=path, keyword=keyword, before=before, after=after)
+    return SchemaChange(grade, path, keyword, before, after)
 
 
 def _is_breaking(found: tuple[SchemaChange, ...]) -> bool:

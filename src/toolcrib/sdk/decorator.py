@@ -16,7 +16,7 @@ from toolcrib.sdk.signature import PLACEHOLDER_SIGNATURE, Signature, read_signat
 if TYPE_CHECKING:
     from toolcrib.sdk.app.session import AppContext
 
-# --- Parses docstrings in Google or Sphinx style: the description, and the text per parameter ---
+# --- Docstrings in Google or Sphinx style ---
 
 _SECTION = re.compile(r"(Args|Arguments|Parameters|Raises|Yields):|(Returns?):.*")
 _ENTRY = re.compile(r"(\w+)\s*(?:\([^)]*\))?\s*:\s*(.*)")
@@ -89,18 +89,19 @@ def read_docstring(text: str) -> Docstring:
     reader = _DocstringParser()
     for line in text.splitlines():
         reader.take(line)
-    said = re.sub(r"\n{3,}", "\n\n", "\n".join(reader.text).strip())
+    description = re.sub(r"\n{3,}", "\n\n", "\n".join(reader.text).strip())
     returns = _one_line(reader.returns)
-    whole = f"{said}\n\nReturns: {returns}".strip() if returns else said
-    named = {name: _one_line(lines) for name, lines in reader.parameters.items()}
-    return Docstring(whole, {name: words for name, words in named.items() if words})
+    if returns:
+        description = f"{description}\n\nReturns: {returns}".strip()
+    texts = {name: _one_line(lines) for name, lines in reader.parameters.items()}
+    return Docstring(description, {name: text for name, text in texts.items() if text})
 
 
 def _one_line(lines: list[str]) -> str:
     return " ".join(" ".join(lines).split())
 
 
-# --- Tools of mini-apps: the definition as the gateway stores it, and its handler ---
+# --- Tools of mini-apps ---
 
 AppCategory = Literal["productivity", "media", "communication", "utility", "other"]
 """Category of an app tool, for sorting by assistants; unrelated to whether the tool is a mutation."""
@@ -141,7 +142,7 @@ def handled_tool(
     """Create a tool; refuses only what could never be called, the rest is checked on publishing."""
     check_app_tool_name(name)
     if not callable(handler):
-        raise ToolDefinitionError(f"tool {name}: handler is a function of arguments and context")
+        raise ToolDefinitionError(f"tool {name}: handler must be a function that takes arguments and context")
     schema = {"type": "object", "properties": dict(parameters or {}), "required": list(required)}
     return HandledTool(app_tool_definition(name, description, schema, extensions or {}), handler)
 
@@ -150,33 +151,33 @@ def app_tool_definition(
     name: str, description: str, schema: JsonObject, extensions: JsonObject
 ) -> dict[str, Any]:
     """Return a definition in the format of `POST /api/apps/{package}/tools`."""
-    said = {"name": name, "description": description, "inputSchema": schema}
-    return {**said, "mentraExtensions": dict(extensions)} if extensions else said
+    definition = {"name": name, "description": description, "inputSchema": schema}
+    return {**definition, "mentraExtensions": dict(extensions)} if extensions else definition
 
 
 def extensions_of(phrases: Phrases | None, category: AppCategory | None) -> dict[str, Any]:
     """Return the extensions for assistants, without the missing ones."""
-    said: dict[str, Any] = {}
+    extensions: dict[str, Any] = {}
     if phrases:
         by_language = isinstance(phrases, Mapping)
-        said["activationPhrases"] = (
+        extensions["activationPhrases"] = (
             {tag: list(each) for tag, each in phrases.items()} if by_language else list(phrases)
         )
     if category is not None:
-        said["category"] = category
-    return said
+        extensions["category"] = category
+    return extensions
 
 
 def check_app_tool_name(name: str) -> None:
     """Refuse an empty name, or one with a colon, which separates the package."""
     if not isinstance(name, str) or not name.strip():  # pyright: ignore[reportUnnecessaryIsInstance] - authors are not always typed
-        raise ToolDefinitionError("a tool has a name: create_tool(name=…, handler=…)")
+        raise ToolDefinitionError("a tool needs a name: create_tool(name=…, handler=…)")
     if ":" in name:
-        said = "a name holds no colon, which parts it from its package: use a dash or an underscore"
-        raise ToolDefinitionError(f"tool {name}: {said}")
+        fix = "remove the colon, which separates a package from its tool"
+        raise ToolDefinitionError(f"tool {name}: {fix}")
 
 
-# --- The decorators `@tool` and `create_tool`: define a tool by a typed Python function ---
+# --- `@tool` and `create_tool` ---
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -268,17 +269,17 @@ def create_tool(function: Callable[P, R] | None = None, /, **options: Any) -> An
 
 def _define(function: Callable[P, R], *, options: Options, strict: bool) -> FunctionTool[P, R]:
     name = options.get("name") or _name_of(function)
-    said = read_docstring(inspect.getdoc(function) or "")
+    docstring = read_docstring(inspect.getdoc(function) or "")
     fields, found = read_options(options)
     try:
-        signature = read_signature(function, said.parameters)
+        signature = read_signature(function, docstring.parameters)
     except ToolDefinitionError as error:
         found.append(Finding("signature", str(error)))
         signature = PLACEHOLDER_SIGNATURE
     definition = Tool(
         name=f":{name}",
         source="",
-        description=options.get("description") or said.description,
+        description=options.get("description") or docstring.description,
         input_schema=signature.schema,
         output_schema=signature.output,
         **fields,
@@ -290,5 +291,5 @@ def _define(function: Callable[P, R], *, options: Options, strict: bool) -> Func
 def _name_of(function: Callable[..., Any]) -> str:
     name = getattr(function, "__name__", "")
     if not name.isidentifier():
-        raise ToolDefinitionError(f'{function!r} has no name to go by: give one, tool(name="get-card")(…)')
+        raise ToolDefinitionError(f'{function!r} has no usable name: set one, tool(name="get-card")(…)')
     return snake_case(name).replace("_", "-")

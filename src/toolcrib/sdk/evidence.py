@@ -14,7 +14,7 @@ class ExampleRun:
     example: int
     """Number of the example, from 1."""
     result: Result
-    claimed: float | None = None
+    stated_confidence: float | None = None
     """Confidence stated by the tool without evidence; None if it is calculated."""
 
 
@@ -22,8 +22,8 @@ class ExampleRun:
 class ToolEvidence:
     """Observations of a tool. Unknown ones are not judged, or left for a human review."""
 
-    trials: tuple[ExampleRun, ...] = ()
-    same_again: bool | None = None
+    runs: tuple[ExampleRun, ...] = ()
+    equal_results: bool | None = None
     """Whether the first example, run twice, returned equal results."""
     refusal: Result | None = None
     """Result of a call with invalid arguments."""
@@ -35,47 +35,47 @@ class ToolEvidence:
     """Reason why the gateway does not offer it."""
     p95: float | None = None
     """95th percentile of the latency in milliseconds, if there were enough calls."""
-    test: str = ""
+    test_file: str = ""
     """File of a test that names the tool."""
 
 
-def structure_mismatch(expected: Json, came: Json, path: str = "data") -> str | None:
+def structure_mismatch(expected: Json, actual: Json, path: str = "data") -> str | None:
     """Return where a result differs in structure from its example: a missing field, another type; or None.
 
     The result may have more fields than the example, and null on either side matches anything.
     """
-    if expected is None or came is None:
+    if expected is None or actual is None:
         return None
-    if _json_type(expected) != _json_type(came):
-        return f"{path} is {_json_type(came)}, and the example says {_json_type(expected)}"
+    if _json_type(expected) != _json_type(actual):
+        return f"{path} is {_json_type(actual)}, but {_json_type(expected)} in the example"
     if isinstance(expected, Mapping):
         return next(
-            _missing_fields(cast("Mapping[str, Json]", expected), cast("Mapping[str, Json]", came), path),
+            _missing_fields(cast("Mapping[str, Json]", expected), cast("Mapping[str, Json]", actual), path),
             None,
         )
     if isinstance(expected, list):
-        return next(_mismatched_items(cast("list[Json]", expected), cast("list[Json]", came), path), None)
+        return next(_mismatched_items(cast("list[Json]", expected), cast("list[Json]", actual), path), None)
     return None
 
 
-def _missing_fields(expected: Mapping[str, Json], came: Mapping[str, Json], path: str) -> Iterator[str]:
+def _missing_fields(expected: Mapping[str, Json], actual: Mapping[str, Json], path: str) -> Iterator[str]:
     for name, value in expected.items():
-        if name not in came:
-            yield f"{path}.{name} is not there, and the example shows it"
+        if name not in actual:
+            yield f"{path}.{name} is missing, but the example has it"
             continue
-        found = structure_mismatch(value, came[name], f"{path}.{name}")
+        found = structure_mismatch(value, actual[name], f"{path}.{name}")
         if found is not None:
             yield found
 
 
-def _mismatched_items(expected: Sequence[Json], came: Sequence[Json], path: str) -> Iterator[str]:
+def _mismatched_items(expected: Sequence[Json], actual: Sequence[Json], path: str) -> Iterator[str]:
     """Yield the first item that matches no item of the example."""
     if not expected:
         return
-    for place, item in enumerate(came):
-        found = [structure_mismatch(each, item, f"{path}[{place}]") for each in expected]
-        if all(found):
-            yield str(found[0])
+    for index, item in enumerate(actual):
+        mismatches = [structure_mismatch(each, item, f"{path}[{index}]") for each in expected]
+        if all(mismatches):
+            yield str(mismatches[0])
 
 
 def _json_type(value: Json) -> str:

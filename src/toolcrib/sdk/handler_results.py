@@ -39,18 +39,16 @@ _TRANSIENT_ERRNOS = frozenset(
     }
 )
 
-_RAISED = "the tool raised an error; the operator has the details"
-_UNREACHABLE = "the tool could not reach what it needs; try again, and tell the operator if it stays so"
+_RAISED = "the tool raised an exception; the details are in the log"
+_UNREACHABLE = "the tool could not reach a service it needs; try again, and tell the operator if it persists"
 _NOT_JSON = (
-    "the answer is not JSON; a tool may return text, numbers, lists, objects, models and dataclasses, "
-    "250 levels deep at most"
+    "the result is not JSON; a tool may return text, numbers, lists, objects, models and dataclasses, "
+    "at most 250 levels deep"
 )
-_INCOMPLETE = "the answer is not there yet: await it, or return the list of what it yields"
-_NESTED = "the data is itself a ToolResult: return one of them alone"
-_INVALID_HINTS = "hints are built with toolcrib.hints, or are a mapping in the spelling agents read"
-_INVALID_ERROR = (
-    "an error says its code and message as text, retryable as true or false, and all of it is JSON"
-)
+_INCOMPLETE = "the result is incomplete: await it, or return the list of what it yields"
+_NESTED = "the data is itself a ToolResult: return only one of them"
+_INVALID_HINTS = "hints must be built with toolcrib.hints, or be a mapping in their JSON form"
+_INVALID_ERROR = "an error must have a code and a message as text and a boolean retryable, all valid JSON"
 
 
 def result_of(outcome: object) -> Result:
@@ -61,7 +59,7 @@ def result_of(outcome: object) -> Result:
         return _EMPTY_RESULT.replace(data=_as_json(outcome))
     said = cast("ToolResult[Any]", outcome)
     if not _is_valid_text(said.message):
-        raise _violation(f"message is a text of at most {MAX_MESSAGE_CHARS:,} characters")
+        raise _violation(f"message must be a text of at most {MAX_MESSAGE_CHARS:,} characters")
     return Result(
         data=_as_json(said.data), message=said.message, hints=_hints(said.hints), voice=_voice(said)
     )
@@ -104,12 +102,12 @@ def _hints(given: object) -> Hints | None:
 def _voice(said: ToolResult[Any]) -> Voice:
     follow_ups = cast("object", said.follow_ups)
     if type(said.suppress_voice) is not bool:
-        raise _violation("suppress_voice is true or false")
+        raise _violation("suppress_voice must be true or false")
     if not isinstance(follow_ups, tuple | list):
-        raise _violation("follow_ups are a tuple of texts")
+        raise _violation("follow_ups must be a tuple of texts")
     asked = tuple(cast("tuple[object, ...]", follow_ups))
     if len(asked) > MAX_FOLLOW_UPS or not all(map(_is_valid_text, asked)):
-        raise _violation(f"follow_ups are at most {MAX_FOLLOW_UPS} texts")
+        raise _violation(f"follow_ups must be at most {MAX_FOLLOW_UPS} texts")
     return Voice(suppress=said.suppress_voice, follow_ups=cast("tuple[str, ...]", asked))
 
 

@@ -19,12 +19,12 @@ from toolcrib.sdk.decorator import AnyTool, FunctionTool
 from toolcrib.sdk.options import Options, fields_of
 from toolcrib.sdk.signature import Signature, argument_fault, deep_copy
 
-# --- Converts the return value of a LangChain tool to a Result: a value, content blocks, or messages ---
+# --- Results: a value, content blocks, or messages ---
 
 MAX_TOOL_ERROR_CHARS = 2_000
 """Maximum characters of a tool's text in an error message."""
 
-_NO_REASON = "the tool says that it failed, but not why"
+_NO_REASON = "the tool failed without a reason"
 _MEDIA_KINDS = {"image": "image", "image_url": "image", "audio": "audio", "file": "file"}
 _DEFAULT_MIME_TYPES = {"image": "image/png", "audio": "audio/wav", "file": "application/octet-stream"}
 _NESTED_KEYS = ("source", "image_url", "file")
@@ -108,7 +108,7 @@ def _joined_text(blocks: tuple[JsonObject, ...]) -> str:
     return "\n".join(block["text"] for block in blocks if block["type"] == "text")
 
 
-# --- blocks ---
+# --- Content blocks ---
 
 
 def _blocks(parts: Sequence[Any]) -> tuple[JsonObject, ...]:
@@ -117,7 +117,7 @@ def _blocks(parts: Sequence[Any]) -> tuple[JsonObject, ...]:
         blocks = tuple(block for block in map(_block, parts) if block.get("text") != "")
         orjson.dumps(blocks)
     except TypeError as error:  # a lone surrogate, which no frontend can send
-        raise Broken("CONTRACT_VIOLATION", "the content is text that can be written as UTF-8") from error
+        raise Broken("CONTRACT_VIOLATION", "the content must be text that can be encoded as UTF-8") from error
     return blocks
 
 
@@ -262,7 +262,7 @@ def name_of(tool: LangChainTool) -> str:
     name: object = own_name if isinstance(own_name, str) and own_name else getattr(tool, "name", None)
     if not isinstance(name, str) or not callable(getattr(tool, "ainvoke", None)):
         kind = type(tool).__name__
-        raise ToolDefinitionError(f"{kind} is no tool of LangChain's: give one with a name and ainvoke")
+        raise ToolDefinitionError(f"{kind} is not a LangChain tool: it needs a name and ainvoke")
     return name
 
 
@@ -270,12 +270,12 @@ def list_options(tool: LangChainTool, prefix: str, options: Options) -> Options:
     """Return the options for one tool of a list; `name` is refused, as it would apply to only one."""
     if "name" in options:
         raise ToolDefinitionError(
-            "one name does not fit a whole list: give prefix, or register each by itself"
+            "name cannot apply to a list of tools: use prefix, or register each tool separately"
         )
     return {**options, "name": f"{prefix}_{name_of(tool)}"} if prefix else options
 
 
-# --- inputs ---
+# --- Inputs ---
 
 
 def _inputs(tool: LangChainTool) -> _Inputs:
@@ -288,8 +288,8 @@ def _inputs(tool: LangChainTool) -> _Inputs:
     missed = sorted(name for name in (hidden & fields.keys()) - call_ids if _is_required(fields[name]))
     if missed:
         raise ToolDefinitionError(
-            f"{', '.join(missed)} must be filled in by a running agent, and there is none here:"
-            " give it a default, or wrap the tool in a function that knows it"
+            f"{', '.join(missed)} is injected by a running agent, and there is none here:"
+            " give it a default, or wrap the tool in a function that provides it"
         )
     others = {name for each in hidden & fields.keys() for name in _alias_names(fields[each])}
     hidden |= others - schema["properties"].keys()
@@ -327,7 +327,7 @@ def _json_schema(shown: Any) -> JsonObject:
         return cast("JsonObject", make())
     except PydanticUserError as error:
         reason = str(error).partition("\n")[0]
-        raise ToolDefinitionError(f"a type in its arguments has no JSON form: {reason}") from error
+        raise ToolDefinitionError(f"a type in its arguments has no JSON Schema: {reason}") from error
 
 
 def _model_fields(model: Any) -> Mapping[str, Any]:
@@ -363,7 +363,7 @@ def _annotations_and_meta(tool: LangChainTool) -> tuple[dict[str, Any], dict[str
     return claims, {**meta, _METADATA_KEY: rest} if rest else meta
 
 
-# --- calls ---
+# --- Calls ---
 
 
 def _converter(inputs: _Inputs) -> Callable[[JsonObject], dict[str, Any]]:

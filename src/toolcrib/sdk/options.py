@@ -11,17 +11,17 @@ T = TypeVar("T")
 
 
 class Options(TypedDict, total=False):
-    """The keyword options of `@tool`; each may be left out."""
+    """The keyword options of `@tool`; all are optional."""
 
     name: str
-    """kebab-case, `verb-noun`; the function's name with dashes where it is left out."""
+    """kebab-case, `verb-noun`. Defaults to the function's name with dashes."""
     title: str
     description: str
-    """What it does, when to use it, what it returns; the docstring where it is left out."""
+    """What it does, when to use it, what it returns. Defaults to the docstring."""
     category: Category
-    """`mutation` where it is left out: what may change something is neither cached nor repeated."""
+    """Defaults to `mutation`: such a tool is neither cached nor retried."""
     response_time: ResponseTime
-    """What the author promises: `fast` under 100 ms, `medium` up to a second, `slow` above."""
+    """Declared response time: `fast` under 100 ms, `medium` up to a second, `slow` above."""
     cacheable: bool
     """Whether results may be cached. By default, derived from `cache_ttl`."""
     cache_ttl: float
@@ -36,12 +36,12 @@ class Options(TypedDict, total=False):
     tags: Collection[str]
     version: str
     rate_limit: RateLimit | Mapping[str, int]
-    """`{"maxCalls": 60, "windowMs": 60000}`, for each user."""
+    """Per user: `{"maxCalls": 60, "windowMs": 60000}`."""
     examples: Collection[Example | Mapping[str, Any]]
-    """`{"description": …, "params": {…}, "expectedResult": …}` each."""
+    """Each as `{"description": …, "params": {…}, "expectedResult": …}`."""
     deprecated: Deprecation | Mapping[str, str]
-    """`{"since": "1.2.0", "replacement": "get-card-v2", "removalDate": "2030-01-31"}`, and `announced`: from
-    when the 90 days count that agents are given; from today where it is left out."""
+    """`{"since": "1.2.0", "replacement": "get-card-v2", "removalDate": "2030-01-31"}`, and `announced`:
+    the start of the 90 days' notice. Defaults to today."""
     timeout: float
     """Timeout of one attempt, in seconds."""
     speech_template: str
@@ -110,7 +110,7 @@ def _unknown_options(given: Mapping[str, Any]) -> Iterator[Finding]:
     unknown = sorted(given.keys() - Options.__annotations__.keys())
     if unknown:
         known = ", ".join(Options.__annotations__)
-        yield Finding("options", f"there is no option {', '.join(unknown)}: choose from {known}")
+        yield Finding("options", f"unknown option {', '.join(unknown)}: choose from {known}")
 
 
 def _cache_findings(given: Mapping[str, Any]) -> Iterator[Finding]:
@@ -118,16 +118,16 @@ def _cache_findings(given: Mapping[str, Any]) -> Iterator[Finding]:
     if cacheable is None or bool(cacheable) is lasting:
         return
     if not cacheable:
-        yield Finding("cache", "cacheable=False and cache_ttl contradict each other: drop one of them")
+        yield Finding("cache", "cacheable=False and cache_ttl contradict each other: remove one of them")
     elif given.get("category", "mutation") == "mutation":
-        yield Finding("cache", "a mutation cannot be cached: drop cacheable")
+        yield Finding("cache", "a mutation cannot be cached: remove cacheable")
     else:
-        yield Finding("cache", "cacheable says not for how long: give cache_ttl in seconds")
+        yield Finding("cache", "cacheable has no duration: set cache_ttl in seconds")
 
 
 def _collection(option: str, value: object) -> Collection[Any]:
     if isinstance(value, str | Mapping) or not isinstance(value, Collection):
-        raise ToolDefinitionError(f"{option} takes a list: write {option}=[…]")
+        raise ToolDefinitionError(f"{option} must be a list: {option}=[…]")
     return cast("Collection[Any]", value)
 
 
@@ -135,19 +135,19 @@ def _from_json(kind: type[T], option: str, value: object) -> T:
     """Create a value from its JSON form; an instance is returned unchanged."""
     if isinstance(value, kind):
         return value
-    spelling = _FIELD_NAMES[kind]
+    names = _FIELD_NAMES[kind]
     if not isinstance(value, Mapping):
-        raise ToolDefinitionError(f"{option} takes an object with {', '.join(spelling)}")
+        raise ToolDefinitionError(f"{option} must be an object with {', '.join(names)}")
     given = cast("Mapping[str, Any]", value)
-    unknown = sorted(given.keys() - spelling.keys())
+    unknown = sorted(given.keys() - names.keys())
     if unknown:
         raise ToolDefinitionError(
-            f"{option} knows no {', '.join(unknown)}: choose from {', '.join(spelling)}"
+            f"{option} has no field {', '.join(unknown)}: choose from {', '.join(names)}"
         )
     try:
-        return kind(**{spelling[name]: each for name, each in given.items()})
+        return kind(**{names[name]: each for name, each in given.items()})
     except TypeError as error:
-        raise ToolDefinitionError(f"{option} lacks a field: it takes {', '.join(spelling)}") from error
+        raise ToolDefinitionError(f"{option} lacks a field: it has {', '.join(names)}") from error
 
 
 def _slow(value: object) -> Slow:
@@ -156,7 +156,7 @@ def _slow(value: object) -> Slow:
     if isinstance(value, tuple) and len(cast("tuple[Any, ...]", value)) == 2:
         threshold, message = cast("tuple[float, str]", value)
         return Slow(threshold=threshold, message=message)
-    raise ToolDefinitionError('slow takes seconds and a sentence: write slow=(2.0, "One moment…")')
+    raise ToolDefinitionError('slow must be seconds and a sentence: slow=(2.0, "One moment…")')
 
 
 _CONVERTERS: dict[str, Callable[[Any], Any]] = {

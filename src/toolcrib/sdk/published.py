@@ -8,7 +8,7 @@ from json import dumps, loads
 from typing import Any, Literal, cast
 
 from toolcrib.model import Json, JsonObject, Tool
-from toolcrib.sdk.compatibility import SchemaChange, input_changes, output_changes
+from toolcrib.sdk.compatibility import Grade, SchemaChange, input_changes, output_changes
 
 _SUCCESSOR = re.compile(r"(.+)-v(\d+)")
 _READ_ONLY = ("query", "analysis")
@@ -35,20 +35,20 @@ class InvalidPublishedFile(ValueError):
 def parse_published(text: str) -> JsonObject:
     """Parse the output of `write`: definitions by name and version."""
     try:
-        found: Json = loads(text)
-        tools = cast("Mapping[str, Any]", found)["tools"]
-        if all(_check_entry(*each) for versions in tools.values() for each in versions.items()):
+        parsed: Json = loads(text)
+        tools = cast("Mapping[str, Any]", parsed)["tools"]
+        if all(_is_valid_entry(*each) for versions in tools.values() for each in versions.items()):
             return tools
     except (ValueError, TypeError, AttributeError, KeyError):
         pass  # reported below, with the fix
     raise InvalidPublishedFile(
-        "it is not what `toolcrib check --publish` writes: take it from your history again"
+        "it is not a file that `toolcrib check --publish` wrote: restore it from version control"
     )
 
 
-def _check_entry(version: str, kept: JsonObject) -> bool:
-    _is_removed(kept, date.min)
-    return _SEMANTIC_VERSION.match(version) is not None and kept.keys() >= _REQUIRED_KEYS
+def _is_valid_entry(version: str, published: JsonObject) -> bool:
+    _is_removed(published, date.min)
+    return _SEMANTIC_VERSION.match(version) is not None and published.keys() >= _REQUIRED_KEYS
 
 
 def serialize_published(tools: JsonObject) -> str:
@@ -56,9 +56,9 @@ def serialize_published(tools: JsonObject) -> str:
     return dumps({"tools": tools}, indent=2, sort_keys=True, ensure_ascii=False) + "\n"
 
 
-def publish(kept: JsonObject, tools: Iterable[Tool]) -> JsonObject:
+def publish(published_tools: JsonObject, tools: Iterable[Tool]) -> JsonObject:
     """Add the current definitions; other published names and versions are retained."""
-    added = {name: dict(versions) for name, versions in kept.items()}
+    added = {name: dict(versions) for name, versions in published_tools.items()}
     for tool in tools:
         added.setdefault(tool.local, {})[tool.version] = published_entry(tool)
     return added
@@ -66,7 +66,7 @@ def publish(kept: JsonObject, tools: Iterable[Tool]) -> JsonObject:
 
 def published_entry(tool: Tool) -> dict[str, Any]:
     """Return the published part of a tool: all that its callers rely on."""
-    said: dict[str, Any] = {
+    entry: dict[str, Any] = {
         "inputSchema": tool.input_schema,
         "outputSchema": tool.output_schema,
         "category": tool.category,
@@ -74,18 +74,20 @@ def published_entry(tool: Tool) -> dict[str, Any]:
         "aliases": sorted(tool.aliases),
     }
     if tool.deprecated is not None:
-        gone = tool.deprecated
-        said["deprecated"] = {"replacement": gone.replacement, "removalDate": gone.removal_date}
+        entry["deprecated"] = {
+            "replacement": tool.deprecated.replacement,
+            "removalDate": tool.deprecated.removal_date,
+        }
     # Round trip through JSON, so that it can be compared with a parsed definition.
-    return loads(dumps(said))
+    return loads(dumps(entry))
 
 
-def compare(kept: JsonObject, tools: Iterable[Tool], today: date) -> list[CompatibilityBreach]:
+def compare(published_tools: JsonObject, tools: Iterable[Tool], today: date) -> list[CompatibilityBreach]:
     """Return the breaking changes since publication."""
     present = {tool.local: tool for tool in tools}
     names = {name for tool in present.values() for name in (tool.local, *tool.aliases)}
     found: list[CompatibilityBreach] = []
-    for name, versions in sorted(kept.items()):
+    for name, versions in sorted(published_tools.items()):
         latest = max(versions, key=_version)
         tool = present.get(name)
         if tool is None:
@@ -102,21 +104,24 @@ def _change_breaches(tool: Tool, latest: str, before: JsonObject) -> Iterator[Co
     name, old, new = tool.local, _version(latest), _version(tool.version)
     if new < old:
         yield CompatibilityBreach(
-            "short", name, f"is version {tool.version}, and {latest} is published: go on from there"
+            "short", name, f"is version {tool.version}, but {latest} is published: use a later version"
         )
         return
-    found = _differences(before, published_entry(tool))
-    other, narrower = (_joined_changes(found, grade) for grade in ("other", "narrower"))
+    differences = _differences(before, published_entry(tool))
+    other, narrower = (_joined_changes(differences, grade) for grade in ("other", "narrower"))
     if other:
-        said = f"offer it as {_successor_name(name)} beside this one, and deprecate this one with that as its replacement"
-        yield CompatibilityBreach("short", name, f"cannot be called as it was ({other}): {said}")
+        fix = f"add it as {_successor_name(name)}, and deprecate this one with that replacement"
+        yield CompatibilityBreach("short", name, f"cannot be called as version {latest} ({other}): {fix}")
     elif narrower and new[0] == old[0]:
-        said = f"make it version {old[0] + 1}.0.0, or offer it as {_successor_name(name)} beside this one"
-        yield CompatibilityBreach("short", name, f"refuses what version {latest} took ({narrower}): {said}")
-    elif found and new[:2] == old[:2]:
-        said = f"make it at least version {old[0]}.{old[1] + 1}.0"
+        fix = f"make it version {old[0] + 1}.0.0, or add it as {_successor_name(name)}"
+        message = f"is not backward compatible with version {latest} ({narrower}): {fix}"
+        yield CompatibilityBreach("short", name, message)
+    elif differences and new[:2] == old[:2]:
+        fix = f"make it at least version {old[0]}.{old[1] + 1}.0"
         yield CompatibilityBreach(
-            "warning", name, f"is not what was published as {latest} ({_joined_changes(found)}): {said}"
+            "warning",
+            name,
+            f"differs from published version {latest} ({_joined_changes(differences)}): {fix}",
         )
 
 
@@ -126,17 +131,17 @@ def _differences(before: JsonObject, now: JsonObject) -> list[SchemaChange]:
     if promised is not None and given is not None:
         found += output_changes(promised, given)
     elif promised is not given:
-        grade = "wider" if promised is None else "narrower"
-        found.append(_change(grade, "data", "schema", promised and "given", given and "given"))
-    more = sorted(set(now["permissions"]) - set(before["permissions"]))
-    less = sorted(set(before["permissions"]) - set(now["permissions"]))
-    if more or less:
-        grade = "narrower" if more else "wider"
-        found.append(_change(grade, "permissions", "list", before["permissions"], now["permissions"]))
+        grade: Grade = "wider" if promised is None else "narrower"
+        found.append(SchemaChange(grade, "data", "schema", promised and "given", given and "given"))
+    added = sorted(set(now["permissions"]) - set(before["permissions"]))
+    removed = sorted(set(before["permissions"]) - set(now["permissions"]))
+    if added or removed:
+        grade = "narrower" if added else "wider"
+        found.append(SchemaChange(grade, "permissions", "list", before["permissions"], now["permissions"]))
     if before["category"] != now["category"]:
         acts = before["category"] in _READ_ONLY and now["category"] not in _READ_ONLY
         grade = "other" if acts else "wider"
-        found.append(_change(grade, "category", "kind", before["category"], now["category"]))
+        found.append(SchemaChange(grade, "category", "kind", before["category"], now["category"]))
     return found
 
 
@@ -145,10 +150,8 @@ def _removal_breaches(
 ) -> Iterator[CompatibilityBreach]:
     if name in names or _is_removed(before, today):
         return
-    said = (
-        f'give the tool that does its work aliases=["{name}"], or bring it back deprecated with a removalDate'
-    )
-    yield CompatibilityBreach("short", name, f"was published and is gone: {said}")
+    fix = f'add aliases=["{name}"] to its successor, or restore it, deprecated with a removalDate'
+    yield CompatibilityBreach("short", name, f"was published and is missing: {fix}")
 
 
 def _is_removed(before: JsonObject, today: date) -> bool:
@@ -160,27 +163,28 @@ def _alias_breaches(name: str, before: JsonObject, names: set[str]) -> Iterator[
     lost = [alias for alias in before["aliases"] if alias not in names]
     if lost:
         yield CompatibilityBreach(
-            "short", name, f"was known as {', '.join(lost)} too: keep that among its aliases"
+            "short", name, f"has lost the alias {', '.join(lost)}: restore it in aliases"
         )
 
 
 def _successor_breaches(tool: Tool, present: Mapping[str, Tool]) -> Iterator[CompatibilityBreach]:
     """Check that a tool `…-v2` is named as replacement by its predecessor, and describes the migration."""
-    found = _SUCCESSOR.fullmatch(tool.local)
-    if found is None:
+    successor = _SUCCESSOR.fullmatch(tool.local)
+    if successor is None:
         return
-    stem, number = found[1], int(found[2])
+    stem, number = successor[1], int(successor[2])
     older = next((each for each in (f"{stem}-v{number - 1}", stem) if each in present), None)
     if older is None:
         return
-    gone = present[older].deprecated
-    if gone is None or gone.replacement is None or gone.replacement.rpartition(":")[2] != tool.local:
+    deprecated = present[older].deprecated
+    replacement = "" if deprecated is None else deprecated.replacement or ""
+    if replacement.rpartition(":")[2] != tool.local:
         yield CompatibilityBreach(
-            "short", older, f'is followed by {tool.local}: deprecate it with replacement="{tool.local}"'
+            "short", older, f'has the successor {tool.local}: deprecate it with replacement="{tool.local}"'
         )
     if older not in tool.description:
-        said = f"tell how to move from {older}, in its description or in your notes on changes"
-        yield CompatibilityBreach("person", tool.local, f"follows {older}: {said}")
+        fix = f"describe the migration from {older} in its description or in your release notes"
+        yield CompatibilityBreach("person", tool.local, f"succeeds {older}: {fix}")
 
 
 def _successor_name(name: str) -> str:
@@ -194,10 +198,6 @@ def _version(text: str) -> Version:
     if found is None:
         return (0, 0, 0, False)
     return (int(found[1]), int(found[2]), int(found[3]), not found[4].startswith("-"))
-
-
-def _change(grade: Any, path: str, keyword: str, before: Json, after: Json) -> SchemaChange:
-    return SchemaChange(grade=grade, path=path, keyword=keyword, before=before, after=after)
 
 
 def _joined_changes(found: Iterable[SchemaChange], grade: str | None = None) -> str:

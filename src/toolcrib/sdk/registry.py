@@ -8,9 +8,8 @@ from toolcrib.model import Category, JsonObject, Tool
 from toolcrib.sdk.checks import (
     Finding,
     ToolDefinitionError,
-    contradictions,
+    findings,
     refuse,
-    shortfalls,
     unknown_replacements,
 )
 from toolcrib.sdk.context import ToolContext
@@ -36,7 +35,7 @@ class Registry:
         """
         if tool.name in self._tools and not replace:
             raise ToolDefinitionError(
-                f"there is a tool {tool.name} already: rename this one, or say replace=True"
+                f"a tool named {tool.name} is already registered: rename this one, or use replace=True"
             )
         refuse(tool.definition, self._unreplaced(tool))
         self._tools[tool.name] = tool
@@ -88,7 +87,11 @@ class Registry:
     def validate(self, tool: AnyTool) -> list[Finding]:
         """Return the faults and shortfalls of a tool's definition."""
         definition = tool.definition
-        return [*contradictions(definition), *self._unreplaced(tool), *shortfalls(definition)]
+        return [
+            *findings(definition, "contradiction"),
+            *self._unreplaced(tool),
+            *findings(definition, "shortfall"),
+        ]
 
     def _unreplaced(self, tool: AnyTool) -> list[Finding]:
         return unknown_replacements([tool.definition], (each.definition for each in self._tools.values()))
@@ -99,8 +102,8 @@ def _tool_from_definition(definition: JsonObject, executor: Executor, options: O
     function = cast("JsonObject", nested) if isinstance(nested, Mapping) else definition
     name = options.get("name") or function.get("name")
     if not isinstance(name, str):
-        said = 'the definition has no name: {"name": …, "description": …, "parameters": {…}}'
-        raise ToolDefinitionError(said)
+        form = '{"name": …, "description": …, "parameters": {…}}'
+        raise ToolDefinitionError(f"the definition has no name: {form}")
     schema: JsonObject = function.get("parameters") or {"type": "object", "properties": {}}
     tool = Tool(
         name=f":{name}",
@@ -110,10 +113,6 @@ def _tool_from_definition(definition: JsonObject, executor: Executor, options: O
         **fields_of(options),
     )
     refuse(tool)
-    return _tool_over(executor, tool)
-
-
-def _tool_over(executor: Executor, tool: Tool) -> AnyTool:
     first, second = _executor_parameters(executor)
 
     def convert(arguments: JsonObject) -> dict[str, Any]:
@@ -129,10 +128,14 @@ def _executor_parameters(executor: Executor) -> tuple[str, str | None]:
     context = next((each.name for each in parameters if each.annotation is ToolContext), None)
     others = [each for each in parameters if each.name != context]
     if not others or others[0].kind not in (others[0].POSITIONAL_OR_KEYWORD, others[0].KEYWORD_ONLY):
-        raise ToolDefinitionError("the executor must take the arguments by a name: def run(arguments): …")
+        raise ToolDefinitionError(
+            "the executor needs a named parameter for the arguments: def run(arguments): …"
+        )
     needed = [each for each in others[1:] if each.default is each.empty]
     if context is None and needed:
         context = needed.pop(0).name
     if needed:
-        raise ToolDefinitionError(f"the executor wants more than arguments and context: {needed[0].name}")
+        raise ToolDefinitionError(
+            f"the executor has a parameter besides arguments and context: {needed[0].name}"
+        )
     return others[0].name, context

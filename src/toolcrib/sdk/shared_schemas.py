@@ -20,7 +20,7 @@ from typing_extensions import TypeVar
 
 from toolcrib.model import JsonObject
 
-# --- Branded ids: `str` subtypes with a pattern, so that kinds of ids cannot be confused ---
+# --- Branded ids: `str` subtypes with a pattern, so that ids of different kinds cannot be confused ---
 
 _ANY_ID = r"^[A-Za-z0-9][A-Za-z0-9._:@-]{0,127}$"
 _PREFIX = re.compile(r"[a-z][a-z0-9]*")
@@ -44,9 +44,9 @@ class BrandedId(str):
     ) -> None:
         super().__init_subclass__(**more)
         if prefix and pattern:
-            raise TypeError(f"{cls.__name__} has a prefix and a pattern: give one of them")
+            raise TypeError(f"{cls.__name__} has a prefix and a pattern: use one of them")
         if prefix and not _PREFIX.fullmatch(prefix):
-            raise TypeError(f"the prefix {prefix!r} of {cls.__name__} is not of the form card or deck2")
+            raise TypeError(f"the prefix {prefix!r} of {cls.__name__} must look like card or deck2")
         cls.pattern = f"^{prefix}_[A-Za-z0-9_-]{{1,64}}$" if prefix else pattern or cls.pattern or _ANY_ID
         re.compile(cls.pattern)
         cls.description = description or cls.description
@@ -57,7 +57,7 @@ class BrandedId(str):
             raise TypeError(_ABSTRACT_ID)
         # JSON Schema's `$` matches only the end; Python's also matches before a final line break.
         if not re.search(cls.pattern, value) or value.endswith("\n"):
-            raise ValueError(f"{value!r} is no {cls.__name__}: it must match {cls.pattern}")
+            raise ValueError(f"{value!r} is not a {cls.__name__}: it must match {cls.pattern}")
         return super().__new__(cls, value)
 
     def __repr__(self) -> str:
@@ -73,8 +73,8 @@ class BrandedId(str):
 
     @classmethod
     def __get_pydantic_json_schema__(cls, schema: CoreSchema, handler: GetJsonSchemaHandler) -> JsonObject:
-        said = {"description": cls.description} if cls.description else {}
-        return {**handler(schema), **said}
+        description = {"description": cls.description} if cls.description else {}
+        return {**handler(schema), **description}
 
     @classmethod
     def _trusted(cls, value: str) -> Self:
@@ -82,10 +82,10 @@ class BrandedId(str):
         return str.__new__(cls, value)
 
 
-_ABSTRACT_ID = 'BrandedId is no kind of id itself: class CardId(BrandedId, prefix="card", description="…")'
+_ABSTRACT_ID = 'BrandedId is abstract, subclass it: class CardId(BrandedId, prefix="card", description="…")'
 
 
-# --- Ready-made parameter schemas for tools: ids, pagination, sorting, date ranges, record metadata ---
+# --- Ready-made parameter schemas ---
 
 Key = TypeVar("Key", bound=str, default=str)
 
@@ -127,41 +127,41 @@ class _ReadySchema(BaseModel):
 
 
 class Pagination(_ReadySchema):
-    """Which part of a long list is wanted."""
+    """One page of a long list, by offset or cursor."""
 
-    limit: Annotated[int, Field(description="How many results at most.", ge=1, le=100)] = 20
-    offset: Annotated[int, Field(description="How many results to skip.", ge=0, le=1_000_000)] = 0
+    limit: Annotated[int, Field(description="Maximum number of results.", ge=1, le=100)] = 20
+    offset: Annotated[int, Field(description="Number of results to skip.", ge=0, le=1_000_000)] = 0
     cursor: Annotated[
         str | None,
         Field(
-            description="Where the last page ended, as it said itself; in place of offset.",
+            description="The cursor that the previous page returned; replaces offset.",
             min_length=1,
             max_length=512,
         ),
     ] = None
 
     @model_validator(mode="after")
-    def _one_way(self) -> Self:
+    def _exclusive(self) -> Self:
         if self.cursor is not None and self.offset:
-            raise ValueError("offset and cursor exclude each other: give one of them")
+            raise ValueError("offset and cursor exclude each other: use one of them")
         return self
 
 
 class Sorting(_ReadySchema, Generic[Key]):
-    """In which order results come; `Sorting[Literal["name", "due"]]` limits the sort keys."""
+    """Sort order of the results; `Sorting[Literal["name", "due"]]` limits the sort keys."""
 
     model_config = ConfigDict(
-        title="Sorting", json_schema_extra={"description": "In which order results come."}
+        title="Sorting", json_schema_extra={"description": "Sort order of the results."}
     )
 
-    sort_by: Annotated[Key, Field(description="What to sort by.")]
+    sort_by: Annotated[Key, Field(description="The field to sort by.")]
     sort_order: Annotated[
-        Literal["asc", "desc"], Field(description="asc: smallest or oldest first; desc: the other way.")
+        Literal["asc", "desc"], Field(description="asc: smallest or oldest first; desc: reversed.")
     ] = "asc"
 
 
 class DateRange(_ReadySchema):
-    """A span of days, both ends included; an end that is left out is open."""
+    """A range of days, both ends included; a missing end is open."""
 
     from_: Annotated[date | None, Field(description="The first day, as YYYY-MM-DD.")] = None
     to: Annotated[date | None, Field(description="The last day, as YYYY-MM-DD.")] = None
@@ -169,19 +169,19 @@ class DateRange(_ReadySchema):
     @model_validator(mode="after")
     def _in_order(self) -> Self:
         if self.from_ is not None and self.to is not None and self.from_ > self.to:
-            raise ValueError("from is later than to: exchange them")
+            raise ValueError("from is after to: swap them")
         return self
 
 
 class RecordMetadata(_ReadySchema):
-    """What is commonly known of a stored thing: who made it and when, who changed it last."""
+    """Common metadata of a stored record: creation and last change."""
 
-    created_at: Annotated[AwareDatetime, Field(description="When it was made: ISO 8601 with its offset.")]
-    updated_at: Annotated[AwareDatetime | None, Field(description="When it was last changed.")] = None
-    created_by: Annotated[UserId | None, Field(description="Who made it.")] = None
-    updated_by: Annotated[UserId | None, Field(description="Who changed it last.")] = None
-    version: Annotated[int, Field(description="How often it was written.", ge=1)] = 1
+    created_at: Annotated[AwareDatetime, Field(description="Creation time: ISO 8601 with offset.")]
+    updated_at: Annotated[AwareDatetime | None, Field(description="Time of the last change.")] = None
+    created_by: Annotated[UserId | None, Field(description="The user who created it.")] = None
+    updated_by: Annotated[UserId | None, Field(description="The user who changed it last.")] = None
+    version: Annotated[int, Field(description="Number of writes, from 1.", ge=1)] = 1
     tags: Annotated[
         tuple[Annotated[str, Field(min_length=1, max_length=64)], ...],
-        Field(description="Words it can be found by.", max_length=64),
+        Field(description="Tags, for search.", max_length=64),
     ] = ()

@@ -78,7 +78,7 @@ def read_signature(function: Function, described: Mapping[str, str] | None = Non
         schema, convert = _inputs(parameters, described or {})
         output = _output(signature.return_annotation)
     except (PydanticUserError, SchemaError) as error:
-        raise ToolDefinitionError(f"a type in its signature has no JSON form: {_reason(error)}") from error
+        raise ToolDefinitionError(f"a type in its signature has no JSON Schema: {_reason(error)}") from error
     return Signature(schema=schema, convert=convert, context=context, output=output)
 
 
@@ -102,7 +102,7 @@ def deep_copy(value: Json) -> Json:
 def _refuse_generators(function: Function) -> None:
     if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
         raise ToolDefinitionError(
-            "it yields, and results are whole: return a list, and use ctx.report on the way"
+            "generators are not supported: return a list, and report progress with ctx.report"
         )
 
 
@@ -110,14 +110,10 @@ def _inspected(function: Function) -> inspect.Signature:
     try:
         return inspect.signature(function, eval_str=True)
     except NameError as error:
-        said = (
-            f"the annotation {error.name!r} is not known where the function is defined: import it at run time"
-        )
-        raise ToolDefinitionError(f"{said}, not under TYPE_CHECKING, and at the top of the module") from error
+        fix = "import it at the top of the module, and not under TYPE_CHECKING"
+        raise ToolDefinitionError(f"the annotation {error.name!r} cannot be resolved: {fix}") from error
     except (TypeError, ValueError) as error:
-        raise ToolDefinitionError(
-            "it has no signature to read: wrap it in a function that has one"
-        ) from error
+        raise ToolDefinitionError("it has no signature: wrap it in a function that has one") from error
 
 
 def _is_context(annotation: object) -> bool:
@@ -133,12 +129,10 @@ def _refuse_unreachable(parameter: inspect.Parameter, *, first: bool) -> None:
         stars = {inspect.Parameter.VAR_POSITIONAL: "*", inspect.Parameter.VAR_KEYWORD: "**"}
         name = stars.get(parameter.kind, "") + parameter.name
         raise ToolDefinitionError(
-            f"the parameter {name} takes no single named argument: give it a name and a type"
+            f"the parameter {name} cannot be passed by name: replace it by named, typed parameters"
         )
     if first and parameter.name in ("self", "cls") and parameter.annotation is parameter.empty:
-        raise ToolDefinitionError(
-            "it is a method without its object: decorate the bound one, tool(thing.method)"
-        )
+        raise ToolDefinitionError("it is an unbound method: wrap the bound one, tool(thing.method)")
 
 
 def _inputs(
@@ -194,7 +188,7 @@ def _refuse_second_default(parameter: inspect.Parameter, marks: list[Any]) -> No
     fields = (mark for mark in marks if isinstance(mark, FieldInfo))
     if any(field.default is not PydanticUndefined or field.default_factory is not None for field in fields):
         raise ToolDefinitionError(
-            f"the default of {parameter.name} stands in Field: write it as {parameter.name} = …"
+            f"the default of {parameter.name} is set in Field: set it as {parameter.name} = …"
         )
 
 

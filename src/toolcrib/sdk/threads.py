@@ -22,7 +22,7 @@ from toolcrib.interfaces import note_not_begun
 from toolcrib.interpreter_lock import is_contended
 from toolcrib.slots import FairSlots
 
-# --- Limits concurrent CPU-bound functions, so that the event loop gets the interpreter lock (GIL) ---
+# --- Adaptive limit of CPU-bound functions, so that the event loop gets the interpreter lock (GIL) ---
 
 MIN_RUNNING = 2
 """Functions that may run concurrently under any contention: a single one could block all others."""
@@ -90,7 +90,7 @@ def _key(function: Callable[..., Any]) -> int:
     return id(function.func if isinstance(function, partial) else function)
 
 
-# --- Logs a warning with the name of an async function that blocked the event loop for too long ---
+# --- Warnings about async functions that block the event loop ---
 
 log = logging.getLogger(__name__)
 
@@ -130,11 +130,11 @@ def _timed(inner: Coroutine[Any, Any, T], tool: str) -> Generator[Any, Any, T]:
 
 def _warn_if_held(tool: str, seconds: float) -> None:
     if seconds > LOOP_HELD_SECONDS:
-        advice = "make it a function without async, which runs in a thread"
-        log.warning("%s held the event loop for %.2f s, and all requests with it: %s", tool, seconds, advice)
+        fix = "define it without async, so that it runs in a thread"
+        log.warning("%s blocked the event loop and all requests for %.2f s: %s", tool, seconds, fix)
 
 
-# --- A bounded thread pool for synchronous functions, divided among principals ---
+# --- A bounded thread pool, divided among principals ---
 
 MAX_THREADS = 64
 THREAD_WAIT_SECONDS = 60.0
@@ -244,7 +244,7 @@ def _mark_not_begun(error: BaseException) -> None:
 
 
 def _no_thread() -> Refused:
-    message = "no thread is free for the function; nothing was done, try again shortly"
+    message = "no thread is free for the function; it was not called, try again shortly"
     return Refused("OVERLOADED", message, retry_after=THREAD_RETRY_SECONDS)
 
 

@@ -104,18 +104,18 @@ class _ExampleRunner:
         ]
         if _canonical(tool.local) not in offered:
             return ToolEvidence(listed=False, withheld=withheld[0]["reason"] if withheld else "")
-        trials: list[ExampleRun] = []
+        runs: list[ExampleRun] = []
         again: bool | None = None
         if tool.read_only or self.run_mutations:
             for number, example in enumerate(tool.examples, 1):
                 result = await self._call(tool, example.params)
-                trials.append(ExampleRun(example=number, result=result, claimed=heard.claimed()))
-        if trials and tool.read_only and trials[0].result.problem is None:
+                runs.append(ExampleRun(example=number, result=result, stated_confidence=heard.claimed()))
+        if runs and tool.read_only and runs[0].result.problem is None:
             second = await self._call(tool, tool.examples[0].params)
-            again = second.data == trials[0].result.data
+            again = second.data == runs[0].result.data
         wrong = _invalid_arguments(tool.input_schema)
         refusal = None if wrong is None else await self._call(tool, wrong)
-        return ToolEvidence(trials=tuple(trials), same_again=again, refusal=refusal, listed=True)
+        return ToolEvidence(runs=tuple(runs), equal_results=again, refusal=refusal, listed=True)
 
     async def _call(self, tool: Tool, arguments: JsonObject) -> Result:
         name = _canonical(tool.local)

@@ -201,7 +201,7 @@ def check_module(module: ToolModule, *, run_mutations: bool = False, user: str |
     checked = tuple(
         CheckedTool(
             tool=tool,
-            judged=judge(tool, replace(seen[tool.local], test=tests.get(tool.local, ""))),
+            judged=judge(tool, replace(seen[tool.local], test_file=tests.get(tool.local, ""))),
             more=tuple(extra_findings(tool)),
             standing="own" if tool.family == "function" else "foreign",
         )

@@ -6,6 +6,7 @@ from functools import partial
 import pytest
 
 from tests.demo.demo_gateway import DemoGateway, open_demo_gateway
+from tests.texts import matches
 from toolcrib.demo.apps.music import LIBRARY, music_app
 from toolcrib.demo.apps.serving import DemoApp
 
@@ -37,7 +38,7 @@ async def demo_gateway(hands: Hands) -> AsyncGenerator[DemoGateway]:
 
 async def test_song_is_found_by_words(demo_gateway: DemoGateway) -> None:
     reply = await demo_gateway.call("music:play_song", title="vise")
-    assert reply.json["message"] == "Playing Left-Hand Thread by Marta Vise."
+    assert matches("tools", "song is found by words", reply.json["message"])
     assert await demo_gateway.shown() == {
         "layoutType": "double_text_wall",
         "topText": "Playing  0:00 of 2:58",
@@ -64,7 +65,13 @@ async def test_paused_song_resumes(demo_gateway: DemoGateway, hands: Hands) -> N
     hands.now += 5
     named = await demo_gateway.call("music:what_is_playing")
     assert named.json["data"]["position"] == 65
-    assert named.json["message"] == f"{LIBRARY[0].title} by {LIBRARY[0].artist} is playing."
+    assert matches(
+        "tools",
+        "paused song resumes",
+        named.json["message"],
+        title=LIBRARY[0].title,
+        artist=LIBRARY[0].artist,
+    )
 
 
 async def test_without_a_wish_the_next_one_plays(demo_gateway: DemoGateway) -> None:

@@ -9,6 +9,7 @@ from zlib import decompress
 import pytest
 
 from tests.demo.demo_gateway import ACTING, DemoGateway, open_demo_gateway
+from tests.texts import matches
 from toolcrib.demo.apps.photo import png
 
 pytestmark = pytest.mark.anyio
@@ -33,7 +34,7 @@ async def test_a_photo_is_taken_and_listed(demo_gateway: DemoGateway) -> None:
     assert second["photo"]["number"] == 2
     assert (await demo_gateway.shown())["text"] == "Photo 2\n"
     listed = await demo_gateway.call("photo:list_photos")
-    assert listed.json["message"] == "You have 2 photos."
+    assert matches("tools", "a photo is taken and listed", listed.json["message"])
     assert [each["number"] for each in listed.json["data"]["photos"]] == [2, 1]
     card = await demo_gateway.shown()
     assert card["title"] == "Photos"

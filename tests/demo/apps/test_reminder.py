@@ -1,4 +1,4 @@
-"""The reminder app, through a gateway: noted, shown, said, kept, ticked off, and heard."""
+"""The reminder app, through a gateway: stored, shown, spoken, kept, completed and heard."""
 
 from collections.abc import AsyncGenerator
 
@@ -6,6 +6,7 @@ import anyio
 import pytest
 
 from tests.demo.demo_gateway import DemoGateway, open_demo_gateway
+from tests.texts import matches
 from tests.waiting import until
 
 pytestmark = [pytest.mark.anyio, pytest.mark.slow]
@@ -43,7 +44,7 @@ async def test_reminders_are_completed_by_number_or_text(demo_gateway: DemoGatew
     assert [each["text"] for each in left["reminders"]] == ["Water the plants"]
     again = await demo_gateway.call("reminder:complete_reminder", reminder="milk")
     assert (again.status, again.json["error"]["toolCode"]) == (422, "REMINDER_NOT_FOUND")
-    assert "list them first" in again.json["error"]["message"]
+    assert matches("tools", "reminders are completed by number or text", again.json["error"]["message"])
 
 
 async def test_they_are_there_again_in_the_next_session(demo_gateway: DemoGateway) -> None:
@@ -51,7 +52,7 @@ async def test_they_are_there_again_in_the_next_session(demo_gateway: DemoGatewa
     assert (await demo_gateway.gateway.request("DELETE", "/api/users/demo/session")).status == 200
     await demo_gateway.wear("Simulated Glasses")
     listed = await demo_gateway.call("reminder:list_reminders")
-    assert listed.json["message"] == "You have 1 reminder."
+    assert matches("tools", "they are there again in the next session", listed.json["message"])
     assert listed.json["data"]["reminders"][0]["text"] == "Buy milk"
 
 
@@ -97,6 +98,6 @@ async def test_while_it_is_open_it_listens(demo_gateway: DemoGateway, said: str,
         assert heard.json == {"delivered": 1}
     if noted is not None:
         await until(lambda: f"Noted: {noted}." in demo_gateway.said())
-    # What was heard is dealt with before a later call: both go the same way to the app's shelf.
+    # Speech is handled before a later call: both use the same queue of the app.
     listed = await demo_gateway.data("reminder:list_reminders")
     assert [each["text"] for each in listed["reminders"]] == ["first", *([noted] if noted else [])]

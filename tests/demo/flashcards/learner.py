@@ -1,4 +1,4 @@
-"""A learner in front of a real gateway, whose clock goes when the test says so."""
+"""A user of the flashcards on a real gateway, with a clock that the test advances."""
 
 import json
 from dataclasses import dataclass, field
@@ -15,7 +15,7 @@ MORNING = datetime(2030, 1, 7, 8, 0, tzinfo=UTC)
 
 @dataclass
 class Time:
-    """Stands still until it is told to go on."""
+    """A clock that only the test advances."""
 
     now: datetime = MORNING
 
@@ -36,7 +36,7 @@ class Learner:
     path: Path
     user: str | None
     due: dict[str, datetime] = field(default_factory=dict[str, datetime])
-    """When each card is due, as its last review said."""
+    """Return when each card is due, according to its last review."""
 
     async def call(self, name: str, /, **arguments: Any) -> dict[str, Any]:
         """Call a tool; the whole answer."""
@@ -50,7 +50,7 @@ class Learner:
         return answer["data"]
 
     async def refused(self, name: str, /, **arguments: Any) -> dict[str, Any]:
-        """Call a tool that must refuse; what it says and what it suggests."""
+        """Call a tool that must refuse; returns its message and suggestions."""
         answer = await self.call(name, **arguments)
         assert not answer["success"]
         return {**answer["error"], "next": actions(answer["agentHints"])}

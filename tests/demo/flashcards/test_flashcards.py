@@ -1,4 +1,4 @@
-"""The flashcards are good examples of tools, and each does what it says."""
+"""The flashcard tools are well defined, and each does what its definition says."""
 
 import json
 from datetime import datetime, timedelta

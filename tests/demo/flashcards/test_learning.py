@@ -1,4 +1,4 @@
-"""What is remembered of a card moves as spaced repetition says it should."""
+"""The recall of a card follows the spaced repetition model."""
 
 from datetime import timedelta
 

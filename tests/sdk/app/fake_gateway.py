@@ -31,7 +31,7 @@ class Answer:
 
 @dataclass
 class FakeGateway:
-    """One gateway, which lets apps in until it is told otherwise, and remembers every frame."""
+    """A fake gateway that accepts apps by default and records every frame."""
 
     app: str
     """The app's address."""
@@ -41,7 +41,7 @@ class FakeGateway:
     frames: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
     sockets: list[ServerConnection] = field(default_factory=list[ServerConnection])
     welcome: Callable[[JsonObject], JsonObject | None] | None = None
-    """What it says to an app that says who it is; where nothing is set, it lets it in."""
+    """Its answer to an app's authentication; accepts by default."""
     closed: list[int | None] = field(default_factory=list[int | None])
 
     def of(self, kind: str) -> list[dict[str, Any]]:
@@ -68,13 +68,13 @@ class FakeGateway:
         return await self.post(path, data, proof(data, user=user, tool=tool))
 
     async def begin(self, user: str = USER, *, url: str | None = None) -> Answer:
-        """Ask the app to open a session."""
+        """Send a session request to the app."""
         session = messages.session_id(user, PACKAGE)
         body = messages.session_request(session, user, websocket=url or self.socket, now=time())
         return await self.signed("/webhook", body, user=user)
 
     async def stop(self, user: str = USER, reason: str = "user_disabled") -> Answer:
-        """Ask the app to end a session."""
+        """Send a stop request to the app."""
         session = messages.session_id(user, PACKAGE)
         return await self.signed(
             "/webhook", messages.stop_request(session, user, reason=reason, now=time()), user=user

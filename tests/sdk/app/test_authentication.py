@@ -1,4 +1,4 @@
-"""Who may ask an app for something, and where its sessions may lead."""
+"""Which requests an app accepts, and where its sessions may connect."""
 
 from time import time
 
@@ -31,11 +31,11 @@ def test_where_sessions_may_lead(gateway: str | None, url: str, home: bool) -> N
 
 
 def test_an_app_that_cannot_be_safe_is_refused() -> None:
-    with pytest.raises(ValueError, match="signed=False takes requests from anybody"):
+    with pytest.raises(ValueError, match="signed=False accepts unsigned requests"):
         an_app(signed=False)
-    with pytest.raises(ValueError, match="address of a gateway"):
+    with pytest.raises(ValueError, match="URL of a gateway"):
         an_app(gateway="gateway")
-    with pytest.raises(ValueError, match="an API key"):
+    with pytest.raises(ValueError, match="api_key"):
         AppServer(package="com.example.app", api_key="")
 
 

@@ -1,4 +1,4 @@
-"""The socket of a session: what ends it for good, what does not, and who is not let in."""
+"""The socket of a session: final closes, reconnects, and refused apps."""
 
 from collections.abc import Callable
 from time import time
@@ -36,7 +36,7 @@ def noted() -> tuple[AppServer, list[str]]:
 
 
 def refusing(code: str) -> Callable[[JsonObject], JsonObject]:
-    """What a gateway says that does not let an app in."""
+    """Answers of a gateway that refuse an app."""
     return lambda _: messages.connection_error(code, "go away", now=time())
 
 
@@ -77,7 +77,7 @@ async def test_it_gives_up_after_three_attempts() -> None:
         session = app.session(USER)
         assert session is not None
         with pytest.MonkeyPatch.context() as patch:
-            # Long enough that each attempt says hello on a slow machine too.
+            # Long enough for each attempt to authenticate on a slow machine.
             patch.setattr(connection, "CONNECT_SECONDS", 0.5)
             await gateway.sockets[-1].close(1011)
             with pytest.raises(ConnectionError):

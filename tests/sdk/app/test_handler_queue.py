@@ -1,4 +1,4 @@
-"""Events wait for their handlers in order, and not without end."""
+"""Events wait for their handlers in order, in a bounded queue."""
 
 import anyio
 import pytest

@@ -21,13 +21,13 @@ ABOUT: dict[str, Any] = {"name": "Reminders", "appType": "background", "hardware
 
 
 class Operator:
-    """Asks a gateway as its admin, for a user."""
+    """Requests of a gateway's admin, for a user."""
 
     def __init__(self, gateway: GatewayProcess, http: aiohttp.ClientSession) -> None:
         self._gateway, self._http = gateway, http
 
     async def ask(self, method: str, path: str, body: JsonObject | None = None, **headers: str) -> Any:
-        """Ask for something that must not be refused."""
+        """Send a request that must succeed."""
         given = {**self._gateway.admin, "Content-Type": "application/json", **headers}
         data = None if body is None else orjson.dumps(body)
         async with self._http.request(method, self._gateway.url + path, data=data, headers=given) as response:

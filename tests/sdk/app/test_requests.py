@@ -1,4 +1,4 @@
-"""Whatever bytes come to an app, it answers in its own words and never fails."""
+"""Whatever an app receives, it answers in the protocol and never fails."""
 
 from typing import Any
 
@@ -35,7 +35,7 @@ bodies = (
 
 
 async def asked(path: str, body: bytes, headers: dict[str, str], method: str = "POST") -> tuple[int, Any]:
-    """Ask the app without a network."""
+    """Call the app without a network."""
     sent: list[Any] = []
 
     async def receive() -> dict[str, Any]:

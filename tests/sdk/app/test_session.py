@@ -1,4 +1,4 @@
-"""A user's session: begun and ended by webhook, with all that can be shown, said, heard and known in it."""
+"""A user's session: started and ended by webhook, with display, speech, transcription and state."""
 
 from time import time
 from typing import Any
@@ -18,7 +18,7 @@ SESSION = f"{USER}-{PACKAGE}"
 
 
 def said(text: str, language: str, *, final: bool = True) -> Any:
-    """A frame with what a user says."""
+    """A transcription frame."""
     data = messages.transcription(text, final=final, language=language, now=time())
     return messages.data_stream(SESSION, f"transcription:{language}", data, now=time())
 

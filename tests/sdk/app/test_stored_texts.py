@@ -18,7 +18,7 @@ USER = "ada/ä@example.com"
 
 
 class Shelf:
-    """A gateway's shelf for one app: what is kept by user, and what was asked."""
+    """The storage of a gateway for one app: values by user, and the recorded requests."""
 
     def __init__(self) -> None:
         self.kept: dict[str, dict[str, str]] = {}
@@ -77,7 +77,7 @@ async def test_kept_found_and_forgotten(shelf: tuple[Shelf, Storage]) -> None:
 async def test_invalid_values_are_not_stored(shelf: tuple[Shelf, Storage]) -> None:
     gateway, storage = shelf
     number: Any = 1
-    with pytest.raises(TypeError, match="keeps texts"):
+    with pytest.raises(TypeError, match="holds strings"):
         await storage.set("a", number)
     with pytest.raises(ValueError, match="at most 100,000"):
         await storage.set("a", "x" * (MAX_STORED_CHARS + 1))

@@ -1,4 +1,4 @@
-"""The tools of an app: taken in by name, and told to the gateway in its own words."""
+"""The tools of an app: registered by name, and described in the gateway's format."""
 
 from typing import Annotated, Any, Literal
 
@@ -6,6 +6,7 @@ import pytest
 from pydantic import BaseModel, Field
 
 from tests.sdk.app.fake_gateway import an_app, one
+from tests.texts import matches
 from toolcrib.apps.definition import tool_faults
 from toolcrib.sdk import AppContext, FunctionTool, HandledTool, ToolDefinitionError, create_tool
 
@@ -77,15 +78,16 @@ def test_a_type_that_holds_itself_is_refused() -> None:
     def tie(knot: Knot) -> None:
         """Tie."""
 
-    with pytest.raises(ToolDefinitionError, match=r"tie: its parameters nest in themselves \(Knot\)"):
+    with pytest.raises(ToolDefinitionError) as raised:
         an_app().register_tool(create_tool(tie))
+    assert matches("library", "a type that holds itself is refused", str(raised.value))
 
 
 @pytest.mark.requirement("D15")
 def test_names_with_a_colon_and_names_that_are_taken() -> None:
     app = an_app()
     given = {"name": "a:b", "description": "", "inputSchema": {"type": "object"}}
-    with pytest.raises(ToolDefinitionError, match="no colon"):
+    with pytest.raises(ToolDefinitionError, match="colon"):
         app.register_tool(HandledTool(given, one))
     app.register_tool(handled("add"))
     with pytest.raises(ToolDefinitionError, match="already"):

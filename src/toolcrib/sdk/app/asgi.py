@@ -56,21 +56,21 @@ class AppEndpoints:
             reply = json_response(error_response(problem.code, problem.message), CODES[problem.code].status)
         except Exception:  # boundary: an error of ours is reported as such, without details
             log.exception("a request to %s failed", scope["path"])
-            reply = json_response(error_response("EXECUTION_ERROR", "the app failed; its log says how"), 500)
+            reply = json_response(error_response("EXECUTION_ERROR", "the app failed; see its log"), 500)
         await _send(send, reply)
 
     async def _answer(self, scope: Scope, receive: Receive) -> AppResponse:
         door = self._doors.get((scope["method"], scope["path"]))
         if door is None:
             if any(path == scope["path"] for _, path in self._doors):
-                raise Refused("METHOD_NOT_ALLOWED", "this address is not asked this way")
-            raise Refused("NOT_FOUND", "there is nothing at this address")
+                raise Refused("METHOD_NOT_ALLOWED", "the method is not allowed for this path")
+            raise Refused("NOT_FOUND", "there is no route with this path")
         headers: Headers = dict(scope["headers"])
         try:
             with anyio.fail_after(BODY_TIMEOUT_SECONDS):
                 body = await _body(headers, receive)
         except TimeoutError:
-            said = f"the body did not come within {BODY_TIMEOUT_SECONDS:g} s"
+            said = f"the body did not arrive within {BODY_TIMEOUT_SECONDS:g} s"
             raise Refused("INVALID_REQUEST", said) from None
         return await door(headers, body)
 

@@ -13,7 +13,7 @@ from toolcrib.apps.parse import speech_url
 from toolcrib.model import JsonObject
 from toolcrib.sdk.app.connection import HandlerQueue, OutgoingMessages, SessionEnded
 
-# --- Subscriptions of an app's handlers to transcriptions of the user's speech ---
+# --- Transcriptions of the user's speech ---
 
 _UNKNOWN_LANGUAGE = "auto"
 """Language tag of a gateway that does not know the language."""
@@ -114,7 +114,7 @@ class Audio:
     async def speak(self, text: str) -> Spoken:
         """Speak a text, and wait for the outcome; a failure is returned, not raised."""
         if not text:
-            raise ValueError("there is nothing to say: give a text")
+            raise ValueError("the text is empty: there is nothing to speak")
         request = uuid4().hex
         wait = self._waiting[request] = _PendingSpeech(anyio.Event())
         try:
@@ -122,7 +122,7 @@ class Audio:
                 await self._wire.play(request, speech_url(self._gateway, text))
                 await wait.done.wait()
         except TimeoutError:
-            return Spoken(success=False, error=f"nobody said within {self._seconds:g} s that it was spoken")
+            return Spoken(success=False, error=f"not confirmed within {self._seconds:g} s")
         except SessionEnded as error:
             return Spoken(success=False, error=str(error))
         finally:

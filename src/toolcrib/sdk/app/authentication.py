@@ -33,10 +33,11 @@ class GatewayAuthentication:
         self._signed, self._clock = signed, clock
         self._gateway = None if gateway is None else _origin(gateway)
         if gateway is not None and self._gateway is None:
-            raise ValueError("gateway is the address of a gateway, such as https://gateway.example")
+            raise ValueError("gateway must be the URL of a gateway, such as https://gateway.example")
         if not signed and gateway is None:
-            said = "signed=False takes requests from anybody: say which gateway they may lead to, gateway=…"
-            raise ValueError(said)
+            raise ValueError(
+                "signed=False accepts unsigned requests: set gateway=…, the only one they may name"
+            )
 
     @property
     def signed(self) -> bool:
@@ -60,7 +61,7 @@ class GatewayAuthentication:
     def match(self, signed: SignedRequest | None, *, user: str, tool: str = "") -> None:
         """Refuse a request signed for another user or tool than its body names."""
         if signed is not None and signed != SignedRequest(user, tool):
-            raise _refusal(f"{SIGNATURE_HEADER} was made for another user or another tool")
+            raise _refusal(f"{SIGNATURE_HEADER} was made for another user or tool")
 
     def leads_home(self, url: str) -> bool:
         """Whether a WebSocket's address belongs to the gateway; any is accepted if `gateway` is not set."""

@@ -18,7 +18,7 @@ from toolcrib.model import JsonObject, Progress
 if TYPE_CHECKING:
     from websockets.asyncio.client import ClientConnection
 
-# --- A bounded queue of callbacks to an app's handlers, called one after the other ---
+# --- Queue of callbacks to an app's handlers ---
 
 MAX_QUEUED_CALLBACKS = 256
 
@@ -35,7 +35,7 @@ class HandlerQueue:
     def add(self, errand: Callable[[], Any]) -> None:
         """Enqueue a callback; an awaitable that it returns is awaited."""
         if len(self._waiting) == self._waiting.maxlen:
-            log.warning("a handler is too slow for what comes in; the oldest event is left out")
+            log.warning("a handler is too slow: the oldest event is dropped")
         self._waiting.append(errand)
         self._news.set()
 
@@ -116,7 +116,9 @@ class GatewayLink:
             with anyio.fail_after(CONNECT_SECONDS):
                 await self._open()
         except TimeoutError:
-            raise Unreachable(f"the gateway did not let us in within {CONNECT_SECONDS:g} s") from None
+            raise Unreachable(
+                f"the gateway did not accept the connection within {CONNECT_SECONDS:g} s"
+            ) from None
         except (OSError, WebSocketException, ValueError) as error:
             if isinstance(error, Unreachable):
                 raise
@@ -141,7 +143,7 @@ class GatewayLink:
             await self._ready.wait()
             socket = self._socket
             if self._over.is_set() or socket is None:
-                raise SessionEnded("the session has ended; look at session.connected before")
+                raise SessionEnded("the session has ended; check session.connected first")
             try:
                 return await socket.send(text)
             except ConnectionClosed:
@@ -243,12 +245,12 @@ async def _acknowledgement(socket: "ClientConnection") -> JsonObject:
         if kind == messages.CONNECTION_ACK:
             return message
         if kind == messages.CONNECTION_ERROR:
-            raise AppDenied(f"the gateway does not let us in: {_error_text(message)}")
+            raise AppDenied(f"the gateway rejected the connection: {_error_text(message)}")
 
 
 def _error_text(message: JsonObject) -> str:
     said: list[Any] = [message.get("code"), message.get("message")]
-    return ", ".join(each[:200] for each in said if isinstance(each, str)) or "it does not say why"
+    return ", ".join(each[:200] for each in said if isinstance(each, str)) or "no reason given"
 
 
 def _parse_frame(frame: str | bytes) -> JsonObject | None:
@@ -259,7 +261,7 @@ def _parse_frame(frame: str | bytes) -> JsonObject | None:
         return None
 
 
-# --- Messages that an app sends to its gateway in one session ---
+# --- Outgoing messages of a session ---
 
 _SOCKET_PATH = "/app-ws"
 _HTTP_SCHEMES = {"ws": "http", "wss": "https"}

@@ -20,7 +20,7 @@ from toolcrib.sdk.app.session import AppContext, AppSession
 from toolcrib.sdk.app.session_table import NotRunning, SessionTable
 from toolcrib.sdk.app.tools import ToolTable, call_response
 
-# --- Parses a gateway's requests to an app; malformed ones are refused with the path of the fault ---
+# --- Parsing; malformed requests are refused with the path of the fault ---
 
 _WEBSOCKET_FIELDS = ("mentraOSWebsocketUrl", "augmentOSWebsocketUrl")
 """Current and legacy field name."""
@@ -82,7 +82,7 @@ def parse_webhook(body: bytes) -> SessionAddress | StopRequest | None:
     if kind == SESSION_REQUEST:
         url = next((given[name] for name in _WEBSOCKET_FIELDS if given.get(name)), None)
         if not isinstance(url, str):
-            raise _invalid(_WEBSOCKET_FIELDS[0], "must be the address of a WebSocket")
+            raise _invalid(_WEBSOCKET_FIELDS[0], "must be a WebSocket URL")
         return SessionAddress(
             user=_required_text(given, "userId"), session=_required_text(given, "sessionId"), url=url
         )
@@ -125,7 +125,7 @@ def _member(given: JsonObject, name: str) -> dict[str, Any]:
 def _required_text(given: JsonObject, name: str, above: str = "") -> str:
     value = given.get(name)
     if not isinstance(value, str) or not value:
-        raise _invalid(above + name, "must be a text that is not empty")
+        raise _invalid(above + name, "must be a non-empty string")
     return value
 
 
@@ -145,7 +145,7 @@ def _invalid(path: str | None, what: str) -> Refused:
     return Refused("INVALID_REQUEST", f"{path or 'the body'} {what}", path=path)
 
 
-# --- Handlers of a gateway's HTTP requests: tool calls, session webhooks, settings, health ---
+# --- Request handlers ---
 
 log = logging.getLogger(__name__)
 
@@ -207,7 +207,7 @@ class RequestHandlers:
         except Refused as refused:
             return _error(400, str(refused))
         if asked is None:
-            return _error(400, "the type is neither session_request nor stop_request")
+            return _error(400, "the type must be session_request or stop_request")
         self._gate.match(signed, user=asked.user)
         if isinstance(asked, StopRequest):
             await self._sessions.stop(asked.user, asked.session, asked.reason)
@@ -216,14 +216,14 @@ class RequestHandlers:
 
     async def _begun(self, place: SessionAddress) -> AppResponse:
         if not self._gate.leads_home(place.url):
-            return _error(400, "the WebSocket's address is not one of this app's gateway")
+            return _error(400, "the WebSocket URL does not belong to this app's gateway")
         try:
             await self._sessions.begin(place)
         except (Unreachable, NotRunning) as error:
             return _error(500, str(error))
         except Exception:  # boundary to the app's own handlers, which may raise anything
             log.exception("on_session failed")
-            return _error(500, "the app failed to begin a session; its log says how")
+            return _error(500, "the app failed to start the session; see its log")
         return _SUCCESS
 
     async def _settings(self, headers: Headers, body: bytes) -> AppResponse:

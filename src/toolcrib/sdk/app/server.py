@@ -54,7 +54,7 @@ class AppServer:
     ) -> None:
         if not package or not api_key:
             raise ValueError(
-                "an app has a package and an API key: the gateway gives the key when it is added"
+                "package and api_key are required: the gateway issues the key when the app is added"
             )
         self.package = package
         self._toolbox, self._hooks = ToolTable(), Hooks()

@@ -28,7 +28,7 @@ from toolcrib.sdk.context import ToolContext
 if TYPE_CHECKING:
     from toolcrib.egress.client import Client
 
-# --- Persistent key-value storage of an app per user, at the gateway ---
+# --- Key-value storage per user, at the gateway ---
 
 MAX_STORED_CHARS = 100_000
 """Maximum characters of one value."""
@@ -61,10 +61,10 @@ class Storage:
     async def set(self, key: str, value: str) -> None:
         """Store a text under a key, replacing an earlier one."""
         if not isinstance(value, str):  # pyright: ignore[reportUnnecessaryIsInstance] - authors are not always typed
-            raise TypeError("storage keeps texts: spell other values as JSON first")
+            raise TypeError("storage holds strings: serialize other values as JSON first")
         if len(value) > MAX_STORED_CHARS:
             raise ValueError(
-                f"a text has at most {MAX_STORED_CHARS:,} characters; this one has {len(value):,}"
+                f"a value has at most {MAX_STORED_CHARS:,} characters; this one has {len(value):,}"
             )
         await self._ask("PUT", body={"data": {key: value}})
 
@@ -83,7 +83,7 @@ class Storage:
             await client.close()
 
     async def _ask(self, method: str, path: str = "", *, body: JsonObject | None = None) -> dict[str, Any]:
-        # Imported late, as only apps with stored data need them.
+        # Imported on first use: only apps with stored data need them.
         from yarl import URL
 
         from toolcrib.egress.http_connection import ConnectionClosed, NoConnection, NotHttp
@@ -94,11 +94,11 @@ class Storage:
             with anyio.fail_after(_REQUEST_SECONDS):
                 status, answer = await self._sent(method, url, said)
         except TimeoutError:
-            raise StorageError(f"the gateway did not answer within {_REQUEST_SECONDS:g} s") from None
+            raise StorageError(f"the gateway did not respond within {_REQUEST_SECONDS:g} s") from None
         except (NoConnection, ConnectionClosed, NotHttp) as error:
-            raise StorageError(f"the gateway cannot be asked: {error}") from error
+            raise StorageError(f"the gateway cannot be reached: {error}") from error
         if status >= 300:
-            raise StorageError(f"the gateway refused: {_error_reason(answer)} (status {status})")
+            raise StorageError(f"the gateway refused the request: {_error_reason(answer)} (status {status})")
         return answer
 
     async def _sent(self, method: str, url: Any, body: bytes | None) -> tuple[int, dict[str, Any]]:
@@ -136,10 +136,10 @@ def _object(text: bytes) -> dict[str, Any]:
 def _error_reason(answer: JsonObject) -> str:
     error = answer.get("error")
     said = cast("JsonObject", error).get("message") if isinstance(error, dict) else error
-    return said[:500] if isinstance(said, str) else "it does not say why"
+    return said[:500] if isinstance(said, str) else "no reason given"
 
 
-# --- The context of a mini-app's tool call: the user, and the session for output ---
+# --- The context of a tool call ---
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -153,7 +153,7 @@ class AppContext(ToolContext):
     """The user's session; None if the app has none at the moment."""
 
 
-# --- Layouts an app can display on a user's device ---
+# --- Layouts ---
 
 View = Literal["main", "dashboard"]
 
@@ -199,7 +199,7 @@ class Layouts:
         await self._wire.display(layout, view, duration_ms)
 
 
-# --- A user's settings of an app ---
+# --- Settings ---
 
 SettingsHandler = Callable[[dict[str, Any]], Any]
 """Called with the changes: new values by key, None for removed settings."""
@@ -237,7 +237,7 @@ class UserSettings:
                 self._errands.add(partial(watcher, dict(changed)))
 
 
-# --- A user's session with an app: layouts, audio, transcriptions, settings, storage, device ---
+# --- The session ---
 
 log = logging.getLogger(__name__)
 
@@ -363,5 +363,5 @@ def _parsed_device(capabilities: Json) -> Device | None:
     try:
         return device_of(cast("JsonObject", capabilities))
     except ValueError as error:
-        log.warning("the gateway names a device that cannot be understood: %s", error)
+        log.warning("the gateway sent an invalid device: %s", error)
         return None

@@ -122,8 +122,7 @@ class SessionTable:
     async def _connected(self, place: SessionAddress) -> AppSession:
         tasks = self._tasks
         if tasks is None:
-            said = "the app is not running: serve it with app.run, or where ASGI's lifespan is spoken"
-            raise NotRunning(said)
+            raise NotRunning("the app is not running: use app.run, or a server with ASGI lifespan support")
         session = AppSession(
             place, self._badge, changed=self._subscribe, clock=self._clock, pauses=self._pauses
         )

@@ -17,7 +17,7 @@ from toolcrib.sdk.decorator import AnyTool, HandledTool, app_tool_definition, ch
 from toolcrib.sdk.handler_results import error_violation, result_of
 from toolcrib.sdk.threads import MAX_THREADS, Threads, is_own_cancellation
 
-# --- Converts a typed function's definition to the format of app tools: no `$ref`, one type per value ---
+# --- Definitions of typed functions in the format of app tools: no `$ref`, one type per value ---
 
 _REF = "#/$defs/"
 _SUBSCHEMA_KEYWORDS = ("items", "additionalProperties")
@@ -29,8 +29,8 @@ def definition_of(tool: AnyTool, extensions: JsonObject) -> dict[str, Any]:
     try:
         schema = _inlined(definition.input_schema, _definitions(definition.input_schema), ())
     except RecursionError as error:
-        said = f"its parameters nest in themselves ({error}), which apps' tools cannot: take them apart"
-        raise ToolDefinitionError(f"tool {tool.name}: {said}") from error
+        fault = f"its parameters are recursive ({error}), which app tools do not support"
+        raise ToolDefinitionError(f"tool {tool.name}: {fault}: use a flat structure") from error
     schema.pop("$defs", None)
     schema.setdefault("properties", {})
     return app_tool_definition(tool.name, definition.description, schema, extensions)
@@ -77,14 +77,14 @@ def _single_alternative(schema: JsonObject) -> dict[str, Any] | None:
     return None
 
 
-# --- Builds an app's response to a tool call from the handler's return value or exception ---
+# --- Responses to tool calls ---
 
 MAX_EXCEPTION_CHARS = 1_000
 """Maximum characters of an exception's message in a response."""
 
 log = logging.getLogger(__name__)
 
-_UNSENDABLE = "the answer holds what JSON cannot: half a character, or a number of more than 64 bits"
+_UNSENDABLE = "the result is not valid JSON: it has a lone surrogate, or an integer of more than 64 bits"
 
 
 def handler_response(outcome: object) -> JsonObject:
@@ -160,7 +160,7 @@ def _without_none(fields: JsonObject) -> dict[str, Any]:
     return {name: value for name, value in fields.items() if value is not None}
 
 
-# --- Registry of an app's tools: definitions for the gateway, and executors ---
+# --- The registry ---
 
 ToolExecutor = Callable[[dict[str, Any], AppContext], Awaitable[JsonObject]]
 """Executes a call and returns its response."""
@@ -180,7 +180,7 @@ class ToolTable:
         """Register a tool; `extensions` override those of its definition."""
         check_app_tool_name(tool.name)
         if tool.name in self._works:
-            raise ToolDefinitionError(f"there is a tool {tool.name} already: rename this one")
+            raise ToolDefinitionError(f"a tool named {tool.name} is already registered: rename this one")
         if isinstance(tool, HandledTool):
             definition, work = (
                 _with_extensions(tool.definition, extensions),
