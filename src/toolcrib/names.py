@@ -36,7 +36,7 @@ def split(name: str) -> tuple[str, str]:
         return source, local
     if not colon:
         raise _invalid(name, "it has no source")
-    raise _invalid(name, f"nothing stands {'after' if source else 'before'} the colon")
+    raise _invalid(name, f"there is nothing {'after' if source else 'before'} the colon")
 
 
 def canonical(source: str, local: str) -> str:
@@ -46,16 +46,16 @@ def canonical(source: str, local: str) -> str:
         split(name)
     if not _SOURCE.fullmatch(source):
         raise _invalid(
-            name, "a source id is made of a-z, 0-9, '.', '_' and '-', starts with a letter or digit, up to 63"
+            name, "a source id has up to 63 of a-z, 0-9, '.', '_' and '-', and starts with a letter or digit"
         )
     if ":" in local:
-        raise _invalid(name, "a tool's own name holds no colon")
+        raise _invalid(name, "the part after the first colon must not contain a colon")
     if len(local) > _MAX_LOCAL_CHARS:
-        raise _invalid(name, f"a tool's own name has at most {_MAX_LOCAL_CHARS} characters")
+        raise _invalid(name, f"the part after the colon has at most {_MAX_LOCAL_CHARS} characters")
     character = invisible_character(local)
     if character or local != local.strip():
         raise _invalid(
-            name, f"it holds a character that cannot be seen ({character or 'a space at its edge'})"
+            name, f"it contains an invisible character ({character or 'a space at its start or end'})"
         )
     return name
 
@@ -103,7 +103,7 @@ def fold(name: str) -> str:
 def _checked_override(tool: Tool, name: str) -> str:
     if _SAFE.fullmatch(name):
         return name
-    rule = "it must start with a-z and go on in a-z, 0-9 and '_', at most 64 characters"
+    rule = "it must have at most 64 of a-z, 0-9 and '_', and start with a-z"
     raise Refused(
         "INVALID_TOOL_NAME",
         f"{_quoted(tool.name)} cannot be exposed as {_quoted(name)}: {rule}.",
@@ -130,7 +130,7 @@ def _quoted(name: str) -> str:
 
 
 def _invalid(name: str, why: str) -> Refused:
-    return Refused("INVALID_TOOL_NAME", f"{_quoted(name)} is no tool name: {why}. Write 'source:tool'.")
+    return Refused("INVALID_TOOL_NAME", f"{_quoted(name)} is not a tool name: {why}. Write 'source:tool'.")
 
 
 # Fuzzy matching runs on the event loop for every unknown name. So cheap substring tests filter all

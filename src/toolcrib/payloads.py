@@ -22,16 +22,18 @@ _MIN_DATA_BYTES = 200
 
 
 class _TextOptions(TypedDict, total=False):
-    """Options of `a_text`."""
+    """Options of `text_field`."""
 
-    needed: bool
-    most: int
+    required: bool
+    max_chars: int
 
 
-def model_description(tool: Tool, most: int | None = None) -> str:
+def model_description(tool: Tool, max_chars: int | None = None) -> str:
     """Return the description for a model, with the server's id for tools of MCP servers."""
-    said = f"[MCP:{tool.source}] {tool.description}" if tool.family == "mcp" else tool.description
-    return said if most is None or len(said) <= most else said[: most - len(_ELLIPSIS)] + _ELLIPSIS
+    text = f"[MCP:{tool.source}] {tool.description}" if tool.family == "mcp" else tool.description
+    if max_chars is None or len(text) <= max_chars:
+        return text
+    return text[: max_chars - len(_ELLIPSIS)] + _ELLIPSIS
 
 
 def parse_arguments(given: Json) -> tuple[JsonObject, Problem | None]:
@@ -45,7 +47,7 @@ def parse_arguments(given: Json) -> tuple[JsonObject, Problem | None]:
             where = f"line {error.lineno} column {error.colno}"
             return {}, _invalid_arguments(f"the arguments are not JSON: {error.msg} at {where}")
     if not isinstance(given, dict):
-        return {}, _invalid_arguments("the arguments must be an object, or a JSON text of one")
+        return {}, _invalid_arguments("the arguments must be an object, or a JSON string of one")
     return cast("JsonObject", given), None
 
 
@@ -56,21 +58,21 @@ def _invalid_arguments(message: str) -> Problem:
 def result_payload(result: Result, *, data: bool = True) -> JsonObject:
     """Return the payload of a result: status, message, data or error, telephony fields."""
     fault = result.problem
-    said: dict[str, Any] = {
+    payload: dict[str, Any] = {
         "status": "success" if fault is None else "error",
         "message": result.message or (fault.message if fault is not None else ""),
     }
     if fault is not None and data:
-        said["error"] = problem_json(fault)
+        payload["error"] = problem_json(fault)
     elif data and result.ask is None:
         blocks = [_without_bytes(each) for each in result.content]
-        said["data"] = result.data if result.data is not None or not blocks else blocks
+        payload["data"] = result.data if result.data is not None or not blocks else blocks
     if isinstance(result.data, dict):
         fields = cast("JsonObject", result.data)
-        said |= {name: fields[name] for name in TELEPHONY_FIELDS if name in fields}
+        payload |= {name: fields[name] for name in TELEPHONY_FIELDS if name in fields}
     if result.voice.suppress:
-        said[SUPPRESS_VOICE_FIELD] = True
-    return said
+        payload[SUPPRESS_VOICE_FIELD] = True
+    return payload
 
 
 def _without_bytes(block: JsonObject) -> JsonObject:
@@ -80,20 +82,20 @@ def _without_bytes(block: JsonObject) -> JsonObject:
     resource = block.get("resource")
     if not isinstance(resource, dict) or "blob" not in resource:
         return block
-    kept = {key: value for key, value in cast("JsonObject", resource).items() if key != "blob"}
-    return {**block, "resource": kept}
+    stripped = {key: value for key, value in cast("JsonObject", resource).items() if key != "blob"}
+    return {**block, "resource": stripped}
 
 
-def truncate_payload(said: JsonObject, most: int | None) -> JsonObject:
+def truncate_payload(payload: JsonObject, max_bytes: int | None) -> JsonObject:
     """Truncate a payload to a number of JSON bytes: the data first, then the message."""
-    if most is None or len(orjson.dumps(said)) <= most:
-        return said
-    kept = {name: value for name, value in said.items() if name not in ("data", "error")}
-    room = most - len(orjson.dumps({**kept, "data": "", "truncated": True}))
-    if "data" in said and room >= _MIN_DATA_BYTES:
-        text = _json_prefix(_readable_text(said["data"]), room - len(_ELLIPSIS.encode()))
-        return {**kept, "data": f"{text}{_ELLIPSIS}", "truncated": True}
-    return kept if len(orjson.dumps(kept)) <= most else _status_and_message(kept, most)
+    if max_bytes is None or len(orjson.dumps(payload)) <= max_bytes:
+        return payload
+    rest = {name: value for name, value in payload.items() if name not in ("data", "error")}
+    free_bytes = max_bytes - len(orjson.dumps({**rest, "data": "", "truncated": True}))
+    if "data" in payload and free_bytes >= _MIN_DATA_BYTES:
+        text = _json_prefix(_readable_text(payload["data"]), free_bytes - len(_ELLIPSIS.encode()))
+        return {**rest, "data": f"{text}{_ELLIPSIS}", "truncated": True}
+    return rest if len(orjson.dumps(rest)) <= max_bytes else _status_and_message(rest, max_bytes)
 
 
 def _readable_text(data: Json) -> str:
@@ -107,24 +109,24 @@ def _readable_text(data: Json) -> str:
     return orjson.dumps(data).decode()
 
 
-def _status_and_message(said: JsonObject, most: int) -> JsonObject:
+def _status_and_message(payload: JsonObject, max_bytes: int) -> JsonObject:
     """Return status and message only, the message limited to what fits and to 800 characters."""
-    bare = {"status": said["status"], "message": ""}
-    text = cast("str", said["message"])[:MAX_SHORT_MESSAGE_CHARS]
-    return {**bare, "message": _json_prefix(text, most - len(orjson.dumps(bare)))}
+    empty = {"status": payload["status"], "message": ""}
+    text = cast("str", payload["message"])[:MAX_SHORT_MESSAGE_CHARS]
+    return {**empty, "message": _json_prefix(text, max_bytes - len(orjson.dumps(empty)))}
 
 
-def _json_prefix(text: str, room: int) -> str:
+def _json_prefix(text: str, free_bytes: int) -> str:
     """Return the longest prefix that fits the given bytes as a JSON string."""
-    text = text[: max(room, 0)]
-    while text and (size := len(orjson.dumps(text)) - len('""')) > room:
-        text = text[: min(len(text) * room // size, len(text) - 1)]
+    text = text[: max(free_bytes, 0)]
+    while text and (size := len(orjson.dumps(text)) - len('""')) > free_bytes:
+        text = text[: min(len(text) * free_bytes // size, len(text) - 1)]
     return text
 
 
-def payload_json(said: JsonObject) -> str:
+def payload_json(payload: JsonObject) -> str:
     """Return a payload as JSON text."""
-    return orjson.dumps(said).decode()
+    return orjson.dumps(payload).decode()
 
 
 def parse_call(
@@ -139,9 +141,9 @@ def parse_call(
     """Parse a call with the given field names; `more` has the options of its id."""
     given, problem = parse_arguments(call.get(arguments))
     known = text_field(call, id, path, **more)
-    most = more.get("most", MAX_TEXT_CHARS)
+    max_chars = more.get("max_chars", MAX_TEXT_CHARS)
     return ProviderCall(
-        id=known, name=text_field(call, name, path, most=most), arguments=given, problem=problem
+        id=known, name=text_field(call, name, path, max_chars=max_chars), arguments=given, problem=problem
     )
 
 
@@ -155,10 +157,10 @@ def object_at(given: Json, path: str) -> JsonObject:
 def objects_at(given: Json, path: str) -> list[tuple[str, JsonObject]]:
     """Return a list of objects, each with its path."""
     if not isinstance(given, list):
-        raise _wrong_type(path, "a list")
+        raise _wrong_type(path, "an array")
     return [
-        (f"{path}[{place}]", object_at(each, f"{path}[{place}]"))
-        for place, each in enumerate(cast("list[Json]", given))
+        (f"{path}[{index}]", object_at(each, f"{path}[{index}]"))
+        for index, each in enumerate(cast("list[Json]", given))
     ]
 
 
@@ -168,19 +170,19 @@ def wire_field(holder: JsonObject, wire: str, python: str) -> Json:
 
 
 def text_field(
-    holder: JsonObject, key: str, path: str, *, needed: bool = True, most: int = MAX_TEXT_CHARS
+    holder: JsonObject, key: str, path: str, *, required: bool = True, max_chars: int = MAX_TEXT_CHARS
 ) -> str:
     """Return a text field; an optional one that is missing is empty.
 
     It is echoed in the reply, so it must be encodable and of limited length.
     """
     found = holder.get(key)
-    if not needed and found is None:
+    if not required and found is None:
         return ""
-    if not isinstance(found, str) or (needed and not found) or not is_encodable(found):
-        raise _wrong_type(f"{path}.{key}", "a text")
-    if len(found) > most:
-        raise _wrong_type(f"{path}.{key}", f"a text of at most {most:,} characters")
+    if not isinstance(found, str) or (required and not found) or not is_encodable(found):
+        raise _wrong_type(f"{path}.{key}", "a string")
+    if len(found) > max_chars:
+        raise _wrong_type(f"{path}.{key}", f"a string of at most {max_chars:,} characters")
     return found
 
 

@@ -16,7 +16,7 @@ from toolcrib.frontends.mcp import StreamableHttpFrontend
 from toolcrib.frontends.mcp.openapi import document as mcp_document
 from toolcrib.frontends.rest import RestFrontend, describe
 from toolcrib.frontends.web import Page, PageSessions
-from toolcrib.frontends.web.page import SECRET
+from toolcrib.frontends.web.page import SECRET_HEADER
 from toolcrib.http import (
     AllowedHosts,
     CallOrigins,
@@ -81,7 +81,7 @@ class GatewayApp:
             body_bytes=runtime.document.limits.body_bytes,
             draining=lambda: self.draining,
             short_of_memory=self.memory.check,
-            openapi=self._described,
+            openapi=self._openapi,
             legacy=runtime.document.legacy,
         )
         self._rest = rest
@@ -105,26 +105,26 @@ class GatewayApp:
             link_failed=self._link_failed,
         )
 
-    def _described(self, request: Request) -> HttpResponse:
+    def _openapi(self, request: Request) -> HttpResponse:
         del request
         return self._description
 
     def _mcp_routes(self) -> tuple[Route, ...]:
-        verbs = {"GET": "hears the server", "POST": "sends a message", "DELETE": "ends the session"}
-        places = {"/mcp": "in the caller's own context", "/contexts/{name}/mcp": "in a named context"}
+        verbs = {"GET": "stream of server messages", "POST": "send a message", "DELETE": "end the session"}
+        contexts = {"/mcp": "in the caller's home context", "/contexts/{name}/mcp": "in a named context"}
         return tuple(
             Route(
                 method=method,
                 path=path,
                 handler=self._speak_mcp,
-                summary=f"MCP {place}: {verb}.",
+                summary=f"MCP {context}: {verb}.",
                 cookie=False,
                 face="mcp",
                 calls=method != "DELETE",
                 stays=method == "GET",
                 document=mcp_document(method),
             )
-            for path, place in places.items()
+            for path, context in contexts.items()
             for method, verb in verbs.items()
         )
 
@@ -155,26 +155,26 @@ class GatewayApp:
         self.active += 1
         try:
             request = Request(scope, receive, send, self.intake)
-            answer = await self._answer(request)
-            if answer is not None and not sent_whole(request, answer):
-                await send_response(request, answer)
+            response = await self._respond(request)
+            if response is not None and not sent_whole(request, response):
+                await send_response(request, response)
         finally:
             self.active -= 1
             if self.draining and not self.active:
                 self._idle.set()
 
-    async def _answer(self, request: Request) -> HttpResponse | None:
+    async def _respond(self, request: Request) -> HttpResponse | None:
         route = None
         try:
             self._guard.admit(request)
             route = self.router.find(request)
             if route.access not in {"open", "app"}:
-                self._let_in(request, route)
+                self._authorize(request, route)
                 if request.caller.user is not None:
-                    await self._meet(request, route)
+                    await self._load_user(request, route)
             short = request.short
             if short is not None and short.connection.holder != request.caller.key:
-                self._assign(request, short)
+                self._assign_connection(request, short)
             if self.memory.is_high and not request.caller.operator and not route.is_small:
                 self.memory.check()
             return await route.handler(request)
@@ -184,14 +184,14 @@ class GatewayApp:
             return None
         except Exception:  # boundary: an unexpected error is logged, and the response reveals no details
             log.exception("%s %s failed unexpectedly", request.method, request.path[:200])
-            said = "the gateway failed; the operator has the details"
-            return self._refused(problem("EXECUTION_ERROR", said), request)
+            message = "the gateway failed; the operator has the details"
+            return self._refused(problem("EXECUTION_ERROR", message), request)
 
-    def _let_in(self, request: Request, route: Route) -> None:
+    def _authorize(self, request: Request, route: Route) -> None:
         """Authenticate and authorize the caller of a request."""
         if route.calls:
             if self.draining:
-                message = "the gateway is stopping; call again in a moment, or elsewhere"
+                message = "the gateway is stopping; retry in a few seconds"
                 raise Refused("OVERLOADED", message, retry_after=_DRAIN_RETRY_SECONDS)
             request.origin = self._origins.of(request, route.face)
         if route.access == "loopback" and self._clients.is_local(request):
@@ -200,7 +200,7 @@ class GatewayApp:
         authorization = headers.get(b"authorization")
         caller = None if authorization is None else self._identity.ring.seen.get(authorization)
         if caller is None or b"x-user-id" in headers:
-            caller = self._identified(request, route)
+            caller = self._authenticate(request, route)
         request.caller = caller
         if route.action is not None:
             request.actor = self._actor(request, route)
@@ -209,7 +209,7 @@ class GatewayApp:
         if route.needs is not None:
             _check_permission(caller, route)
 
-    def _identified(self, request: Request, route: Route) -> Caller:
+    def _authenticate(self, request: Request, route: Route) -> Caller:
         """Authenticate a request; an unknown key is not tried while too many failures are delayed."""
         authorization, named = request.headers.get(b"authorization"), request.headers.get(b"x-user-id")
         user = None if named is None else _decode_header(named)
@@ -224,7 +224,7 @@ class GatewayApp:
 
     def _actor(self, request: Request, route: Route) -> Actor:
         """Return the caller as the audit names it; a request of the page has a session secret and no key."""
-        of_page = SECRET in request.headers and b"authorization" not in request.headers
+        of_page = SECRET_HEADER in request.headers and b"authorization" not in request.headers
         return Actor.of(request.caller, "page" if of_page else route.face, self._clients.address(request))
 
     async def _failed(self, error: ToolcribError, request: Request, route: Route | None) -> Problem:
@@ -247,7 +247,7 @@ class GatewayApp:
         authorization = request.header(b"authorization")
         address = self._clients.address(request)
         if authorization is None:
-            if SECRET not in request.headers:
+            if SECRET_HEADER not in request.headers:
                 return problem  # no credential was sent: clients probe first whether they need a key
             failure = Failure("page", address, "session", "")
         elif route.access == "app":
@@ -255,9 +255,9 @@ class GatewayApp:
             failure = Failure(route.face, address, "app", self._known_app(package))
         else:
             failure = Failure(route.face, address, "key", self._identity.ended_name(authorization))
-        return await self._slowed(failure) or problem
+        return await self._delayed(failure) or problem
 
-    async def _slowed(self, failure: Failure) -> Problem | None:
+    async def _delayed(self, failure: Failure) -> Problem | None:
         """Record a failed authentication and delay its response; return a problem if too many are delayed."""
         try:
             await self._failed_logins.failed(failure)
@@ -270,7 +270,7 @@ class GatewayApp:
         address = self._clients.address(request)
 
         async def rejected(package: str) -> None:
-            await self._slowed(Failure("apps", address, "app", self._known_app(package)))
+            await self._delayed(Failure("apps", address, "app", self._known_app(package)))
 
         return rejected
 
@@ -286,11 +286,11 @@ class GatewayApp:
         """Return the actor of a sign-in: the key that made the link."""
         caller = self._identity.session_caller(session)
         if caller is None:
-            message = "the key that made this link is no longer valid; make a link with another one"
+            message = "the key that created this link is no longer valid; create a link with another key"
             raise Refused("UNAUTHENTICATED", message, path="token")
         return Actor.of(caller, "page", self._clients.address(request))
 
-    def _assign(self, request: Request, short: WholeMessages) -> None:
+    def _assign_connection(self, request: Request, short: WholeMessages) -> None:
         """Count the connection against the principal of this request."""
         if short.connection.holder == request.caller.principal:
             return  # already counted: a user named by a trusted proxy
@@ -300,7 +300,7 @@ class GatewayApp:
             short.keep_alive = False
             raise
 
-    async def _meet(self, request: Request, route: Route) -> None:
+    async def _load_user(self, request: Request, route: Route) -> None:
         """Load the user that the caller acts for."""
         people = self._identity.people
         meet = people.here if route.present else people.present
@@ -335,11 +335,11 @@ class GatewayApp:
 
     async def interrupted(self, send: Send) -> None:
         """Respond to a call that was cancelled because the gateway stops."""
-        said = "the gateway stopped before the call ended; it may have taken effect"
-        answer = result_response(self._gateway.refusal(problem("OUTCOME_UNKNOWN", said)))
-        headers = [*answer.headers, (b"content-length", b"%d" % len(answer.body))]
-        await send({"type": "http.response.start", "status": answer.status, "headers": headers})
-        await send({"type": "http.response.body", "body": answer.body})
+        message = "the gateway stopped before the call ended; it may have taken effect"
+        response = result_response(self._gateway.refusal(problem("OUTCOME_UNKNOWN", message)))
+        headers = [*response.headers, (b"content-length", b"%d" % len(response.body))]
+        await send({"type": "http.response.start", "status": response.status, "headers": headers})
+        await send({"type": "http.response.body", "body": response.body})
 
 
 def _decode_header(header: bytes) -> str:
@@ -367,7 +367,7 @@ async def serve(
     on_listening: OnListening | None = None,
     drain_seconds: float = DRAIN_SECONDS,
 ) -> None:
-    """Serve a running gateway until a signal arrives; uvloop makes it faster by a sixth.
+    """Serve a running gateway until a signal arrives, in the event loop of the caller.
 
     `host` and `port` override the config; without a port, it is the first free one of 6740 to 6749.
     Raises PortTaken if none is free, and ConfigError if the address would expose the gateway unsafely.

@@ -78,7 +78,7 @@ def _parsed_call(given: Json, path: str) -> ProviderCall:
         raise Refused(
             "INVALID_REQUEST", f"{path} is only a piece of a call: put the pieces together first", path=path
         )
-    return parse_call(call, path, arguments="args", needed=False)
+    return parse_call(call, path, arguments="args", required=False)
 
 
 def _answer(answered: ProviderResult) -> JsonObject:

@@ -130,4 +130,4 @@ def _message_member(message: JsonObject, wire: str, python: str) -> JsonObject:
 
 
 def _parsed_call(call: JsonObject, path: str) -> ProviderCall:
-    return parse_call(call, path, arguments="args", needed=False, most=_MAX_ID_CHARACTERS)
+    return parse_call(call, path, arguments="args", required=False, max_chars=_MAX_ID_CHARACTERS)

@@ -83,7 +83,7 @@ def _message(given: JsonObject) -> tuple[JsonObject, str]:
 
 
 def _parsed_call(call: JsonObject, path: str) -> ProviderCall:
-    return parse_call(call, path, arguments="args", needed=False)
+    return parse_call(call, path, arguments="args", required=False)
 
 
 def _unparsed_call(call: JsonObject, path: str) -> ProviderCall:

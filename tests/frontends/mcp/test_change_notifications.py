@@ -1,4 +1,4 @@
-"""Clients hear that their own list has changed, in both eras, and of nothing else."""
+"""Clients of both eras are notified of changes of their own list, and of nothing else."""
 
 from typing import Any
 
@@ -12,6 +12,7 @@ from mcp_types import InitializedNotification, ToolListChangedNotification
 
 from tests.frontends.mcp.mcp_gateway import CALLERS, MODERN, McpGateway, serve_mcp
 from tests.frontends.mcp.messages import open_session
+from tests.texts import matches
 from toolcrib.frontends.mcp import change_notifications
 
 pytestmark = pytest.mark.anyio
@@ -36,7 +37,7 @@ class NotificationCounter:
 
 
 async def stream_is_open(gateway: McpGateway, ear: NotificationCounter) -> None:
-    """Change the list until the client hears: it opens its stream in its own time."""
+    """Change the list until the client is notified: it opens its stream asynchronously."""
     for number in range(100):
         gateway.offer("tools:echo", "tools:say-hello", *(["tools:count-up"] if number % 2 else []))
         with anyio.move_on_after(0.2):
@@ -134,9 +135,10 @@ async def test_listeners_are_limited(monkeypatch: pytest.MonkeyPatch) -> None:
     async with serve_mcp() as gateway, gateway.client(MODERN) as client, httpx2.AsyncClient() as http:
         session = await open_session(http, gateway.url())
         async with client.listen(tools_list_changed=True):
-            with pytest.raises(MCPError, match="too many clients are listening"):
+            with pytest.raises(MCPError) as raised:
                 async with client.listen(tools_list_changed=True):
                     pass
+            assert matches("mcp", "listeners are limited", str(raised.value))
             headers = {"accept": "text/event-stream", "mcp-session-id": session}
             refused = await http.get(gateway.url(), headers=headers)
             assert (refused.status_code, refused.json()["error"]["code"]) == (503, -32600)

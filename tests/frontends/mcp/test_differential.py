@@ -1,4 +1,4 @@
-"""A corpus of messages goes to our face and to the official SDK's server; where we differ, it is said why."""
+"""Sends a corpus of messages to our frontend and the official SDK's server; each difference has a reason."""
 
 from collections.abc import AsyncGenerator
 from dataclasses import dataclass, fields
@@ -251,7 +251,7 @@ async def servers() -> AsyncGenerator[tuple[Peer, Peer]]:
 
 
 def listed(case: str) -> tuple[dict[str, Any], dict[str, Any]]:
-    """What we are known to say, and what they are, where that is not the same."""
+    """The known answers of both servers where they differ."""
     found = [each for each in DIFFERENCES if case in each.cases]
     assert len(found) <= 1, f"{case} is listed twice"
     return (found[0].ours, found[0].theirs) if found else ({}, {})
@@ -260,7 +260,7 @@ def listed(case: str) -> tuple[dict[str, Any], dict[str, Any]]:
 def compared(case: Case, one: Seen, other: Seen) -> tuple[dict[str, Any], dict[str, Any]]:
     names = [each.name for each in fields(Seen) if getattr(one, each.name) != getattr(other, each.name)]
     if case.legacy and one.kind != other.kind and other.kind == "events":
-        # Either is right. We have a stream where something is said before the answer, they always have one.
+        # Both are valid: ours streams only if messages precede the answer, the SDK always does.
         assert not one.before
         names.remove("kind")
     return ({name: getattr(one, name) for name in names}, {name: getattr(other, name) for name in names})

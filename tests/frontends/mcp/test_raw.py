@@ -15,7 +15,7 @@ Said = list[dict[str, Any]]
 
 
 async def speak(gateway: McpGateway, method: str, receive: Receive, **headers: str) -> Said:
-    """Ask the face without a socket; return what it sent."""
+    """Call the frontend without a socket; returns what it sent."""
     said: Said = []
 
     async def send(part: Any) -> None:

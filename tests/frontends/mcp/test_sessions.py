@@ -1,4 +1,4 @@
-"""Sessions: tokens that nobody can make but us, owners, limits, and what is forgotten."""
+"""Sessions: unforgeable tokens, owners, limits and expiry."""
 
 from collections.abc import AsyncGenerator, Callable
 from dataclasses import replace

@@ -9,6 +9,7 @@ from mcp_types import INVALID_PARAMS, INVALID_REQUEST, CallToolResult, TextConte
 
 from tests.frontends.mcp.mcp_gateway import CALLERS, ERAS, serve_mcp
 from tests.hint_fields import HINT_FIELD_SET
+from tests.texts import matches
 from toolcrib.frontends.mcp import tool_list
 from toolcrib.testing import a_tool
 from toolcrib.version import VERSION
@@ -69,8 +70,9 @@ async def test_a_context_may_choose_flat_names_and_selects_tools(era: str) -> No
         assert {"say-hello", "get-datetime"} <= names
         for name in ("say-hello", "say_hello", "tools:say-hello"):
             assert text_of(await flat.call_tool(name)) == "hello"
-        with pytest.raises(MCPError, match="no tool named count_up"):
+        with pytest.raises(MCPError) as raised:
             await few.call_tool("count_up", {"to": 1})
+        assert matches("mcp", "a context may choose flat names and selects tools", str(raised.value))
 
 
 async def test_a_flat_name_that_means_another_tool_is_not_used(era: str) -> None:
@@ -87,8 +89,9 @@ async def test_a_flat_name_that_means_another_tool_is_not_used(era: str) -> None
 @pytest.mark.requirement("A2")
 async def test_qualified_names_are_refused(era: str) -> None:
     async with serve_mcp() as gateway, gateway.client(era, "erin") as client:
-        with pytest.raises(MCPError, match="set `style` of the context full to safe or flat") as caught:
+        with pytest.raises(MCPError) as caught:
             await client.list_tools()
+        assert matches("mcp", "qualified names are refused", str(caught.value))
         assert caught.value.error.code == INVALID_REQUEST
 
 
@@ -117,8 +120,9 @@ async def test_structure_that_is_no_object_is_for_the_modern_era(era: str) -> No
 @pytest.mark.requirement("A5")
 async def test_an_unknown_tool_is_a_protocol_error_with_near_names(era: str) -> None:
     async with serve_mcp() as gateway, gateway.client(era) as client:
-        with pytest.raises(MCPError, match="did you mean tools:say-hello") as caught:
+        with pytest.raises(MCPError) as caught:
             await client.call_tool("say_helo")
+        assert matches("mcp", "an unknown tool is a protocol error with near names", str(caught.value))
         error = caught.value.error
         assert error.code == INVALID_PARAMS
         assert error.data["toolcrib/error"]["code"] == "TOOL_NOT_FOUND"
@@ -224,8 +228,9 @@ async def test_more_than_a_page_of_tools_is_paged(era: str) -> None:
             cursor = page.next_cursor
         assert sizes[:2] == [1000, 1000]
         assert len(set(names)) == len(names) == len(gateway.runtime.gateway.tools(CALLERS["bob"]))
-        with pytest.raises(MCPError, match="no such cursor") as caught:
+        with pytest.raises(MCPError) as caught:
             await client.list_tools(cursor="7")
+        assert matches("mcp", "more than a page of tools is paged", str(caught.value))
         assert caught.value.error.code == INVALID_REQUEST
 
 

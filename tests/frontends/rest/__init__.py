@@ -1,1 +1,1 @@
-"""The REST face, asked through the application."""
+"""The REST frontend, called through the application."""

@@ -1,4 +1,4 @@
-"""One house for all that asks and changes nothing, and a fresh one for what does."""
+"""A gateway with the tools of these tests."""
 
 from collections.abc import AsyncGenerator
 

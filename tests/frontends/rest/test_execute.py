@@ -1,4 +1,4 @@
-"""One call over REST: what may be sent, what comes back, and what happens while it runs."""
+"""One call over REST: its request, its response, and events while it runs."""
 
 import json
 from typing import Any
@@ -17,7 +17,7 @@ pytestmark = pytest.mark.anyio
 
 
 def whole(reply: Any) -> None:
-    """Every answer has these, whatever happened."""
+    """Every response has these headers."""
     assert set(reply) >= {
         "success",
         "status",

@@ -1,4 +1,4 @@
-"""Whether it lives, whether it takes work, how it does; to strangers nothing more than that."""
+"""Liveness, readiness and metrics; unauthenticated clients get no details."""
 
 import pytest
 

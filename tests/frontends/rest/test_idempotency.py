@@ -1,4 +1,4 @@
-"""Idempotency keys over REST: in the body or in a header, refused where they are none, told when replayed."""
+"""Idempotency keys over REST: in the body or in a header, invalid ones refused, replays marked."""
 
 from collections.abc import AsyncGenerator
 from typing import Any
@@ -14,7 +14,7 @@ pytestmark = [pytest.mark.anyio, pytest.mark.requirement("E12")]
 
 
 class Payments:
-    """Takes money, and tells how often it did."""
+    """Counts payments."""
 
     def __init__(self) -> None:
         self.taken, self.reached, self.gate = 0, anyio.Event(), anyio.Event()
@@ -28,7 +28,7 @@ class Payments:
 
         @create_tool(category="mutation", timeout=60)
         async def pay_slowly() -> int:
-            """Take money once somebody lets it."""
+            """Pay after the test allows it."""
             self.taken += 1
             self.reached.set()
             await self.gate.wait()
@@ -36,7 +36,7 @@ class Payments:
 
         @create_tool(category="query")
         async def count_payments() -> int:
-            """Tell how often money was taken."""
+            """Return the number of payments."""
             return self.taken
 
         return (pay, pay_slowly, count_payments)

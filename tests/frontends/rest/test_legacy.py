@@ -7,7 +7,7 @@ import pytest
 
 from tests.frontends.rest.app_setup import NOTES, TOOL, install_for_user, register
 from tests.gateways import InProcessGateway, open_gateway
-from toolcrib.frontends.rest.legacy import SILENT, replied
+from toolcrib.frontends.rest.legacy import SILENT_REPLY, legacy_response
 from toolcrib.model import Ask, Result, Voice
 
 pytestmark = [pytest.mark.anyio, pytest.mark.requirement("D12")]
@@ -72,7 +72,7 @@ async def test_legacy_call_runs_the_pipeline(gateway: InProcessGateway) -> None:
 
 
 def body_of(result: Result) -> Any:
-    answer = replied(result)
+    answer = legacy_response(result)
     assert answer.status == 200
     return json.loads(answer.body)
 
@@ -82,7 +82,7 @@ async def test_replies() -> None:
     assert body_of(Result(content=text)) == {"status": "success", "reply": "done"}
     assert body_of(Result(data={"n": 1})) == {"status": "success", "reply": {"n": 1}}
     assert body_of(Result()) == {"status": "success", "reply": None}
-    assert body_of(Result(content=text, voice=Voice(suppress=True)))["reply"] == SILENT
+    assert body_of(Result(content=text, voice=Voice(suppress=True)))["reply"] == SILENT_REPLY
     assert body_of(Result(ask=Ask(questions={})))["status"] == "error"
 
 

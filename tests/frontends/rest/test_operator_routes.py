@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from tests.gateways import InProcessGateway
+from tests.texts import matches
 
 pytestmark = pytest.mark.anyio
 
@@ -78,7 +79,7 @@ async def test_why_a_tool_is_there(gateway: InProcessGateway) -> None:
     assert (await gateway.request("GET", "/api/explain?name=add&context=nowhere")).code == "NOT_FOUND"
     unknown = (await gateway.request("GET", "/api/explain?name=hidden", key=plain)).json
     known = (await gateway.request("GET", "/api/explain?name=hidden", key=curious)).json
-    assert "there is no tool" in unknown["reason"]
+    assert matches("rest", "why a tool is there", unknown["reason"])
     assert "hidden" in known["reason"].removeprefix("tools:hidden")
 
 
@@ -178,7 +179,7 @@ async def test_a_keeper_of_keys_hands_out_no_more_than_it_has(
 async def test_developer_key_is_rotated_by_admin_and_by_owner(
     gateway: InProcessGateway,
 ) -> None:
-    """Whose an app is goes by the name of the key: who gets the key gets the apps."""
+    """Apps belong to the name of a key: whoever has the key has the apps."""
     developer = await gateway.key("developer", permissions=["crib:apps", "crib:keys"])
     for name, permissions in (("keeper", ["crib:apps", "crib:keys"]), ("all", ["crib:*"])):
         await gateway.key(name, permissions=permissions)

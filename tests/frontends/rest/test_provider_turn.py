@@ -1,4 +1,4 @@
-"""A provider's message over HTTP: what is asked, what is refused, and what comes back."""
+"""A provider's message over HTTP: its calls, refusals and replies."""
 
 from collections.abc import AsyncGenerator
 from typing import Any
@@ -25,7 +25,7 @@ contexts:
 
 @create_tool(category="query")
 async def hush(*, loud: bool) -> ToolResult[str]:
-    """Want no word to be said of it, unless it is to be loud."""
+    """Disable the slow message, unless it is spoken."""
     return ToolResult(data="shown", suppress_voice=not loud, follow_ups=("More?",))
 
 

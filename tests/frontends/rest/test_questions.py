@@ -1,4 +1,4 @@
-"""A tool that asks, over REST: the question is the answer, and the call is made again with what was said."""
+"""A tool that asks, over REST: the response is the question, and the call is repeated with the answer."""
 
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
@@ -22,7 +22,7 @@ QUESTION: dict[str, Any] = {"method": "elicitation/create", "params": FORM}
 
 
 async def answer(call: Call) -> Result:
-    """Ask in either way, if that is possible."""
+    """Ask in either way, if supported."""
     if call.arguments.get("modern"):
         if call.state != "kept":
             return Result(ask=Ask(questions={"seat": QUESTION}, state="kept"))
@@ -34,7 +34,7 @@ async def answer(call: Call) -> Result:
 
 @asynccontextmanager
 async def desk() -> AsyncGenerator[InProcessGateway]:
-    """A house with a tool that asks."""
+    """A gateway with a tool that asks."""
     async with open_gateway() as opened:
         supervisor = opened.runtime.console.supervisor
         supervisor.add(FakeSource([a_tool("desk:book", family="mcp")], answer))

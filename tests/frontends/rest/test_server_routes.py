@@ -56,7 +56,7 @@ class ServedGateway:
         await anyio.Path(self.path).write_text(spelled(servers, **more))
 
     async def ask(self, method: str, target: str, shape: str | None = None, body: Any = None) -> Reply:
-        """Ask as the operator; an answer of a shape must have it."""
+        """Send a request as the operator; with a shape, the response must match it."""
         with anyio.fail_after(PATIENCE):
             reply = await self.gateway.request(method, target, body=body)
         if shape is not None:

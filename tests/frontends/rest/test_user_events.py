@@ -1,4 +1,4 @@
-"""Server-sent events out to a device: what is told, and when the stream ends."""
+"""Server-sent events to a device: their content, and the end of the stream."""
 
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
@@ -38,7 +38,7 @@ class Device(AsgiConnection):
 
 @asynccontextmanager
 async def worn(gateway: InProcessGateway, key: str = ADMIN) -> AsyncGenerator[Device]:
-    """A device that listens, from the moment it hears anything."""
+    """A listening device, from its first event on."""
     device = Device()
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(device.listen, gateway, key)

@@ -1,4 +1,4 @@
-"""The routes of users: any printable id, their own tools, and what a body must say."""
+"""The routes of users: any printable id, their own tools, and valid bodies."""
 
 from typing import Any
 from urllib.parse import quote

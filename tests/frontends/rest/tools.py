@@ -36,7 +36,7 @@ async def add(
 
 @create_tool(category="query", permissions=["secrets:read"])
 async def secret() -> str:
-    """Tell what not everyone may hear."""
+    """Return what needs a permission."""
     return "psst"
 
 
@@ -54,14 +54,14 @@ async def fail() -> str:
 
 @create_tool(category="mutation")
 async def crash() -> str:
-    """Raise what nobody expects."""
+    """Raise an unexpected error."""
     message = "password=hunter2 at /etc/shadow"
     raise RuntimeError(message)
 
 
 @create_tool(category="query", timeout=0.01)
 async def ask_slowly() -> str:
-    """Take too long to ask."""
+    """Time out in a query."""
     await anyio.sleep_forever()
     return ""
 
@@ -98,7 +98,7 @@ async def hidden() -> str:
 
 @create_tool(category="query", response_time="slow")
 async def count(ctx: ToolContext, to: int) -> int:
-    """Count and tell how far it is."""
+    """Count and report progress."""
     for number in range(to):
         await ctx.report(number, to, f"at {number}")
     return to
@@ -112,7 +112,7 @@ async def echo(value: dict[str, Any]) -> dict[str, Any]:
 
 @create_tool(category="query")
 async def who(ctx: ToolContext) -> dict[str, Any]:
-    """Say who calls."""
+    """Return the caller."""
     return {
         "user": ctx.user_id,
         "agent": ctx.agent_id,
@@ -124,7 +124,7 @@ async def who(ctx: ToolContext) -> dict[str, Any]:
 
 
 class WaitingTool:
-    """What is known of a call that waits for ever."""
+    """The state of a call that waits forever."""
 
     def __init__(self) -> None:
         self.started, self.cancelled = anyio.Event(), anyio.Event()
@@ -132,7 +132,7 @@ class WaitingTool:
     def tool(self) -> Any:
         @create_tool(category="query", response_time="slow", timeout=60)
         async def wait() -> str:
-            """Wait until somebody has had enough."""
+            """Wait until cancelled."""
             self.started.set()
             try:
                 await anyio.sleep_forever()

@@ -24,7 +24,7 @@ async def gateway() -> AsyncGenerator[InProcessGateway]:
 
 @dataclass(frozen=True)
 class SignedIn:
-    """What a browser holds after a sign-in: the cookie it sends by itself, and the secret the page adds."""
+    """What a browser holds after a sign-in: the cookie it sends, and the secret that the page adds."""
 
     cookie: str
     secret: str

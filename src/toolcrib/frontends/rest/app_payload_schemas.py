@@ -19,8 +19,7 @@ from toolcrib.frontends.rest.fields import (
     COUNT,
     FIELD,
     FLAG,
-    LONGEST_TEXT,
-    MOMENT,
+    MAX_FIELD_CHARACTERS,
     OBJECT,
     OBJECT_OR_NULL,
     OBJECTS,
@@ -28,6 +27,7 @@ from toolcrib.frontends.rest.fields import (
     TEXT,
     TEXT_OR_NULL,
     TEXTS,
+    TIMESTAMP,
     USER,
     Schema,
     list_of,
@@ -49,22 +49,22 @@ _CAPABILITIES = object_of(
 )
 DEVICE: Schema = {
     "anyOf": [_MODEL, _CAPABILITIES, {"type": "null"}],
-    "description": "a model's name, or capabilities; what is described, such as `camera`, needs `hasCamera`",
+    "description": "a model name, or capabilities; a described one, such as `camera`, requires `hasCamera`",
 }
 
 
 # --- JSON Schemas of the request and response bodies of the app and user routes ---
 
-LONGEST_SAID = 10_000
+MAX_UTTERANCE_CHARACTERS = 10_000
 """Maximum characters of one utterance."""
 
 PACKAGE = text_of(63, r"[a-z0-9][a-z0-9_-]*(\.[a-z0-9_-]+)+")
 """A package name: a reversed domain name."""
-_SHOWN_ONCE: Schema = {"type": "string", "description": "shown this once"}
-_CAPITALS = text_of(50, "[A-Z][A-Z0-9_]*")
+_RETURNED_ONCE: Schema = {"type": "string", "description": "returned only once"}
+_CAPITAL_WORD = text_of(50, "[A-Z][A-Z0-9_]*")
 _REQUIREMENT = only_of(
     ("type", "level"),
-    type=_CAPITALS,
+    type=_CAPITAL_WORD,
     level={"enum": ["REQUIRED", "OPTIONAL"]},
     description={
         "type": ["string", "null"],
@@ -72,11 +72,17 @@ _REQUIREMENT = only_of(
         "anyOf": [{"const": ""}, {"pattern": f"^{VISIBLE_LINE}$"}, {"type": "null"}],
     },
 )
-_LANGUAGE_TAG = or_null(text_of(LONGEST_TEXT, LANGUAGE, description="a language tag, such as en or de-CH"))
-_TIME_ZONE = or_null(
-    text_of(LONGEST_TEXT, format="time-zone", description="of the IANA time zone database, as Europe/Berlin")
+_LANGUAGE_TAG = or_null(
+    text_of(MAX_FIELD_CHARACTERS, LANGUAGE, description="a language tag, such as en or de-CH")
 )
-_VALUE = text_of(LONGEST_VALUE, shortest=0)
+_TIME_ZONE = or_null(
+    text_of(
+        MAX_FIELD_CHARACTERS,
+        format="time-zone",
+        description="a name of the IANA time zone database, such as Europe/Berlin",
+    )
+)
+_VALUE = text_of(LONGEST_VALUE, min_length=0)
 _APP_TYPE: Schema = {"enum": list(get_args(AppType))}
 
 _APP = object_of(
@@ -86,14 +92,17 @@ _APP = object_of(
     appType=_APP_TYPE,
     hardwareRequirements=list_of(ref("Requirement")),
     permissions=TEXTS,
-    version={**COUNT, "description": "counts every change"},
-    tools={**TEXTS, "description": "the names it gives them"},
-    owner={"type": "string", "description": "the key that made it; for its owner, as what follows"},
+    version={**COUNT, "description": "incremented with every change"},
+    tools={**TEXTS, "description": "names of its tools"},
+    owner={
+        "type": "string",
+        "description": "the key that created it; this and the following fields only for its owner",
+    },
     publicUrl=TEXT_OR_NULL,
-    created=MOMENT,
-    updated=MOMENT,
-    warnings={**TEXTS, "description": "what is odd about it"},
-    apiKey={"type": "string", "description": "shown this once, where the app is new"},
+    created=TIMESTAMP,
+    updated=TIMESTAMP,
+    warnings={**TEXTS, "description": "warnings about its definition"},
+    apiKey={"type": "string", "description": "returned only once, for a new app"},
 )
 
 _NEW_APP = only_of(
@@ -104,12 +113,12 @@ _NEW_APP = only_of(
             MAX_APP_URL_CHARS,
             "[Hh][Tt][Tt][Pp][Ss]?://[^?#@]+",
             format="uri",
-            description="where it takes calls: its webhook and its tools",
+            description="base URL of its webhook and its tools",
         )
     ),
     appType=_APP_TYPE,
     hardwareRequirements={**list_of(ref("Requirement")), "maxItems": MAX_HARDWARE_REQUIREMENTS},
-    permissions={**list_of(_CAPITALS), "maxItems": MAX_APP_PERMISSIONS},
+    permissions={**list_of(_CAPITAL_WORD), "maxItems": MAX_APP_PERMISSIONS},
 )
 
 _NEW_TOOL = object_of(
@@ -125,9 +134,9 @@ _NEW_TOOL = object_of(
 _RUNNING = object_of(
     ("state",),
     state={"enum": ["connecting", "running", "grace_period", "resurrecting", "stopping", "stopped"]},
-    since=MOMENT,
+    since=TIMESTAMP,
     foreground=FLAG,
-    activated={"type": "boolean", "description": "a call of a tool started it"},
+    activated={"type": "boolean", "description": "whether a tool call started it"},
     error=TEXT_OR_NULL,
 )
 
@@ -136,7 +145,7 @@ _INSTALLED = object_of(
     packageName=TEXT,
     name=TEXT,
     appType={"enum": [*get_args(AppType), None]},
-    installedAt=MOMENT,
+    installedAt=TIMESTAMP,
     settings=OBJECT,
     disabled=FLAG,
     compatibility=object_of(
@@ -154,10 +163,10 @@ _SESSION = object_of(
     ("sessionId", "userId", "device", "language", "timeZone", "startedAt"),
     sessionId=TEXT,
     userId=TEXT,
-    device={**OBJECT_OR_NULL, "description": "its capabilities; null where none is connected"},
+    device={**OBJECT_OR_NULL, "description": "its capabilities; null if no device is connected"},
     language=TEXT_OR_NULL,
     timeZone=TEXT_OR_NULL,
-    startedAt=MOMENT,
+    startedAt=TIMESTAMP,
 )
 
 _USER = object_of(
@@ -165,12 +174,12 @@ _USER = object_of(
     id=TEXT,
     language=TEXT_OR_NULL,
     timeZone=TEXT_OR_NULL,
-    created=MOMENT,
+    created=TIMESTAMP,
     apps=list_of(ref("Installed")),
-    disabled={**TEXTS, "description": "tools, and packages of whole apps"},
+    disabled={**TEXTS, "description": "disabled tools, and packages of disabled apps"},
     session={"anyOf": [ref("Session"), {"type": "null"}]},
     device={"anyOf": [object_of(("model", "has"), model=TEXT, has=TEXTS), {"type": "null"}]},
-    usage={"type": "string", "description": "where to ask how much was used for them"},
+    usage={"type": "string", "description": "URL of the user's usage"},
 )
 
 _LISTED_USER = object_of(
@@ -178,12 +187,12 @@ _LISTED_USER = object_of(
     id=TEXT,
     language=TEXT_OR_NULL,
     timeZone=TEXT_OR_NULL,
-    created=MOMENT,
+    created=TIMESTAMP,
     apps={**TEXTS, "description": "packages"},
-    active={"type": "boolean", "description": "has a session"},
+    active={"type": "boolean", "description": "whether the user has a session"},
 )
 
-_OLD_TOOL = object_of(
+_LEGACY_TOOL = object_of(
     ("id", "description"),
     id=TEXT,
     description=TEXT,
@@ -192,20 +201,20 @@ _OLD_TOOL = object_of(
     appPackageName=TEXT,
 )
 
-APP_SHAPES: dict[str, Schema] = {
+APP_SCHEMAS: dict[str, Schema] = {
     "Requirement": _REQUIREMENT,
     "App": _APP,
     "Apps": object_of(("apps",), apps=list_of(ref("App"))),
     "NewApp": _NEW_APP,
     "Removed": object_of(("removed",), packageName=TEXT, id=TEXT, removed=FLAG),
-    "AppKey": object_of(("packageName", "apiKey"), packageName=TEXT, apiKey=_SHOWN_ONCE),
+    "AppKey": object_of(("packageName", "apiKey"), packageName=TEXT, apiKey=_RETURNED_ONCE),
     "NewTool": _NEW_TOOL,
     "NewTools": only_of(
         ("tools",),
         tools={
             **list_of(ref("NewTool")),
             "maxItems": MAX_TOOLS_PER_APP,
-            "description": "all of the app's tools",
+            "description": "all tools of the app",
         },
     ),
     "StoredTools": object_of(
@@ -234,7 +243,7 @@ APP_SHAPES: dict[str, Schema] = {
     "NewUser": only_of(language=_LANGUAGE_TAG, timeZone=_TIME_ZONE),
     "Switched": object_of(("name", "disabled"), name=TEXT, disabled=FLAG),
     "Transcription": only_of(
-        ("text",), text=text_of(LONGEST_SAID, shortest=0), isFinal=FLAG, language=_LANGUAGE_TAG
+        ("text",), text=text_of(MAX_UTTERANCE_CHARACTERS, min_length=0), isFinal=FLAG, language=_LANGUAGE_TAG
     ),
     "Delivered": object_of(("delivered",), delivered=COUNT),
     "Kept": object_of(
@@ -251,12 +260,12 @@ APP_SHAPES: dict[str, Schema] = {
     ),
     "KeepValue": only_of(("value",), value=_VALUE),
     "Done": object_of(("success",), success=FLAG),
-    "OldTools": list_of(_OLD_TOOL),
+    "OldTools": list_of(_LEGACY_TOOL),
     "OldCall": object_of(("toolId",), toolId=FIELD, toolParameters=OBJECT_OR_NULL, userId=or_null(USER)),
     "OldAnswer": object_of(
         ("status",),
         status={"enum": ["success", "error"]},
-        reply={"description": "what the tool says"},
+        reply={"description": "the tool's reply"},
         message=TEXT,
     ),
 }

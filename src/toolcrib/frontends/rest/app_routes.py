@@ -6,7 +6,7 @@ from typing import Any, cast
 from toolcrib.admin import AppAdmin
 from toolcrib.admin.app_admin import APPS, AppStorage, spell_app
 from toolcrib.errors import Refused
-from toolcrib.frontends.rest.fields import COUNT, count, gives, only, query, refused, takes, text
+from toolcrib.frontends.rest.fields import COUNT, accepts, count, known_fields, query, refused, returns, text
 from toolcrib.http import HttpResponse, Request, Route, json_response
 from toolcrib.interfaces import AppRecord
 from toolcrib.model import Caller, JsonObject
@@ -16,68 +16,68 @@ from toolcrib.model import Caller, JsonObject
 USERS = "crib:users"
 """Permission for the data of all users."""
 
-MOST = 1000
+MAX_LISTED_APPS = 1000
 
 
 class AppRoutes:
     """Handlers of the app routes."""
 
-    def __init__(self, desk: AppAdmin, confined: Callable[[AppRecord, Caller], AppRecord]) -> None:
-        self._desk, self._confined = desk, confined
+    def __init__(self, apps: AppAdmin, confined: Callable[[AppRecord, Caller], AppRecord]) -> None:
+        self._apps, self._confined = apps, confined
 
     async def list(self, request: Request) -> HttpResponse:
         """List the apps: the caller's own in full, others as users see them."""
-        asked = request.query("after", "limit")
+        parameters = request.query("after", "limit")
         check_reader(request.caller)
-        limit = count(asked, "limit", default=100, most=MOST)
-        found = self._desk.page(after=text(asked, "after") or "", limit=limit)
-        return json_response({"apps": [self._spelled(app, request.caller) for app in found]})
+        limit = count(parameters, "limit", default=100, maximum=MAX_LISTED_APPS)
+        found = self._apps.page(after=text(parameters, "after") or "", limit=limit)
+        return json_response({"apps": [self._as_json(app, request.caller) for app in found]})
 
     async def get(self, request: Request) -> HttpResponse:
         """Return one app."""
-        return json_response(self._spelled(await self._seen(request), request.caller))
+        return json_response(self._as_json(await self._readable(request), request.caller))
 
     async def put(self, request: Request) -> HttpResponse:
         """Store an app; a new one is returned with its API key."""
         request.query()
-        app, key = await self._desk.put(request.params["package"], await request.json(), request.actor)
-        spelled = spell_app(app, request.caller)
-        return json_response(spelled) if key is None else json_response({**spelled, "apiKey": key}, 201)
+        app, key = await self._apps.put(request.params["package"], await request.json(), request.actor)
+        stored = spell_app(app, request.caller)
+        return json_response(stored) if key is None else json_response({**stored, "apiKey": key}, 201)
 
     async def drop(self, request: Request) -> HttpResponse:
         """Remove an app."""
         request.query()
         package = request.params["package"]
-        await self._desk.drop(package, request.actor)
+        await self._apps.drop(package, request.actor)
         return json_response({"packageName": package, "removed": True})
 
     async def rotate(self, request: Request) -> HttpResponse:
         """Rotate an app's API key."""
         request.query()
         package = request.params["package"]
-        key = await self._desk.rotate(package, request.actor)
+        key = await self._apps.rotate(package, request.actor)
         return json_response({"packageName": package, "apiKey": key})
 
     async def define(self, request: Request) -> HttpResponse:
         """Replace an app's tools."""
         request.query()
-        fields = only(await request.json(), "tools")
-        stored = await self._desk.define(request.params["package"], fields.get("tools"), request.actor)
+        fields = known_fields(await request.json(), "tools")
+        stored = await self._apps.define(request.params["package"], fields.get("tools"), request.actor)
         return json_response(stored)
 
     async def tools(self, request: Request) -> HttpResponse:
         """Return the definitions of an app's tools."""
-        app = self._confined(await self._seen(request), request.caller)
-        told: JsonObject = {"packageName": app.package, "version": app.version}
-        return json_response({**told, "tools": [each.definition for each in app.tools]})
+        app = self._confined(await self._readable(request), request.caller)
+        fields: JsonObject = {"packageName": app.package, "version": app.version}
+        return json_response({**fields, "tools": [each.definition for each in app.tools]})
 
-    def _spelled(self, app: AppRecord, caller: Caller) -> JsonObject:
+    def _as_json(self, app: AppRecord, caller: Caller) -> JsonObject:
         return spell_app(self._confined(app, caller), caller)
 
-    async def _seen(self, request: Request) -> AppRecord:
+    async def _readable(self, request: Request) -> AppRecord:
         request.query()
         check_reader(request.caller)
-        return await self._desk.get(request.params["package"])
+        return await self._apps.get(request.params["package"])
 
     def routes(self) -> tuple[Route, ...]:
         """Return the routes of this class."""
@@ -85,30 +85,30 @@ class AppRoutes:
 
     def _reading(self) -> tuple[Route, ...]:
         page = [
-            query("after", "from the first app after this package on"),
-            query("limit", "the most apps to list", {**COUNT, "minimum": 1, "maximum": MOST}),
+            query("after", "packages after this one, in alphabetical order"),
+            query("limit", "maximum number of apps", {**COUNT, "minimum": 1, "maximum": MAX_LISTED_APPS}),
         ]
         return (
             Route(
                 method="GET",
                 path="/api/apps",
                 handler=self.list,
-                summary="The apps there are; of one's own, all there is to know.",
-                document={"parameters": page, **gives("Apps")},
+                summary="Lists the apps; the caller's own with all fields.",
+                document={"parameters": page, **returns("Apps")},
             ),
             Route(
                 method="GET",
                 path="/api/apps/{package}",
                 handler=self.get,
-                summary="One app; its owner sees more of it.",
-                document=gives("App"),
+                summary="Returns one app; its owner gets all fields.",
+                document=returns("App"),
             ),
             Route(
                 method="GET",
                 path="/api/apps/{package}/tools",
                 handler=self.tools,
-                summary="An app's tools, as they were defined.",
-                document=gives("AppTools"),
+                summary="Returns the tool definitions of an app.",
+                document=returns("AppTools"),
             ),
         )
 
@@ -118,30 +118,30 @@ class AppRoutes:
                 method="PUT",
                 path="/api/apps/{package}",
                 handler=self.put,
-                summary="Stores an app; the API key of a new one is shown this once.",
+                summary="Creates or updates an app; the API key of a new app is returned only once.",
                 action="apps.update",
                 needs=APPS,
                 fresh=True,
-                document={**takes("NewApp"), **gives("App", "200", "201")},
+                document={**accepts("NewApp"), **returns("App", "200", "201")},
             ),
             Route(
                 method="DELETE",
                 path="/api/apps/{package}",
                 handler=self.drop,
-                summary="Removes an app, for everybody.",
+                summary="Removes an app for all users.",
                 action="apps.remove",
                 needs=APPS,
-                document=gives("Removed"),
+                document=returns("Removed"),
             ),
             Route(
                 method="POST",
                 path="/api/apps/{package}/key/rotate",
                 handler=self.rotate,
-                summary="Puts another API key in place of an app's, which ends at once.",
+                summary="Replaces an app's API key; the old one is invalid at once.",
                 action="apps.rotate_key",
                 needs=APPS,
                 fresh=True,
-                document=gives("AppKey"),
+                document=returns("AppKey"),
             ),
         )
 
@@ -151,11 +151,11 @@ class AppRoutes:
                 method="POST",
                 path="/api/apps/{package}/tools",
                 handler=self.define,
-                summary="Stores all of an app's tools, or, where one has a fault, none of them.",
+                summary="Replaces all tools of an app; none is stored if one is invalid.",
                 action="apps.define_tools",
                 needs=APPS,
                 fresh=True,
-                document={**takes("NewTools"), **gives("StoredTools")},
+                document={**accepts("NewTools"), **returns("StoredTools")},
             ),
         )
 
@@ -170,81 +170,93 @@ def check_reader(caller: Caller) -> None:
 # --- Key-value storage of apps per user, in the format of the apps' SDKs; an app authenticates by its key
 # ---
 
-_ALL, _ONE = "/api/sdk/simple-storage/{user}", "/api/sdk/simple-storage/{user}/{key}"
-_HOW = "send the app's own key in the header `Authorization: Bearer PACKAGE:KEY`"
+_VALUES_PATH, _VALUE_PATH = "/api/sdk/simple-storage/{user}", "/api/sdk/simple-storage/{user}/{key}"
+_AUTHENTICATION_HINT = "send the app's own key in the header `Authorization: Bearer PACKAGE:KEY`"
 
 
 class StorageRoutes:
     """Handlers of the storage routes. Apps are not callers of tools, so they are authenticated here."""
 
-    def __init__(self, desk: AppAdmin, storage: AppStorage) -> None:
-        self._desk, self._storage = desk, storage
+    def __init__(self, apps: AppAdmin, storage: AppStorage) -> None:
+        self._apps, self._storage = apps, storage
 
     async def all(self, request: Request) -> HttpResponse:
         """Return all stored values."""
-        package, user = self._about(request)
+        package, user = self._app_and_user(request)
         return json_response({"success": True, "data": await self._storage.all(package, user)})
 
     async def put(self, request: Request) -> HttpResponse:
         """Store values; other keys stay."""
-        package, user = self._about(request)
-        data = only(await request.json(), "data").get("data")
+        package, user = self._app_and_user(request)
+        data = known_fields(await request.json(), "data").get("data")
         if not isinstance(data, dict) or not all(isinstance(each, str) for each in _values(data)):
-            raise refused("data", "must be an object of texts")
+            raise refused("data", "must be an object whose values are strings")
         await self._storage.put(package, user, cast("dict[str, str]", data))
         return json_response({"success": True})
 
     async def clear(self, request: Request) -> HttpResponse:
         """Delete all values."""
-        package, user = self._about(request)
+        package, user = self._app_and_user(request)
         await self._storage.drop(package, user)
         return json_response({"success": True})
 
     async def one(self, request: Request) -> HttpResponse:
         """Return the value of one key."""
-        package, user = self._about(request)
+        package, user = self._app_and_user(request)
         key = request.params["key"]
-        kept = await self._storage.all(package, user)
-        if key not in kept:
-            raise Refused("NOT_FOUND", f"nothing is kept under {key[:200]}", path="key")
-        return json_response({"success": True, "data": kept[key]})
+        values = await self._storage.all(package, user)
+        if key not in values:
+            raise Refused("NOT_FOUND", f"there is no value for the key {key[:200]}", path="key")
+        return json_response({"success": True, "data": values[key]})
 
     async def put_one(self, request: Request) -> HttpResponse:
         """Store the value of one key."""
-        package, user = self._about(request)
-        value = only(await request.json(), "value").get("value")
+        package, user = self._app_and_user(request)
+        value = known_fields(await request.json(), "value").get("value")
         if not isinstance(value, str):
-            raise refused("value", "must be text")
+            raise refused("value", "must be a string")
         await self._storage.put(package, user, {request.params["key"]: value})
         return json_response({"success": True})
 
     async def drop_one(self, request: Request) -> HttpResponse:
         """Delete one key; the response reports whether it existed."""
-        package, user = self._about(request)
-        gone = await self._storage.drop(package, user, request.params["key"])
-        return json_response({"success": gone > 0})
+        package, user = self._app_and_user(request)
+        removed = await self._storage.drop(package, user, request.params["key"])
+        return json_response({"success": removed > 0})
 
-    def _about(self, request: Request) -> tuple[str, str]:
+    def _app_and_user(self, request: Request) -> tuple[str, str]:
         """Authenticate the app; return its package and the user in the path."""
         request.query()
         scheme, _, shown = (request.header(b"authorization") or "").partition(" ")
         package, _, key = shown.strip().partition(":")
         if scheme.lower() != "bearer" or not key:
-            raise Refused("UNAUTHENTICATED", _HOW)
-        app = self._desk.holder(package, key)
+            raise Refused("UNAUTHENTICATED", _AUTHENTICATION_HINT)
+        app = self._apps.holder(package, key)
         if app is None:
-            raise Refused("UNAUTHENTICATED", f"this is no live key of an app; {_HOW}")
+            raise Refused("UNAUTHENTICATED", f"this is not a valid API key of an app; {_AUTHENTICATION_HINT}")
         return app.package, request.params["user"]
 
     def routes(self) -> tuple[Route, ...]:
         """Return the routes of this class."""
         rows = (
-            ("GET", _ALL, self.all, "Everything an app keeps for a user.", gives("Kept")),
-            ("PUT", _ALL, self.put, "Adds to what an app keeps for a user.", _taking("Keep")),
-            ("DELETE", _ALL, self.clear, "Forgets everything an app keeps for a user.", gives("Done")),
-            ("GET", _ONE, self.one, "What an app keeps under one key.", gives("KeptValue")),
-            ("PUT", _ONE, self.put_one, "Keeps a text under one key.", _taking("KeepValue")),
-            ("DELETE", _ONE, self.drop_one, "Forgets one key.", gives("Done")),
+            (
+                "GET",
+                _VALUES_PATH,
+                self.all,
+                "Returns all values an app stores for a user.",
+                returns("Kept"),
+            ),
+            ("PUT", _VALUES_PATH, self.put, "Stores values of an app for a user.", _done_after("Keep")),
+            (
+                "DELETE",
+                _VALUES_PATH,
+                self.clear,
+                "Deletes all values an app stores for a user.",
+                returns("Done"),
+            ),
+            ("GET", _VALUE_PATH, self.one, "Returns the value of one key.", returns("KeptValue")),
+            ("PUT", _VALUE_PATH, self.put_one, "Stores the value of one key.", _done_after("KeepValue")),
+            ("DELETE", _VALUE_PATH, self.drop_one, "Deletes one key.", returns("Done")),
         )
         return tuple(
             Route(method=method, path=path, handler=handler, summary=summary, access="app", document=document)
@@ -252,8 +264,8 @@ class StorageRoutes:
         )
 
 
-def _taking(shape: str) -> dict[str, Any]:
-    return {**takes(shape), **gives("Done")}
+def _done_after(shape: str) -> dict[str, Any]:
+    return {**accepts(shape), **returns("Done")}
 
 
 def _values(data: Any) -> Any:

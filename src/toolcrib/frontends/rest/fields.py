@@ -13,8 +13,8 @@ from toolcrib.model import Json
 
 # --- Validates the fields of a body and the parameters of a query; errors name the field ---
 
-LONGEST_TEXT = 500
-KEY = b"idempotency-key"
+MAX_FIELD_CHARACTERS = 500
+IDEMPOTENCY_HEADER = b"idempotency-key"
 """The header that is equivalent to the field `idempotencyKey`."""
 
 
@@ -23,10 +23,10 @@ def refused(path: str, message: str) -> Refused:
     return Refused("INVALID_REQUEST", f"{path} {message}", path=path)
 
 
-def only(body: Json, *known: str) -> dict[str, Any]:
+def known_fields(body: Json, *known: str) -> dict[str, Any]:
     """Return the body if it is an object with only known fields."""
     if not isinstance(body, dict):
-        raise Refused("INVALID_REQUEST", f"the body must be a JSON object with {', '.join(known)}")
+        raise Refused("INVALID_REQUEST", f"the body must be a JSON object with the fields {', '.join(known)}")
     fields = cast("dict[str, Any]", body)
     for name in fields:
         if name not in known:
@@ -40,12 +40,12 @@ def text(fields: Mapping[str, Any], name: str, *, required: bool = False) -> str
     value = fields.get(name)
     if value is None and not required:
         return None
-    if not isinstance(value, str) or not value or len(value) > LONGEST_TEXT:
-        raise refused(name, f"must be text of 1 to {LONGEST_TEXT} characters")
+    if not isinstance(value, str) or not value or len(value) > MAX_FIELD_CHARACTERS:
+        raise refused(name, f"must be a string of 1 to {MAX_FIELD_CHARACTERS} characters")
     return value
 
 
-def needed(fields: Mapping[str, Any], name: str) -> str:
+def required_text(fields: Mapping[str, Any], name: str) -> str:
     """Return a required text field."""
     return text(fields, name, required=True) or ""
 
@@ -55,11 +55,11 @@ def texts(fields: Mapping[str, Any], name: str) -> tuple[str, ...] | None:
     value = fields.get(name)
     if value is None:
         return None
-    if not isinstance(value, list) or len(cast("list[Any]", value)) > LONGEST_TEXT:
-        raise refused(name, "must be a list of texts")
+    if not isinstance(value, list) or len(cast("list[Any]", value)) > MAX_FIELD_CHARACTERS:
+        raise refused(name, "must be a list of strings")
     items = cast("list[Any]", value)
-    if not all(isinstance(each, str) and 0 < len(each) <= LONGEST_TEXT for each in items):
-        raise refused(name, f"must be a list of texts of 1 to {LONGEST_TEXT} characters")
+    if not all(isinstance(each, str) and 0 < len(each) <= MAX_FIELD_CHARACTERS for each in items):
+        raise refused(name, f"must be a list of strings of 1 to {MAX_FIELD_CHARACTERS} characters")
     return tuple(items)
 
 
@@ -71,13 +71,13 @@ def flag(fields: Mapping[str, Any], name: str) -> bool:
     return value
 
 
-def count(query: Mapping[str, str], name: str, *, default: int, most: int) -> int:
-    """Return an integer parameter from 1 to `most`, or the default."""
+def count(query: Mapping[str, str], name: str, *, default: int, maximum: int) -> int:
+    """Return an integer parameter from 1 to `maximum`, or the default."""
     value = query.get(name)
     if value is None:
         return default
-    if not (value.isascii() and value.isdigit()) or len(value) > 9 or not 1 <= int(value) <= most:
-        raise refused(name, f"must be a whole number from 1 to {most}")
+    if not (value.isascii() and value.isdigit()) or len(value) > 9 or not 1 <= int(value) <= maximum:
+        raise refused(name, f"must be a whole number from 1 to {maximum}")
     return int(value)
 
 
@@ -91,7 +91,7 @@ def moment(query: Mapping[str, str], name: str) -> float | None:
     except ValueError:
         seconds = float("nan")
     if not isfinite(seconds):
-        raise refused(name, "must be seconds since 1970, such as 1760000000.5")
+        raise refused(name, "must be a number of seconds since 1970, such as 1760000000.5")
     return seconds
 
 
@@ -103,7 +103,7 @@ def day(query: Mapping[str, str], name: str) -> str | None:
     try:
         return date.fromisoformat(value).isoformat()
     except ValueError:
-        raise refused(name, "must be a day, such as 2026-01-31") from None
+        raise refused(name, "must be a date, such as 2026-01-31") from None
 
 
 def choice(query: Mapping[str, str], name: str, accepted: tuple[str, ...], default: str) -> str:
@@ -114,14 +114,14 @@ def choice(query: Mapping[str, str], name: str, accepted: tuple[str, ...], defau
     return value
 
 
-def key_of(given: Json, header: bytes | None) -> str:
+def given_idempotency_key(given: Json, header: bytes | None) -> str:
     """Return the idempotency key of the body or the header; the header may be a quoted string."""
     key = idempotency_key(given, "idempotencyKey")
     if header is None:
         return key
-    said = header.decode("latin-1")
-    quoted = len(said) > 1 and said[0] == said[-1] == '"'
-    other = idempotency_key(said[1:-1] if quoted else said, "Idempotency-Key")
+    header_text = header.decode("latin-1")
+    quoted = len(header_text) > 1 and header_text[0] == header_text[-1] == '"'
+    other = idempotency_key(header_text[1:-1] if quoted else header_text, "Idempotency-Key")
     if key and key != other:
         message = "idempotencyKey and the header Idempotency-Key differ; send one of them"
         raise Refused("INVALID_REQUEST", message, path="idempotencyKey")
@@ -140,8 +140,8 @@ def ref(name: str) -> Schema:
 
 def object_of(required: tuple[str, ...] = (), /, **properties: Any) -> Schema:
     """Return the schema of an object with these properties."""
-    shape: Schema = {"type": "object", "properties": properties}
-    return {**shape, "required": list(required)} if required else shape
+    schema: Schema = {"type": "object", "properties": properties}
+    return {**schema, "required": list(required)} if required else schema
 
 
 def only_of(required: tuple[str, ...] = (), /, **properties: Any) -> Schema:
@@ -154,9 +154,9 @@ def list_of(items: Schema) -> Schema:
     return {"type": "array", "items": items}
 
 
-def text_of(longest: int, pattern: str | None = None, *, shortest: int = 1, **more: Any) -> Schema:
+def text_of(max_length: int, pattern: str | None = None, *, min_length: int = 1, **more: Any) -> Schema:
     """Return the schema of a string with length limits and an optional regular expression."""
-    bounds: Schema = {"type": "string", "minLength": shortest, "maxLength": longest}
+    bounds: Schema = {"type": "string", "minLength": min_length, "maxLength": max_length}
     return {**bounds, **({} if pattern is None else {"pattern": f"^{pattern}$"}), **more}
 
 
@@ -167,7 +167,7 @@ def or_null(schema: Schema) -> Schema:
 
 TEXT: Schema = {"type": "string"}
 TEXT_OR_NULL: Schema = {"type": ["string", "null"]}
-FIELD = text_of(LONGEST_TEXT)
+FIELD = text_of(MAX_FIELD_CHARACTERS)
 """What `fields.text` accepts."""
 FIELD_OR_NULL = or_null(FIELD)
 PRINTABLE = f"( |[^{NOT_PRINTED}])+"
@@ -184,7 +184,7 @@ OBJECT: Schema = {"type": "object"}
 OBJECT_OR_NULL: Schema = {"type": ["object", "null"]}
 OBJECTS = list_of(OBJECT)
 TEXTS = list_of(TEXT)
-MOMENT: Schema = {"type": "number", "description": "seconds since 1970"}
+TIMESTAMP: Schema = {"type": "number", "description": "seconds since 1970"}
 
 
 def query(name: str, description: str, schema: Schema = FIELD, *, required: bool = False) -> Schema:
@@ -202,13 +202,15 @@ def in_path(name: str, schema: Schema, example: str) -> Schema:
     return {"name": name, "in": "path", "required": True, "schema": schema, "example": example}
 
 
-def gives(shape: str, *statuses: str, more: Schema | None = None) -> dict[str, Any]:
+def returns(schema_name: str, *statuses: str, more: Schema | None = None) -> dict[str, Any]:
     """Return the OpenAPI responses with this body, by default for status 200."""
-    content = {"application/json": {"schema": ref(shape)}, **(more or {})}
+    content = {"application/json": {"schema": ref(schema_name)}, **(more or {})}
     done = {"description": "done", "content": content}
     return {"responses": dict.fromkeys(statuses or ("200",), done)}
 
 
-def takes(shape: str, *, required: bool = True) -> dict[str, Any]:
+def accepts(schema_name: str, *, required: bool = True) -> dict[str, Any]:
     """Return the OpenAPI request body."""
-    return {"requestBody": {"required": required, "content": {"application/json": {"schema": ref(shape)}}}}
+    return {
+        "requestBody": {"required": required, "content": {"application/json": {"schema": ref(schema_name)}}}
+    }

@@ -6,7 +6,18 @@ from toolcrib.admin import Admin
 from toolcrib.admin.app_admin import APPS
 from toolcrib.admin.key_admin import MAX_LISTED_KEYS, MAX_OVERLAP_SECONDS, read_moment, spell_key
 from toolcrib.errors import Refused
-from toolcrib.frontends.rest.fields import COUNT, count, flag, gives, needed, only, query, takes, text, texts
+from toolcrib.frontends.rest.fields import (
+    COUNT,
+    accepts,
+    count,
+    flag,
+    known_fields,
+    query,
+    required_text,
+    returns,
+    text,
+    texts,
+)
 from toolcrib.http import HttpResponse, Request, Route, json_response
 from toolcrib.interfaces import KeyRecord
 from toolcrib.model import EVERY_CONTEXT, Actor, Caller, permits
@@ -24,7 +35,7 @@ class KeyRoutes:
     async def list(self, request: Request) -> HttpResponse:
         """List the keys without secrets; a confined caller sees its own, its creations and those in reach."""
         asked = request.query("after", "limit")
-        limit = count(asked, "limit", default=MAX_LISTED_KEYS, most=MAX_LISTED_KEYS)
+        limit = count(asked, "limit", default=MAX_LISTED_KEYS, maximum=MAX_LISTED_KEYS)
         page = await self._console.keys_after(text(asked, "after") or "", limit)
         shown = [spell_key(each) for each in page if _may_see(request, each)]
         more = {"next": page[-1].name} if len(page) == limit else {}
@@ -32,10 +43,10 @@ class KeyRoutes:
 
     async def create(self, request: Request) -> HttpResponse:
         """Create a key with at most the caller's own privileges."""
-        fields = only(await request.json(), *KEY_FIELDS)
+        fields = known_fields(await request.json(), *KEY_FIELDS)
         contexts, given = texts(fields, "contexts"), fields.get("expires")
         wanted = KeyRecord(
-            name=needed(fields, "name"),
+            name=required_text(fields, "name"),
             digest="",
             permissions=frozenset(texts(fields, "permissions") or ()),
             contexts=None if contexts is None else frozenset(contexts),
@@ -97,27 +108,27 @@ class KeyRoutes:
     def _collection(self) -> tuple[Route, ...]:
         limit = {**COUNT, "minimum": 1, "maximum": MAX_LISTED_KEYS}
         paging = [
-            query("after", "after the key of this name"),
-            query("limit", "the most keys to list", limit),
+            query("after", "keys after this name, in alphabetical order"),
+            query("limit", "maximum number of keys", limit),
         ]
         return (
             Route(
                 method="GET",
                 path="/api/keys",
                 handler=self.list,
-                summary="The API keys by name, without the keys themselves; `next` says where to read on.",
+                summary="Lists the API keys by name, without secrets; `next` is the cursor of the next page.",
                 needs=KEYS,
-                document={"parameters": paging, **gives("Keys")},
+                document={"parameters": paging, **returns("Keys")},
             ),
             Route(
                 method="POST",
                 path="/api/keys",
                 handler=self.create,
-                summary="Makes an API key that may do no more than its maker; it is shown this once.",
+                summary="Creates an API key with at most the caller's privileges; it is returned only once.",
                 action="keys.create",
                 needs=KEYS,
                 fresh=True,
-                document={**takes("NewKey"), **gives("MadeKey", "201")},
+                document={**accepts("NewKey"), **returns("MadeKey", "201")},
             ),
         )
 
@@ -127,20 +138,20 @@ class KeyRoutes:
                 method="DELETE",
                 path="/api/keys/{name}",
                 handler=self.revoke,
-                summary="Ends an API key at once: one that the caller has made, or with crib:admin any.",
+                summary="Revokes an API key at once: one the caller created, or any with crib:admin.",
                 action="keys.revoke",
                 needs=KEYS,
-                document=gives("Revoked"),
+                document=returns("Revoked"),
             ),
             Route(
                 method="POST",
                 path="/api/keys/{name}/rotate",
                 handler=self.rotate,
-                summary="Puts another key in place of one, which ends at once or after `overlapSeconds`.",
+                summary="Replaces a key's secret; the old one is invalid at once, or after `overlapSeconds`.",
                 action="keys.rotate",
                 needs=KEYS,
                 fresh=True,
-                document={**takes("Rotation", required=False), **gives("MadeKey")},
+                document={**accepts("Rotation", required=False), **returns("MadeKey")},
             ),
         )
 
@@ -155,7 +166,7 @@ async def _overlap(request: Request) -> float:
     """Return how many seconds the old secret stays valid; the body is optional."""
     if request.headers.get(b"content-length", b"0") == b"0" and b"transfer-encoding" not in request.headers:
         return 0.0
-    fields = only(await request.json(), "overlapSeconds")
+    fields = known_fields(await request.json(), "overlapSeconds")
     seconds = fields.get("overlapSeconds")
     if seconds is None:
         return 0.0
@@ -184,7 +195,7 @@ def _reaches(caller: Caller, contexts: frozenset[str] | None) -> bool:
 
 def _check_contexts(caller: Caller, contexts: frozenset[str] | None) -> None:
     if not _reaches(caller, contexts):
-        raise _denied("this key reaches or would reach contexts that yours does not", "contexts")
+        raise _denied("this key has or would have contexts that yours does not", "contexts")
 
 
 def _check_within(caller: Caller, key: KeyRecord, lifetime: float | None) -> None:
@@ -196,13 +207,15 @@ def _check_within(caller: Caller, key: KeyRecord, lifetime: float | None) -> Non
         return  # it may rotate any key, and so has the privileges of all of them
     beyond = sorted(each for each in key.permissions if not caller.may(each))
     if beyond:
-        message = f"this key holds or would hold {', '.join(beyond)}, which yours does not"
+        message = f"this key has or would have the permissions {', '.join(beyond)}, which yours does not"
         raise _denied(message, "permissions")
     if key.act_as and not caller.act_as:
-        raise _denied("this key may or would act for others, which yours may not", "actAs")
+        raise _denied("this key may or would be allowed to act for others, which yours is not", "actAs")
     if key.user != caller.user and not caller.act_as:
-        whose = "no user" if caller.user is None else caller.user
-        raise _denied(f"this key is or would be of another user than yours, which acts for {whose}", "user")
+        user = "no user" if caller.user is None else caller.user
+        raise _denied(
+            f"this key belongs or would belong to another user than yours, which acts for {user}", "user"
+        )
 
 
 def _check_owner(actor: Actor, key: KeyRecord) -> None:
@@ -210,8 +223,8 @@ def _check_owner(actor: Actor, key: KeyRecord) -> None:
     caller = actor.caller
     if not caller.may(ADMIN) and key.name != caller.key and key.created_by != actor.label:
         message = (
-            f"this key was made by {key.created_by or 'somebody else'}; a key with {KEYS} changes itself and "
-            f"those it has made, for others use one with {ADMIN}"
+            f"this key was created by {key.created_by or 'another key'}; a key with {KEYS} may change itself"
+            f" and the keys it created, for others use a key with {ADMIN}"
         )
         raise _denied(message, "name")
 
@@ -220,8 +233,8 @@ def _check_not_a_developers(caller: Caller, permissions: frozenset[str]) -> None
     """Refuse to rotate a developer's key without full admin rights: their apps belong to that key."""
     if (caller.narrowed or not caller.may(ADMIN)) and permits(permissions, APPS):
         message = (
-            f"this is a developer's key, and their apps go with it; it takes the permission {ADMIN}, "
-            "and a key that is confined to no contexts"
+            f"this is a developer's key, and it owns apps; rotating it needs the permission {ADMIN} "
+            "and a key that is not confined to contexts"
         )
         raise _denied(message, "name")
 
@@ -229,5 +242,7 @@ def _check_not_a_developers(caller: Caller, permissions: frozenset[str]) -> None
 def _check_newest_secret(caller: Caller) -> None:
     """Refuse a rotation with a secret that was already replaced: it would extend its own lifetime."""
     if caller.retiring is not None:
-        message = "this secret of the key has been replaced and ends soon; rotate the key with its new one"
+        message = (
+            "this secret was replaced by a rotation and expires soon; rotate the key with the new secret"
+        )
         raise _denied(message, "name")

@@ -13,19 +13,19 @@ from toolcrib.apps.properties import phrases
 from toolcrib.errors import Refused, ToolcribError
 from toolcrib.formats.rest import as_json
 from toolcrib.frontends.rest.app_routes import check_reader
-from toolcrib.frontends.rest.fields import gives, needed, refused, takes, text
+from toolcrib.frontends.rest.fields import accepts, refused, required_text, returns, text
 from toolcrib.gateway import Gateway
 from toolcrib.http import HttpResponse, Request, Route, call_timeout, json_response, result_response
 from toolcrib.http.response import Header
 from toolcrib.identity import Identity
 from toolcrib.model import Caller, Json, JsonObject, Result, Tool
 
-SILENT = "GIVE_APP_CONTROL_OF_TOOL_RESPONSE"
+SILENT_REPLY = "GIVE_APP_CONTROL_OF_TOOL_RESPONSE"
 """The reply with which an app requested that the assistant stays silent."""
-_SINCE = b"@1794787200"
+_DEPRECATED_SINCE = b"@1794787200"
 """16 November 2026, in the format of RFC 9745 (Deprecation header)."""
-_TYPES = {"integer": "number"}
-_Old = Callable[[Request], Awaitable[HttpResponse]]
+_LEGACY_TYPES = {"integer": "number"}
+_Handler = Callable[[Request], Awaitable[HttpResponse]]
 
 
 class LegacyRoutes:
@@ -41,7 +41,7 @@ class LegacyRoutes:
         found = await self._console.apps.get(request.params["package"])
         app = self._console.confined_app(found, request.caller)
         language = request.caller.language
-        return json_response([_old(tool_of(app, each), language) for each in app.tools])
+        return json_response([_legacy_tool(tool_of(app, each), language) for each in app.tools])
 
     async def user_tools(self, request: Request) -> HttpResponse:
         """List the tools of all apps that a user may use now."""
@@ -49,7 +49,7 @@ class LegacyRoutes:
         caller = await self._present(request.caller, request.params["user"])
         tools = [tool for tool in self._gateway.tools(caller) if tool.family == "app"]
         return json_response(
-            [{**_old(tool, caller.language), "appPackageName": tool.source} for tool in tools]
+            [{**_legacy_tool(tool, caller.language), "appPackageName": tool.source} for tool in tools]
         )
 
     async def call(self, request: Request) -> HttpResponse:
@@ -59,19 +59,19 @@ class LegacyRoutes:
         given = fields.get("toolParameters")
         if given is not None and not isinstance(given, dict):
             raise refused("toolParameters", "must be an object")
-        name = f"{request.params['package']}:{needed(fields, 'toolId')}"
+        name = f"{request.params['package']}:{required_text(fields, 'toolId')}"
         caller = await self._present(request.caller, text(fields, "userId"))
         wait = call_timeout(request)
         deadline = None if wait is None else anyio.current_time() + wait
         arguments = cast("JsonObject | None", given)
         result = await self._gateway.call(name, arguments, caller, origin=request.origin, deadline=deadline)
-        return replied(result)
+        return legacy_response(result)
 
     async def _present(self, caller: Caller, user: str | None) -> Caller:
         """Return the caller acting for a user; refuse if the user has no session."""
         acting = caller if user is None else self._identity.acting_for(caller, user)
         if acting.user is None:
-            raise refused("userId", "must say whom the tool is called for")
+            raise refused("userId", "must be the user the tool is called for")
         return await self._identity.people.here(acting)
 
     def routes(self) -> tuple[Route, ...]:
@@ -82,73 +82,78 @@ class LegacyRoutes:
                 method="GET",
                 path=f"{apps}/tools",
                 handler=self._outgoing(self.app_tools, "/api/apps/{package}/tools"),
-                summary="An app's tools, in the old shape; use `GET /api/apps/{package}/tools`.",
-                document={"deprecated": True, **gives("OldTools")},
+                summary="Lists an app's tools in the old format; use `GET /api/apps/{package}/tools`.",
+                document={"deprecated": True, **returns("OldTools")},
             ),
             Route(
                 method="GET",
                 path=f"{users}/tools",
                 handler=self._outgoing(self.user_tools, "/api/tools"),
-                summary="The tools of a user's apps, in the old shape; use `GET /api/tools`.",
-                document={"deprecated": True, **gives("OldTools")},
+                summary="Lists the tools of a user's apps in the old format; use `GET /api/tools`.",
+                document={"deprecated": True, **returns("OldTools")},
             ),
             Route(
                 method="POST",
                 path=f"{apps}/tool",
                 handler=self._outgoing(self.call, "/api/tools/execute"),
-                summary="Calls a tool of an app, in the old shape; use `POST /api/tools/execute`.",
+                summary="Calls a tool of an app in the old format; use `POST /api/tools/execute`.",
                 calls=True,
-                document={"deprecated": True, **takes("OldCall"), **gives("OldAnswer")},
+                document={"deprecated": True, **accepts("OldCall"), **returns("OldAnswer")},
             ),
         )
 
-    def _outgoing(self, answer: _Old, successor: str) -> _Old:
+    def _outgoing(self, answer: _Handler, successor: str) -> _Handler:
         """Wrap a handler: add the Deprecation header and a link to the successor to every response."""
 
         async def answered(request: Request) -> HttpResponse:
             try:
                 given = await answer(request)
             except ToolcribError as error:
-                given = replied(self._gateway.refusal(error.problem, request.origin))
+                given = legacy_response(self._gateway.refusal(error.problem, request.origin))
             package = quote(request.params.get("package", ""), safe="")
             link = f'<{successor.replace("{package}", package)}>; rel="successor-version"'
-            marks: tuple[Header, ...] = ((b"deprecation", _SINCE), (b"link", link.encode()))
+            marks: tuple[Header, ...] = ((b"deprecation", _DEPRECATED_SINCE), (b"link", link.encode()))
             return given._replace(headers=(*given.headers, *marks))
 
         return answered
 
 
-def replied(result: Result) -> HttpResponse:
+def legacy_response(result: Result) -> HttpResponse:
     """Convert a result into a response in the old format."""
     problem, plain = result.problem, result_response(result)
     if problem is not None:
         body: Json = {**as_json(result), "message": problem.message}
     elif result.ask is not None:
-        body = {"status": "error", "message": "the tool asks first, which this route cannot pass on"}
+        body = {"status": "error", "message": "the tool requires input, which this route cannot forward"}
     else:
-        body = {"status": "success", "reply": SILENT if result.voice.suppress else as_json(result)["content"]}
+        body = {
+            "status": "success",
+            "reply": SILENT_REPLY if result.voice.suppress else as_json(result)["content"],
+        }
     return plain._replace(body=orjson.dumps(body))
 
 
-def _old(tool: Tool, language: str) -> dict[str, Any]:
+def _legacy_tool(tool: Tool, language: str) -> dict[str, Any]:
     """Convert a tool definition into the old format, as far as that can express it."""
     schema = tool.input_schema
     required: Iterable[str] = schema.get("required", ())
-    said = list(phrases(tool.extensions, language))
+    activation_phrases = list(phrases(tool.extensions, language))
     properties: dict[str, JsonObject] = schema.get("properties", {})
-    parameters = {name: _parameter(each, required=name in required) for name, each in properties.items()}
-    spelled: dict[str, Any] = {"id": tool.local, "description": tool.description, "parameters": parameters}
-    return {**spelled, "activationPhrases": said} if said else spelled
+    parameters = {
+        name: _legacy_parameter(each, required=name in required) for name, each in properties.items()
+    }
+    converted: dict[str, Any] = {"id": tool.local, "description": tool.description, "parameters": parameters}
+    return {**converted, "activationPhrases": activation_phrases} if activation_phrases else converted
 
 
-def _parameter(given: JsonObject, *, required: bool) -> JsonObject:
+def _legacy_parameter(given: JsonObject, *, required: bool) -> JsonObject:
     kind = given.get("type", "string")
-    spelled: JsonObject = {
-        "type": _TYPES.get(kind, kind) if isinstance(kind, str) else "string",
+    converted: JsonObject = {
+        "type": _LEGACY_TYPES.get(kind, kind) if isinstance(kind, str) else "string",
         "description": given.get("description", ""),
         "required": required,
     }
-    return {**spelled, "enum": given["enum"]} if "enum" in given else spelled
+    return {**converted, "enum": given["enum"]} if "enum" in given else converted
 
 
 def _object(body: Json) -> dict[str, Any]:

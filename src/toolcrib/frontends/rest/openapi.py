@@ -17,7 +17,7 @@ from toolcrib.frontends.rest.fields import (
     ref,
     text_of,
 )
-from toolcrib.frontends.rest.payload_schemas import KEY_NAME, SHAPES
+from toolcrib.frontends.rest.payload_schemas import KEY_NAME, SCHEMAS
 from toolcrib.http import Route
 from toolcrib.version import VERSION
 
@@ -32,7 +32,7 @@ _IN_PATH = {
     "server_id": in_path("server_id", TEXT, "weather"),
     "file": in_path("file", TEXT, "page.css"),
 }
-_NAMES = {
+_NAME_PARAMETERS = {
     "/api/keys/": in_path("name", KEY_NAME, "reader"),
     "/api/users/": in_path("name", TEXT, "get_datetime"),
     "/contexts/": in_path("name", TEXT, "default"),
@@ -40,14 +40,14 @@ _NAMES = {
 """The schema of the parameter `name`, by path prefix."""
 
 CALL_HEADERS = [
-    header("X-User-Id", "the user the call is made for; needs a key that may act for others", USER_HEADER),
-    header("X-Agent-Id", "the agent that calls"),
-    header("X-Agent-Version", "its version"),
-    header("X-Session-Id", "the session the call belongs to"),
-    header("X-Correlation-Id", "ties calls together; any id becomes a UUID"),
-    header("traceparent", "the W3C trace the call is part of"),
-    header("Idempotency-Key", "the same as idempotencyKey in the body", text_of(255, "[!-~]+")),
-    header("X-Timeout-Ms", "how long the caller waits, up to 300000"),
+    header("X-User-Id", "the user to call for; needs a key that may act for others", USER_HEADER),
+    header("X-Agent-Id", "the calling agent"),
+    header("X-Agent-Version", "version of the agent"),
+    header("X-Session-Id", "session of the call"),
+    header("X-Correlation-Id", "correlates calls; any other id is converted to a UUID"),
+    header("traceparent", "W3C Trace Context of the call"),
+    header("Idempotency-Key", "alternative to idempotencyKey in the body", text_of(255, "[!-~]+")),
+    header("X-Timeout-Ms", "timeout in milliseconds, up to 300000"),
 ]
 
 
@@ -55,19 +55,23 @@ def path_parameter(path: str, name: str) -> Schema:
     """Return the OpenAPI parameter of a path."""
     if name != "name":
         return _IN_PATH[name]
-    return next(schema for prefix, schema in _NAMES.items() if path.startswith(prefix))
+    return next(schema for prefix, schema in _NAME_PARAMETERS.items() if path.startswith(prefix))
 
 
 # --- Generates the OpenAPI description from the route table, so that it cannot become outdated ---
 
 _PARAMETER = re.compile(r"\{(\w+)\}")
-_KEY_SCHEME = {"type": "http", "scheme": "bearer", "description": "an API key; the admin key may all"}
-_APP_SCHEME = {"type": "http", "scheme": "bearer", "description": "an app: its package, a colon, its API key"}
+_KEY_SCHEME = {
+    "type": "http",
+    "scheme": "bearer",
+    "description": "an API key; the admin key grants everything",
+}
+_APP_SCHEME = {"type": "http", "scheme": "bearer", "description": "an app's package, a colon and its API key"}
 _COOKIE_SCHEME = {
     "type": "apiKey",
     "in": "cookie",
     "name": "toolcrib_session",
-    "description": "the web page's own requests, which also carry the session's secret in X-Crib-Token",
+    "description": "requests of the web page, which also send the session's secret in X-Crib-Token",
 }
 _SCHEMES = {"key": _KEY_SCHEME, "page": _COOKIE_SCHEME, "app": _APP_SCHEME}
 
@@ -87,7 +91,7 @@ def describe(routes: Iterable[Route]) -> dict[str, Any]:
         },
         "servers": [{"url": "/"}],
         "paths": paths,
-        "components": {"schemas": SHAPES, "securitySchemes": _SCHEMES},
+        "components": {"schemas": SCHEMAS, "securitySchemes": _SCHEMES},
     }
 
 
@@ -154,6 +158,6 @@ def _links(route: Route, routes: Iterable[Route]) -> Schema:
 
 def _failure() -> Schema:
     return {
-        "description": "an error; `error.code` says which, and the table of codes gives its status",
+        "description": "an error; `error.code` names it, and the table of codes has its status",
         "content": {"application/json": {"schema": ref("Result")}},
     }

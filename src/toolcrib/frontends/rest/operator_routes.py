@@ -5,7 +5,16 @@ from collections.abc import Callable, Mapping
 
 from toolcrib.admin import Admin
 from toolcrib.errors import Refused, ToolcribError, Unavailable
-from toolcrib.frontends.rest.fields import choice, count, day, moment, needed, only, refused, text
+from toolcrib.frontends.rest.fields import (
+    choice,
+    count,
+    day,
+    known_fields,
+    moment,
+    refused,
+    required_text,
+    text,
+)
 from toolcrib.http import HttpResponse, Request, json_response
 from toolcrib.http.response import SAFE_HEADERS
 from toolcrib.identity import Identity
@@ -43,7 +52,7 @@ class HealthRoutes:
             raise
         except Exception as error:  # boundary: each database driver has exceptions of its own
             log.warning("the gateway is not ready", exc_info=error)
-            raise Unavailable("SOURCE_DOWN", "the database does not answer", retry_after=5.0) from error
+            raise Unavailable("SOURCE_DOWN", "the database does not respond", retry_after=5.0) from error
         return json_response({"ready": True})
 
     async def metrics(self, request: Request) -> HttpResponse:
@@ -95,8 +104,8 @@ class ServerRoutes:
     async def approve(self, request: Request) -> HttpResponse:
         """Trust the current definition of a tool."""
         request.query()
-        fields = only(await request.json(), *PIN_FIELDS)
-        name, seal = needed(fields, "name"), text(fields, "seal")
+        fields = known_fields(await request.json(), *PIN_FIELDS)
+        name, seal = required_text(fields, "name"), text(fields, "seal")
         return json_response(await self._servers.approve(name, seal, actor=request.actor))
 
 
@@ -105,8 +114,8 @@ class ServerRoutes:
 ADMIN, KEYS, CALLS, EXPLAIN, STATUS = "crib:admin", "crib:keys", "crib:calls", "crib:explain", "crib:status"
 """Permissions: `crib:admin` grants every route, each of the others what its name suggests."""
 
-MOST_CALLS = 1000
-MOST_AUDIT_RECORDS = 1000
+MAX_LISTED_CALLS = 1000
+MAX_LISTED_RECORDS = 1000
 """Maximum records on one page."""
 MAX_AUDIT_NUMBER = 10**9 - 1
 
@@ -125,15 +134,15 @@ class OperatorRoutes:
     async def calls(self, request: Request) -> HttpResponse:
         """List the most recent calls."""
         query = request.query("limit", "tool", "caller", "before")
-        limit = count(query, "limit", default=100, most=MOST_CALLS)
-        about, before = _about(request.caller, query), moment(query, "before")
+        limit = count(query, "limit", default=100, maximum=MAX_LISTED_CALLS)
+        about, before = _caller_filter(request.caller, query), moment(query, "before")
         rows = await self._console.calls(limit=limit, tool=text(query, "tool"), caller=about, before=before)
         return json_response({"calls": rows})
 
     async def usage(self, request: Request) -> HttpResponse:
         """Return the usage statistics of each tool."""
         query = request.query("since", "tool", "app", "caller", "user")
-        about = _about(request.caller, _of_user(query))
+        about = _caller_filter(request.caller, _with_user_filter(query))
         usage = await self._console.usage(
             since=day(query, "since"), tool=text(query, "tool"), app=text(query, "app"), caller=about
         )
@@ -148,13 +157,15 @@ class OperatorRoutes:
             caller = await self._identity.people.present(acting)
         caller = self._console.gateway.enter(caller, text(query, "context"))
         everything = request.caller.may(EXPLAIN) and not request.caller.narrowed
-        return json_response(self._console.explain(needed(query, "name"), caller, everything=everything))
+        return json_response(
+            self._console.explain(required_text(query, "name"), caller, everything=everything)
+        )
 
     async def audit(self, request: Request) -> HttpResponse:
         """List audit records."""
         query = request.query("limit", "before", "actor", "action", "since")
-        limit = count(query, "limit", default=100, most=MOST_AUDIT_RECORDS)
-        before = count(query, "before", default=0, most=MAX_AUDIT_NUMBER) or None
+        limit = count(query, "limit", default=100, maximum=MAX_LISTED_RECORDS)
+        before = count(query, "before", default=0, maximum=MAX_AUDIT_NUMBER) or None
         records = await self._console.audit_records(
             limit=limit,
             before=before,
@@ -165,24 +176,24 @@ class OperatorRoutes:
         return json_response({"records": records})
 
 
-def _about(caller: Caller, query: Mapping[str, str]) -> str | None:
+def _caller_filter(caller: Caller, query: Mapping[str, str]) -> str | None:
     """Return the caller id to filter by: any or none for operators, for others their own."""
-    asked = text(query, "caller")
-    if (caller.may(CALLS) and not caller.narrowed) or asked == caller.id:
-        return asked
-    if asked is not None and caller.narrowed:
-        message = "the calls of others are those of all contexts, and your key is confined to some"
+    caller_id = text(query, "caller")
+    if (caller.may(CALLS) and not caller.narrowed) or caller_id == caller.id:
+        return caller_id
+    if caller_id is not None and caller.narrowed:
+        message = "calls of others span all contexts, and your key is confined to some"
         raise Refused("SCOPE_DENIED", message, path="caller")
-    if asked is not None:
+    if caller_id is not None:
         raise Refused("SCOPE_DENIED", f"the calls of others need the permission {CALLS}", path="caller")
     return caller.id
 
 
-def _of_user(query: Mapping[str, str]) -> Mapping[str, str]:
+def _with_user_filter(query: Mapping[str, str]) -> Mapping[str, str]:
     """Translate the parameter `user` into the caller id that calls for that user are recorded under."""
     user = text(query, "user")
     if user is None:
         return query
     if "caller" in query:
-        raise refused("user", "and caller say the same in two ways; give one of them")
+        raise refused("user", "and caller are alternatives; give one of them")
     return {"caller": f"user:{user}"}

@@ -5,13 +5,13 @@ from typing import get_args
 from toolcrib.admin.key_admin import END_OF_TIME, MAX_NAME_LENGTH, MAX_OVERLAP_SECONDS, RESERVED_NAMES
 from toolcrib.errors import CODES
 from toolcrib.formats import PROVIDERS
-from toolcrib.frontends.rest.app_payload_schemas import APP_SHAPES
+from toolcrib.frontends.rest.app_payload_schemas import APP_SCHEMAS
 from toolcrib.frontends.rest.fields import (
     COUNT,
     FIELD,
     FIELD_OR_NULL,
     FLAG,
-    LONGEST_TEXT,
+    MAX_FIELD_CHARACTERS,
     NUMBER,
     NUMBER_OR_NULL,
     OBJECT,
@@ -39,7 +39,7 @@ KEY_NAME: Schema = {
     **text_of(MAX_NAME_LENGTH, r"[\p{L}\p{N}._-]+"),
     "not": {"enum": sorted(RESERVED_NAMES)},
 }
-_PERMISSION = text_of(LONGEST_TEXT, r"(\*|([^*:]|[^:]{2,}):[^:]+)")
+_PERMISSION = text_of(MAX_FIELD_CHARACTERS, r"(\*|([^*:]|[^:]{2,}):[^:]+)")
 _EXPIRES: Schema = {
     "anyOf": [
         {"type": "number", "minimum": 0, "exclusiveMaximum": END_OF_TIME},
@@ -54,40 +54,40 @@ _KEY = object_of(
     ("name", "permissions", "contexts", "home", "actAs", "created"),
     name=TEXT,
     permissions=TEXTS,
-    contexts={"type": ["array", "null"], "items": TEXT, "description": "null reaches every context"},
+    contexts={"type": ["array", "null"], "items": TEXT, "description": "null means every context"},
     home=TEXT,
     actAs=FLAG,
-    user={**TEXT_OR_NULL, "description": "whose own key it is"},
+    user={**TEXT_OR_NULL, "description": "the user whose key it is"},
     created=NUMBER,
-    createdBy={**TEXT_OR_NULL, "description": "who made it, such as admin or key:NAME"},
-    expires={**NUMBER_OR_NULL, "description": "when it stops being valid, in seconds since 1970"},
+    createdBy={**TEXT_OR_NULL, "description": "the actor that created it, such as admin or key:NAME"},
+    expires={**NUMBER_OR_NULL, "description": "expiry, in seconds since 1970"},
     rotated=NUMBER_OR_NULL,
-    previousUntil={**NUMBER_OR_NULL, "description": "when the secret before the last rotation ends"},
+    previousUntil={**NUMBER_OR_NULL, "description": "when the previous secret expires"},
     revoked=NUMBER_OR_NULL,
-    lastUsed={**NUMBER_OR_NULL, "description": "when it last authenticated somebody, to the minute"},
+    lastUsed={**NUMBER_OR_NULL, "description": "last successful authentication, to the minute"},
 )
 
-KEY_SHAPES: dict[str, Schema] = {
+KEY_SCHEMAS: dict[str, Schema] = {
     "Key": _KEY,
     "Keys": object_of(
         ("keys",),
         keys=list_of(ref("Key")),
-        next={**TEXT, "description": "list on with this as `after`; left out where these were all"},
+        next={**TEXT, "description": "value of `after` for the next page; absent on the last page"},
     ),
     "NewKey": {
         **object_of(
             ("name",),
             name=KEY_NAME,
-            permissions={"type": ["array", "null"], "maxItems": LONGEST_TEXT, "items": _PERMISSION},
+            permissions={"type": ["array", "null"], "maxItems": MAX_FIELD_CHARACTERS, "items": _PERMISSION},
             contexts={
                 "type": ["array", "null"],
                 "minItems": 1,
-                "maxItems": LONGEST_TEXT,
+                "maxItems": MAX_FIELD_CHARACTERS,
                 "items": FIELD,
             },
-            home={**FIELD_OR_NULL, "description": "one of `contexts`, where these are given"},
+            home={**FIELD_OR_NULL, "description": "one of `contexts`, if given"},
             actAs=FLAG,
-            user={**or_null(USER), "description": "makes it this user's own key"},
+            user={**or_null(USER), "description": "the user whose key it becomes"},
             expires=_EXPIRES,
         ),
         "additionalProperties": False,
@@ -97,11 +97,14 @@ KEY_SHAPES: dict[str, Schema] = {
             **NUMBER_OR_NULL,
             "minimum": 0,
             "maximum": MAX_OVERLAP_SECONDS,
-            "description": "how long the old secret stays valid; 0 where it is left out",
+            "description": "how long the old secret stays valid; default 0",
         }
     ),
     "MadeKey": {
-        "allOf": [ref("Key"), object_of(("key",), key={"type": "string", "description": "shown this once"})]
+        "allOf": [
+            ref("Key"),
+            object_of(("key",), key={"type": "string", "description": "returned only once"}),
+        ]
     },
 }
 
@@ -127,8 +130,8 @@ _ERROR = object_of(
     message=TEXT,
     retryable=FLAG,
     retryAfter={"type": "number", "description": "seconds to wait before calling again"},
-    path={"type": "string", "description": "where in the request the fault is"},
-    toolCode={"type": "string", "description": "the code the tool itself gave"},
+    path={"type": "string", "description": "path of the fault in the request"},
+    toolCode={"type": "string", "description": "the tool's own error code"},
     stage=TEXT,
     details={"type": "object"},
 )
@@ -137,9 +140,9 @@ _RESULT = object_of(
     ("success", "status", "content", "message", "agentHints", "metadata", "mentraExtensions"),
     success=FLAG,
     status={"enum": ["success", "error"]},
-    content={"description": "what the model reads: text, blocks, or the data itself"},
-    message={"type": "string", "description": "a sentence that can be spoken"},
-    data={"description": "the raw answer; absent where the call failed or asks"},
+    content={"description": "content for the model: text, blocks, or the data itself"},
+    message={"type": "string", "description": "a sentence for a voice assistant"},
+    data={"description": "the raw result; absent if the call failed or requires input"},
     agentHints=ref("Hints"),
     metadata=ref("Metadata"),
     mentraExtensions=object_of(suppressVoiceResponse=FLAG, suggestedFollowUps=TEXTS),
@@ -149,9 +152,9 @@ _RESULT = object_of(
         questions={
             "type": "object",
             "additionalProperties": object_of(("method",), method=TEXT, params={"type": "object"}),
-            "description": "by the names to answer them under",
+            "description": "by name; answers are sent under the same names",
         },
-        state={"type": "string", "description": "to be sent back with the answers"},
+        state={"type": "string", "description": "to be returned with the answers"},
     ),
 )
 
@@ -169,43 +172,43 @@ _TOOL = object_of(
     permissions=TEXTS,
     tags=TEXTS,
     examples=OBJECTS,
-    degraded={"type": "boolean", "description": "its source is down; absent where it is not"},
+    degraded={"type": "boolean", "description": "its source is down; absent otherwise"},
     names=object_of(qualified=TEXT, safe=TEXT, flat=TEXT),
 )
 
 _TOOLS = object_of(
     ("tools", "total"),
-    tools=list_of({"anyOf": [ref("Tool"), {"type": "object", "description": "as another format has it"}]}),
-    total={**COUNT, "description": "how many there are, listed or not"},
-    cut={**COUNT, "description": "how many are over what a list may hold; absent where none is"},
+    tools=list_of({"anyOf": [ref("Tool"), {"type": "object", "description": "in the requested format"}]}),
+    total={**COUNT, "description": "number of tools, listed or not"},
+    cut={**COUNT, "description": "number of tools over the provider's limit; absent if none"},
     withheld={
         **list_of(object_of(("name", "reason"), name=TEXT, reason=TEXT)),
-        "description": "those the format cannot tell of; absent where it can of all",
+        "description": "tools that the format cannot declare; absent if none",
     },
     warnings=TEXTS,
 )
 
-_AGAIN: Schema = {
+_IDEMPOTENCY_KEY: Schema = {
     "type": ["string", "null"],
     "pattern": "^[!-~]{1,255}$",
-    "description": "what the caller knows this request by: made twice, it is carried out once",
+    "description": "idempotency key: a repeated request with the same key is executed once",
 }
 
 _ANSWER = only_of(
     ("message",),
     format={
         "enum": [*PROVIDERS, None],
-        "description": "whose message it is; else the context's provider",
+        "description": "the provider's format; default: the context's provider",
     },
-    message={"type": "object", "description": "as the provider sent it"},
+    message={"type": "object", "description": "the provider's message"},
     context=FIELD_OR_NULL,
-    idempotencyKey=_AGAIN,
+    idempotencyKey=_IDEMPOTENCY_KEY,
 )
 
 _ANSWERS = object_of(
     ("messages", "suppressVoiceResponse", "suggestedFollowUps"),
-    messages={**OBJECTS, "description": "to be sent to the provider as they are"},
-    suppressVoiceResponse={"type": "boolean", "description": "whether a tool wants the assistant silent"},
+    messages={**OBJECTS, "description": "messages to send to the provider unchanged"},
+    suppressVoiceResponse={"type": "boolean", "description": "whether the assistant should stay silent"},
     suggestedFollowUps=TEXTS,
 )
 
@@ -225,7 +228,7 @@ _CALL = object_of(
     traceId=TEXT,
 )
 
-_USED = object_of(
+_USAGE = object_of(
     ("calls", "errors", "cached", "p50", "p95", "lastUsed"),
     calls=COUNT,
     errors=COUNT,
@@ -250,25 +253,29 @@ _SERVER = object_of(
     ),
     enabled=FLAG,
     transport={"enum": ["stdio", "http", "sse"]},
-    added={"type": "boolean", "description": "added at run time"},
-    pin={"enum": ["strict", "notify", "off"], "description": "what a changed definition leads to"},
+    added={"type": "boolean", "description": "whether it was added at run time"},
+    pin={"enum": ["strict", "notify", "off"], "description": "reaction to a changed tool definition"},
     state={"enum": list(get_args(State))},
     up=FLAG,
     last_error=TEXT_OR_NULL,
     restarts=COUNT,
-    breaker={"enum": ["closed", "open", "half_open"], "description": "whether calls are let through"},
-    discovered_tools={**TEXTS, "description": "as the server names them"},
-    registered_tools={**TEXTS, "description": "as they are exposed"},
-    withheld_tools={"type": "object", "additionalProperties": TEXT, "description": "and why"},
+    breaker={"enum": ["closed", "open", "half_open"], "description": "state of the circuit breaker"},
+    discovered_tools={**TEXTS, "description": "names on the server"},
+    registered_tools={**TEXTS, "description": "exposed names"},
+    withheld_tools={
+        "type": "object",
+        "additionalProperties": TEXT,
+        "description": "withheld tools and the reasons",
+    },
     shadowed_tools={
         "type": "object",
         "additionalProperties": TEXT,
-        "description": "those whose flat name leads to another, and to which",
+        "description": "tools whose flat name belongs to another tool, and that tool",
     },
-    changed_tools={**TEXTS, "description": "those whose definition is not the trusted one"},
-    definition_changes={**COUNT, "description": "how often one was another than before, since the start"},
-    degraded={"type": "boolean", "description": "its tools are listed and cannot be called now"},
-    stderr_tail={**TEXTS, "description": "the last lines it wrote, without secrets"},
+    changed_tools={**TEXTS, "description": "tools whose definition differs from the trusted one"},
+    definition_changes={**COUNT, "description": "definition changes since the start"},
+    degraded={"type": "boolean", "description": "its tools are listed, but cannot be called now"},
+    stderr_tail={**TEXTS, "description": "the last lines of its standard error, without secrets"},
     details={"type": "object"},
 )
 
@@ -281,10 +288,10 @@ _PLAN = object_of(
     deferred={
         "type": "object",
         "additionalProperties": TEXTS,
-        "description": "servers that stop only when calls end, and the ids of those calls",
+        "description": "servers that stop after their running calls, with the ids of those calls",
     },
-    applied={**TEXTS, "description": "other sections of the config that are in force now"},
-    restart={**TEXTS, "description": "sections that take effect when the gateway is started again"},
+    applied={**TEXTS, "description": "other config sections that were applied"},
+    restart={**TEXTS, "description": "sections that take effect after a restart of the gateway"},
     warnings=TEXTS,
     dry_run={"type": "boolean", "description": "nothing was changed"},
 )
@@ -299,18 +306,18 @@ _AUDIT_RECORD = object_of(
     origin=object_of(("frontend", "address", "process"), frontend=TEXT, address=TEXT, process=TEXT),
     action=TEXT,
     target=TEXT,
-    before={"description": "what was there, without secrets"},
-    after={"description": "what is there now, without secrets"},
+    before={"description": "the value before, without secrets"},
+    after={"description": "the value after, without secrets"},
     outcome={"type": "string", "description": "success, or the code of the error"},
-    previous={"type": "string", "description": "the hash of the record before"},
+    previous={"type": "string", "description": "hash of the previous record"},
     hash={"type": "string", "description": "sha256 over the record without this field, as canonical JSON"},
 )
 
 _PIN = object_of(
     ("name", "trusted", "seal", "mode"),
     name=TEXT,
-    trusted={"type": "string", "description": "hash of the definition that was trusted"},
-    seal={"type": "string", "description": "hash of the definition as it is now"},
+    trusted={"type": "string", "description": "hash of the trusted definition"},
+    seal={"type": "string", "description": "hash of the current definition"},
     mode={"enum": ["strict", "notify", "off"]},
 )
 
@@ -320,7 +327,7 @@ _JSON_TEXT: Schema = {
     "contentSchema": OBJECT,
 }
 
-SHAPES: dict[str, Schema] = {
+SCHEMAS: dict[str, Schema] = {
     "Code": {
         "enum": list(CODES),
         "description": "\n".join(f"* `{code}`: {row.status}, {row.kind}" for code, row in CODES.items()),
@@ -337,16 +344,22 @@ SHAPES: dict[str, Schema] = {
         **object_of(
             ("name",),
             name={"type": "string", "description": "any name of the tool", "minLength": 1},
-            arguments={"anyOf": [OBJECT_OR_NULL, _JSON_TEXT], "description": "or a JSON text of an object"},
+            arguments={
+                "anyOf": [OBJECT_OR_NULL, _JSON_TEXT],
+                "description": "an object, or a JSON string of one",
+            },
             context=FIELD_OR_NULL,
-            idempotencyKey=_AGAIN,
+            idempotencyKey=_IDEMPOTENCY_KEY,
             capabilities={
                 "type": ["object", "null"],
                 "additionalProperties": {"type": "object"},
-                "description": "what the caller can be asked: elicitation, sampling, roots, as in MCP",
+                "description": "client capabilities as in MCP: elicitation, sampling, roots",
             },
-            answers={"type": ["object", "null"], "description": "to the questions of `inputRequired`"},
-            state={"type": ["string", "null"], "description": "as `inputRequired` gave it"},
+            answers={
+                "type": ["object", "null"],
+                "description": "answers to the questions of `inputRequired`",
+            },
+            state={"type": ["string", "null"], "description": "the state from `inputRequired`"},
         ),
         "additionalProperties": False,
     },
@@ -354,13 +367,13 @@ SHAPES: dict[str, Schema] = {
     "AuditRecords": object_of(("records",), records=list_of(ref("AuditRecord"))),
     "Call": _CALL,
     "Calls": object_of(("calls",), calls=list_of(ref("Call"))),
-    "Usage": object_of(("tools",), tools={"type": "object", "additionalProperties": _USED}),
+    "Usage": object_of(("tools",), tools={"type": "object", "additionalProperties": _USAGE}),
     "Explanation": object_of(
         ("name", "visible", "reason"),
         name=TEXT,
         visible=FLAG,
         reason=TEXT_OR_NULL,
-        cut={**TEXT_OR_NULL, "description": "why it is on no list although it may be used"},
+        cut={**TEXT_OR_NULL, "description": "why it is not listed although it may be used"},
     ),
     "Status": object_of(
         ("service", "version", "tools", "sources"), service=TEXT, version=TEXT, tools=COUNT, sources=OBJECTS
@@ -374,14 +387,14 @@ SHAPES: dict[str, Schema] = {
         tool_routes={
             "type": "object",
             "additionalProperties": object_of(("server", "tool"), server=TEXT, tool=TEXT),
-            "description": "where each exposed name leads",
+            "description": "the tool behind each exposed name",
         },
     ),
     "Tested": object_of(
         ("ok", "tools", "changed_tools", "latency_ms"),
         ok=FLAG,
         tools=TEXTS,
-        changed_tools={**TEXTS, "description": "those whose definition is not the trusted one"},
+        changed_tools={**TEXTS, "description": "tools whose definition differs from the trusted one"},
         error=TEXT,
         latency_ms={**NUMBER, "minimum": 0},
     ),
@@ -392,7 +405,7 @@ SHAPES: dict[str, Schema] = {
         **object_of(
             ("name",),
             name={**FIELD, "description": "any name of the tool"},
-            seal={**FIELD_OR_NULL, "description": "approve only if it is still this one"},
+            seal={**FIELD_OR_NULL, "description": "approve only if the current hash is this one"},
         ),
         "additionalProperties": False,
     },
@@ -401,14 +414,14 @@ SHAPES: dict[str, Schema] = {
     "Ready": object_of(("ready",), ready={"const": True}),
     "Link": object_of(("url",), url={"type": "string", "format": "uri"}),
     "LinkToken": {
-        **object_of(("token",), token={"type": "string", "description": "what follows #token= in a link"}),
+        **object_of(("token",), token={"type": "string", "description": "the part of a link after #token="}),
         "additionalProperties": False,
     },
     "SignedIn": object_of(
         ("secret",),
-        secret={"type": "string", "description": "for the header X-Crib-Token; given this once"},
+        secret={"type": "string", "description": "for the header X-Crib-Token; returned only once"},
     ),
     "SignedOut": object_of(("signedOut",), signedOut=FLAG),
-    **KEY_SHAPES,
-    **APP_SHAPES,
+    **KEY_SCHEMAS,
+    **APP_SCHEMAS,
 }

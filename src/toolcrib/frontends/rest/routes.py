@@ -19,29 +19,35 @@ from toolcrib.admin import Admin
 from toolcrib.admin.app_admin import AppStorage
 from toolcrib.formats import FORMATS
 from toolcrib.frontends.rest.app_routes import AppRoutes, StorageRoutes
-from toolcrib.frontends.rest.fields import COUNT, FLAG, NUMBER, TEXT, USER, gives, query, takes
+from toolcrib.frontends.rest.fields import COUNT, FLAG, NUMBER, TEXT, USER, accepts, query, returns
 from toolcrib.frontends.rest.key_routes import KeyRoutes
 from toolcrib.frontends.rest.legacy import LegacyRoutes
 from toolcrib.frontends.rest.openapi import CALL_HEADERS
 from toolcrib.frontends.rest.operator_routes import (
     ADMIN,
     MAX_AUDIT_NUMBER,
-    MOST_AUDIT_RECORDS,
-    MOST_CALLS,
+    MAX_LISTED_CALLS,
+    MAX_LISTED_RECORDS,
     SERVERS,
     STATUS,
     HealthRoutes,
     OperatorRoutes,
     ServerRoutes,
 )
-from toolcrib.frontends.rest.tool_routes import MOST, STYLES, AnswerRoute, ExecuteRoute, RestToolList
+from toolcrib.frontends.rest.tool_routes import (
+    MAX_LISTED_TOOLS,
+    STYLES,
+    AnswerRoute,
+    ExecuteRoute,
+    RestToolList,
+)
 from toolcrib.frontends.rest.user_routes import UserEventStream, UserRoutes, user_routes
 from toolcrib.gateway import Gateway, MultiRoundCalls
 from toolcrib.http import HttpResponse, Request, Route
 from toolcrib.identity import Identity
 
-_CONTEXT = "the context to look from; the caller's own where it is left out"
-_CALLER = "whose calls; others than one's own need crib:calls"
+_CONTEXT = "the context to use; by default the caller's own"
+_CALLER = "calls of this caller; other callers than oneself need crib:calls"
 
 
 class RestFrontend:
@@ -70,7 +76,7 @@ class RestFrontend:
         self._storage = StorageRoutes(console.apps, AppStorage(console.store.app_data))
         self._users, self._outward = UserRoutes(console.users), UserEventStream(console.users)
         self._legacy = LegacyRoutes(gateway, identity, console) if legacy else None
-        self._life = HealthRoutes(console, draining, short_of_memory)
+        self._health = HealthRoutes(console, draining, short_of_memory)
         self._openapi = openapi
 
     def end(self, key: str | None = None) -> None:
@@ -97,15 +103,15 @@ class RestFrontend:
     def _tools(self) -> tuple[Route, ...]:
         parameters = [
             query("context", _CONTEXT),
-            query("format", "how tools are spelled", {"enum": list(FORMATS), "default": "rest"}),
-            query("style", "how tools are named", {"enum": list(STYLES)}),
+            query("format", "format of the tool declarations", {"enum": list(FORMATS), "default": "rest"}),
+            query("style", "naming style", {"enum": list(STYLES)}),
+            query("q", "search in names, descriptions, parameters and tags; best matches first", TEXT),
+            query("limit", "maximum number of tools", {**COUNT, "minimum": 1, "maximum": MAX_LISTED_TOOLS}),
             query(
-                "q",
-                "words to look for in names, descriptions, parameters and tags; the best come first",
+                "text",
+                "the user's words: if there are too many tools, the most relevant ones are listed",
                 TEXT,
             ),
-            query("limit", "the most tools to list", {**COUNT, "minimum": 1, "maximum": MOST}),
-            query("text", "what was said: of too many tools, those that fit it are listed", TEXT),
         ]
         events = {"text/event-stream": {"schema": TEXT}}
         return (
@@ -113,18 +119,18 @@ class RestFrontend:
                 method="GET",
                 path="/api/tools",
                 handler=self._listing.tools,
-                summary="The tools the caller may use.",
+                summary="Lists the tools the caller may use.",
                 present=True,
-                document={"parameters": parameters, **gives("Tools")},
+                document={"parameters": parameters, **returns("Tools")},
             ),
             Route(
                 method="POST",
                 path="/api/tools/execute",
                 handler=self._execute.execute,
-                summary="Calls a tool; `Accept: text/event-stream` gives events progress, waiting, result.",
+                summary="Calls a tool; `Accept: text/event-stream` streams events progress, waiting, result.",
                 calls=True,
                 present=True,
-                document={"parameters": CALL_HEADERS, **takes("Execute"), **gives("Result", more=events)},
+                document={"parameters": CALL_HEADERS, **accepts("Execute"), **returns("Result", more=events)},
             ),
         )
 
@@ -133,86 +139,88 @@ class RestFrontend:
             method="POST",
             path="/api/tools/answer",
             handler=self._answer.answer,
-            summary="Makes all calls of a provider's message, answers with its own; events as for one call.",
+            summary="Runs all calls of a provider message, returns the reply messages; events as for a call.",
             calls=True,
             present=True,
             document={
                 "parameters": CALL_HEADERS,
-                **takes("Answer"),
-                **gives("Answers", more={"text/event-stream": {"schema": TEXT}}),
+                **accepts("Answer"),
+                **returns("Answers", more={"text/event-stream": {"schema": TEXT}}),
             },
         )
 
     def _happened(self) -> tuple[Route, ...]:
-        tool = query("tool", "of this tool alone, by its canonical name")
+        tool = query("tool", "only this tool, by its canonical name")
         caller = query("caller", _CALLER)
-        limit = query("limit", "the most calls to list", {**COUNT, "minimum": 1, "maximum": MOST_CALLS})
-        before = query("before", "earlier than this, in seconds since 1970", NUMBER)
-        since = query("since", "from this day on", {**TEXT, "format": "date"})
-        app = query("app", "of the tools of this app alone, by its package")
-        user = query("user", "of what was called for this user; others than oneself need crib:calls")
+        limit = query(
+            "limit", "maximum number of calls", {**COUNT, "minimum": 1, "maximum": MAX_LISTED_CALLS}
+        )
+        before = query("before", "before this time, in seconds since 1970", NUMBER)
+        since = query("since", "since this day", {**TEXT, "format": "date"})
+        app = query("app", "only tools of this app, by its package")
+        user = query("user", "only calls for this user; other users than oneself need crib:calls")
         return (
             Route(
                 method="GET",
                 path="/api/calls",
                 handler=self._operators.calls,
-                summary="The last calls: one's own, or everybody's with crib:calls.",
-                document={"parameters": [limit, tool, caller, before], **gives("Calls")},
+                summary="Lists the latest calls: the caller's own, or all with crib:calls.",
+                document={"parameters": [limit, tool, caller, before], **returns("Calls")},
             ),
             Route(
                 method="GET",
                 path="/api/usage",
                 handler=self._operators.usage,
-                summary="How much each tool was used: by oneself, or by everybody with crib:calls.",
-                document={"parameters": [since, tool, app, caller, user], **gives("Usage")},
+                summary="Returns usage per tool: the caller's own, or all with crib:calls.",
+                document={"parameters": [since, tool, app, caller, user], **returns("Usage")},
             ),
         )
 
     def _audited(self) -> Route:
         parameters = [
             query(
-                "limit", "the most records to list", {**COUNT, "minimum": 1, "maximum": MOST_AUDIT_RECORDS}
+                "limit", "maximum number of records", {**COUNT, "minimum": 1, "maximum": MAX_LISTED_RECORDS}
             ),
             query(
                 "before",
-                "older than the record of this number",
+                "records before this number",
                 {**COUNT, "minimum": 1, "maximum": MAX_AUDIT_NUMBER},
             ),
-            query("actor", "of this key alone, by its name"),
-            query("action", "of this action alone, such as keys.create, or of its group, such as keys"),
-            query("since", "not older than this, in seconds since 1970", NUMBER),
+            query("actor", "only records of this key, by its name"),
+            query("action", "only this action, such as keys.create, or group of actions, such as keys"),
+            query("since", "since this time, in seconds since 1970", NUMBER),
         ]
         return Route(
             method="GET",
             path="/api/audit",
             handler=self._operators.audit,
-            summary="The audit records: administrative actions and failed authentications, newest first.",
+            summary="Lists audit records: administrative actions and failed authentications, newest first.",
             needs=ADMIN,
             whole=True,
-            document={"parameters": parameters, **gives("AuditRecords")},
+            document={"parameters": parameters, **returns("AuditRecords")},
         )
 
     def _why(self) -> tuple[Route, ...]:
         explain = [
             query("name", "any name of the tool", required=True),
             query("context", _CONTEXT),
-            query("user", "as this user sees it; needs a key that may act for others", USER),
+            query("user", "explain it for this user; needs a key that may act for others", USER),
         ]
         return (
             Route(
                 method="GET",
                 path="/api/explain",
                 handler=self._operators.explain,
-                summary="Why a tool may be used or not; with crib:explain also of tools that are hidden.",
-                document={"parameters": explain, **gives("Explanation")},
+                summary="Explains why a tool may be used or not; with crib:explain also hidden tools.",
+                document={"parameters": explain, **returns("Explanation")},
             ),
             Route(
                 method="GET",
                 path="/api/status",
                 handler=self._operators.status,
-                summary="What runs here and what is wrong with it.",
+                summary="Returns the status of the gateway and its sources.",
                 needs=STATUS,
-                document=gives("Status"),
+                document=returns("Status"),
             ),
         )
 
@@ -222,20 +230,20 @@ class RestFrontend:
                 method="GET",
                 path="/mcp/status",
                 handler=self._servers.status,
-                summary="How every MCP server is, and where each exposed name leads.",
+                summary="Returns the status of every MCP server, and the tool behind each exposed name.",
                 needs=STATUS,
                 whole=True,
-                document=gives("Servers"),
+                document=returns("Servers"),
             ),
             Route(
                 method="POST",
                 path="/mcp/test/{server_id}",
                 handler=self._servers.test,
-                summary="Asks an MCP server for its tools now; one that is not running is started.",
+                summary="Fetches the tools of an MCP server now; it is started if necessary.",
                 action="servers.test",
                 needs=SERVERS,
                 whole=True,
-                document=gives("Tested"),
+                document=returns("Tested"),
             ),
             Route(
                 method="DELETE",
@@ -245,23 +253,23 @@ class RestFrontend:
                 action="servers.remove",
                 needs=SERVERS,
                 whole=True,
-                document=gives("Plan"),
+                document=returns("Plan"),
             ),
             self._reload(),
         )
 
     def _reload(self) -> Route:
-        dry_run = query("dry_run", "say what a reload would change and change nothing", FLAG)
+        dry_run = query("dry_run", "only return what a reload would change", FLAG)
         return Route(
             method="POST",
             path="/reload",
             handler=self._servers.reload,
-            summary="Brings the gateway in line with its config and says what changed.",
+            summary="Reloads the config and returns what changed.",
             action="config.reload",
             needs=SERVERS,
             whole=True,
             fresh=True,
-            document={"parameters": [dry_run], **gives("Plan")},
+            document={"parameters": [dry_run], **returns("Plan")},
         )
 
     def _pins(self) -> tuple[Route, ...]:
@@ -270,21 +278,21 @@ class RestFrontend:
                 method="GET",
                 path="/api/pins",
                 handler=self._servers.pins,
-                summary="The tools whose definition is not the one that was trusted.",
+                summary="Lists the tools whose definition differs from the trusted one.",
                 needs=SERVERS,
                 whole=True,
-                document=gives("Pins"),
+                document=returns("Pins"),
             ),
             Route(
                 method="POST",
                 path="/api/pins",
                 handler=self._servers.approve,
-                summary="Trusts a tool's definition as it is now.",
+                summary="Trusts the current definition of a tool.",
                 action="pins.approve",
                 needs=SERVERS,
                 whole=True,
                 fresh=True,
-                document={**takes("NewPin"), **gives("Approved")},
+                document={**accepts("NewPin"), **returns("Approved")},
             ),
         )
 
@@ -294,24 +302,24 @@ class RestFrontend:
             Route(
                 method="GET",
                 path="/health",
-                handler=self._life.health,
-                summary="Whether the process answers.",
+                handler=self._health.health,
+                summary="Liveness check.",
                 access="open",
-                document=gives("Health"),
+                document=returns("Health"),
             ),
             Route(
                 method="GET",
                 path="/ready",
-                handler=self._life.ready,
-                summary="Whether calls are welcome.",
+                handler=self._health.ready,
+                summary="Readiness check: whether the gateway accepts calls.",
                 access="open",
-                document=gives("Ready"),
+                document=returns("Ready"),
             ),
             Route(
                 method="GET",
                 path="/metrics",
-                handler=self._life.metrics,
-                summary="Metrics for Prometheus; open on this machine, elsewhere for keys.",
+                handler=self._health.metrics,
+                summary="Prometheus metrics; without a key on this machine only.",
                 access="loopback",
                 document=plain,
             ),
@@ -319,7 +327,7 @@ class RestFrontend:
                 method="GET",
                 path="/openapi.json",
                 handler=self._describe,
-                summary="This description; open on this machine, elsewhere for keys.",
+                summary="This OpenAPI description; without a key on this machine only.",
                 access="loopback",
             ),
         )

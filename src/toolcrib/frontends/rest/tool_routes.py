@@ -11,7 +11,15 @@ from toolcrib.apps.properties import phrases
 from toolcrib.errors import Refused
 from toolcrib.formats import FORMATS
 from toolcrib.formats.rest import encode
-from toolcrib.frontends.rest.fields import KEY, choice, count, key_of, only, refused, text
+from toolcrib.frontends.rest.fields import (
+    IDEMPOTENCY_HEADER,
+    choice,
+    count,
+    given_idempotency_key,
+    known_fields,
+    refused,
+    text,
+)
 from toolcrib.gateway import (
     Declarations,
     Gateway,
@@ -27,8 +35,8 @@ from toolcrib.model import REPLAYED, Caller, Json, JsonObject, Progress, Report,
 
 # --- Server-sent events of a running call: progress, keep-alive comments, and finally the result ---
 
-KEEP_ALIVE = 15.0
-Run = Callable[[Report], Awaitable[bytes]]
+KEEP_ALIVE_SECONDS = 15.0
+ReportingRun = Callable[[Report], Awaitable[bytes]]
 
 
 def wants_events(request: Request) -> bool:
@@ -36,35 +44,37 @@ def wants_events(request: Request) -> bool:
     return b"text/event-stream" in request.headers.get(b"accept", b"")
 
 
-async def stream(request: Request, run: Run, keep_alive: float, write: Write) -> None:
+async def stream(request: Request, run: ReportingRun, keep_alive: float, write: Write) -> None:
     """Stream the progress of a run, then its result. A disconnect cancels the run."""
 
     async def report(progress: Progress) -> None:
-        await write(_progress(progress))
+        await write(_progress_event(progress))
 
     async with anyio.create_task_group() as tasks:
-        tasks.start_soon(_stay_in_touch, write, keep_alive)
-        tasks.start_soon(_notice_leaving, request, tasks.cancel_scope)
+        tasks.start_soon(write_keep_alives, write, keep_alive, b": still running\n\n")
+        tasks.start_soon(cancel_on_disconnect, request, tasks.cancel_scope)
         await write(sse_event("result", await run(report)))
         tasks.cancel_scope.cancel()
 
 
-async def _stay_in_touch(write: Write, seconds: float) -> None:
+async def write_keep_alives(write: Write, seconds: float, comment: bytes) -> None:
+    """Write a comment periodically, so that proxies do not close an idle stream."""
     while True:
         await anyio.sleep(seconds)
-        await write(b": still running\n\n")
+        await write(comment)
 
 
-async def _notice_leaving(request: Request, scope: anyio.CancelScope) -> None:
-    # The body has been read, so the next message is the disconnect.
-    await request.receive()
+async def cancel_on_disconnect(request: Request, scope: anyio.CancelScope) -> None:
+    """Cancel a scope once the client disconnects; the rest of a body is ignored."""
+    while (await request.receive())["type"] != "http.disconnect":
+        pass
     scope.cancel()
 
 
-def _progress(progress: Progress) -> bytes:
-    told = {"done": progress.done, "total": progress.total, "message": progress.message}
-    known = {key: value for key, value in told.items() if value is not None}
-    return sse_event(progress.kind, orjson.dumps(known))
+def _progress_event(progress: Progress) -> bytes:
+    fields = {"done": progress.done, "total": progress.total, "message": progress.message}
+    given = {name: value for name, value in fields.items() if value is not None}
+    return sse_event(progress.kind, orjson.dumps(given))
 
 
 # --- Runs all calls of a provider message and returns the reply messages in the provider's format ---
@@ -93,68 +103,69 @@ class AnswerRoute:
         conversations: MultiRoundCalls,
         *,
         body_bytes: int,
-        keep_alive: float = KEEP_ALIVE,
+        keep_alive: float = KEEP_ALIVE_SECONDS,
     ) -> None:
         self._gateway, self._conversations = gateway, conversations
         self._body_bytes, self._keep_alive = body_bytes, keep_alive
 
     async def answer(self, request: Request) -> HttpResponse:
         """Run all calls of a message. With events, the message is validated before the stream starts."""
-        asked = self._asked(
-            request, only(await request.json(self._body_bytes, free=TURN_DUPLICATES_ALLOWED), *TURN_FIELDS)
+        parsed = self._parsed(
+            request,
+            known_fields(await request.json(self._body_bytes, free=TURN_DUPLICATES_ALLOWED), *TURN_FIELDS),
         )
         if wants_events(request):
-            calls_of(asked.message, asked.format)
-            run = partial(self._made, request, asked)
+            calls_of(parsed.message, parsed.format)
+            run = partial(self._run_turn, request, parsed)
             return HttpResponse(
                 200, b"", EVENT_STREAM_HEADERS, partial(stream, request, run, self._keep_alive)
             )
-        return HttpResponse(200, await self._made(request, asked))
+        return HttpResponse(200, await self._run_turn(request, parsed))
 
-    def _asked(self, request: Request, fields: dict[str, Any]) -> _TurnRequest:
+    def _parsed(self, request: Request, fields: dict[str, Any]) -> _TurnRequest:
         caller = self._gateway.enter(request.caller, text(fields, "context"))
         context = self._gateway.context(caller)
-        spoken = text(fields, "format") or (None if context is None else context.provider)
-        if spoken is None:
-            raise refused("format", f"must be given: the context {caller.context} has no provider")
+        provider_format = text(fields, "format") or (None if context is None else context.provider)
+        if provider_format is None:
+            raise refused("format", f"is required: the context {caller.context} has no provider")
         wait = call_timeout(request)
         deadline = None if wait is None else anyio.current_time() + wait
-        key = key_of(fields.get("idempotencyKey"), request.headers.get(KEY))
-        return _TurnRequest(_message(fields.get("message")), spoken, caller, deadline, key)
+        key = given_idempotency_key(fields.get("idempotencyKey"), request.headers.get(IDEMPOTENCY_HEADER))
+        return _TurnRequest(_provider_message(fields.get("message")), provider_format, caller, deadline, key)
 
-    async def _made(self, request: Request, asked: _TurnRequest, report: Report | None = None) -> bytes:
+    async def _run_turn(self, request: Request, parsed: _TurnRequest, report: Report | None = None) -> bytes:
         turn = await ProviderConnection(self._gateway, self._conversations).turn(
-            asked.message,
-            asked.format,
-            asked.caller,
+            parsed.message,
+            parsed.format,
+            parsed.caller,
             origin=request.origin,
-            deadline=asked.deadline,
+            deadline=parsed.deadline,
             report=report,
-            idempotency_key=asked.key,
+            idempotency_key=parsed.key,
         )
-        said: JsonObject = {
+        reply: JsonObject = {
             "messages": turn.messages,
             "suppressVoiceResponse": turn.silent,
             "suggestedFollowUps": turn.follow_ups,
         }
-        return orjson.dumps(said)
+        return orjson.dumps(reply)
 
 
-def _message(given: Json) -> JsonObject:
+def _provider_message(given: Json) -> JsonObject:
     if not isinstance(given, dict):
-        raise refused("message", "must be an object, as the provider sent it")
+        raise refused("message", "must be the message object of the provider")
     return cast("JsonObject", given)
 
 
 # --- Tool calls over REST: the result as one JSON response, or server-sent events while the call runs ---
 
-FIELDS = ("name", "arguments", "context", "idempotencyKey", "capabilities", "answers", "state")
+CALL_FIELDS = ("name", "arguments", "context", "idempotencyKey", "capabilities", "answers", "state")
 DUPLICATES_ALLOWED = frozenset({"arguments", "answers"})
 """Fields in which duplicate keys are allowed: upstreams get re-serialized JSON, without the duplicates."""
-NOTHING: JsonObject = {}
+EMPTY_OBJECT: JsonObject = {}
 
-_KNOWN = frozenset(FIELDS)
-_USUAL = frozenset({"name", "arguments"})
+_KNOWN_FIELDS = frozenset(CALL_FIELDS)
+_COMMON_FIELDS = frozenset({"name", "arguments"})
 _REPLAYED = (b"idempotency-replayed", b"true")
 
 
@@ -165,8 +176,8 @@ class _CallRequest(NamedTuple):
     arguments: JsonObject
     caller: Caller
     deadline: float | None
-    capabilities: JsonObject = NOTHING
-    answers: JsonObject = NOTHING
+    capabilities: JsonObject = EMPTY_OBJECT
+    answers: JsonObject = EMPTY_OBJECT
     state: str = ""
     key: str = ""
 
@@ -180,59 +191,61 @@ class ExecuteRoute:
         conversations: MultiRoundCalls,
         *,
         body_bytes: int,
-        keep_alive: float = KEEP_ALIVE,
+        keep_alive: float = KEEP_ALIVE_SECONDS,
     ) -> None:
         self._gateway, self._conversations = gateway, conversations
         self._body_bytes, self._keep_alive = body_bytes, keep_alive
 
     async def execute(self, request: Request) -> HttpResponse:
         """Call a tool."""
-        asked = self._asked(request, await request.json(self._body_bytes, free=DUPLICATES_ALLOWED))
+        parsed = self._parsed(request, await request.json(self._body_bytes, free=DUPLICATES_ALLOWED))
         if wants_events(request):
-            run = partial(self._encoded, request, asked)
+            run = partial(self._run, request, parsed)
             return HttpResponse(
                 200, b"", EVENT_STREAM_HEADERS, partial(stream, request, run, self._keep_alive)
             )
-        result = await self._call(request, asked)
+        result = await self._call(request, parsed)
         answer = result_response(result)
         if REPLAYED in result.meta:
             answer = answer._replace(headers=(*answer.headers, _REPLAYED))
         return answer
 
-    def _asked(self, request: Request, body: Json) -> _CallRequest:
-        if not isinstance(body, dict) or not _KNOWN.issuperset(cast("dict[str, Any]", body)):
-            body = only(body, *FIELDS)
+    def _parsed(self, request: Request, body: Json) -> _CallRequest:
+        if not isinstance(body, dict) or not _KNOWN_FIELDS.issuperset(cast("dict[str, Any]", body)):
+            body = known_fields(body, *CALL_FIELDS)
         fields = cast("dict[str, Any]", body)
         name = fields.get("name")
         if not isinstance(name, str) or not name:
             raise Refused("INVALID_REQUEST", "name must be the name of a tool", path="name")
         given: Json = fields.get("arguments")
         arguments = cast("JsonObject", given) if isinstance(given, dict) else _arguments(given)
-        _bound(request, arguments)
+        _check_size(request, arguments)
         wait = call_timeout(request)
         deadline = None if wait is None else anyio.current_time() + wait
-        header = request.headers.get(KEY)
-        if header is None and _USUAL.issuperset(fields):
+        header = request.headers.get(IDEMPOTENCY_HEADER)
+        if header is None and _COMMON_FIELDS.issuperset(fields):
             return _CallRequest(name, arguments, request.caller, deadline)
         caller = self._gateway.enter(request.caller, text(fields, "context"))
-        key = key_of(fields.get("idempotencyKey"), header)
+        key = given_idempotency_key(fields.get("idempotencyKey"), header)
         answers, state = _object(fields, "answers"), _state(fields)
         return _CallRequest(name, arguments, caller, deadline, _capabilities(fields), answers, state, key)
 
-    async def _encoded(self, request: Request, asked: _CallRequest, report: Report) -> bytes:
-        return encode(await self._call(request, asked, report))
+    async def _run(self, request: Request, parsed: _CallRequest, report: Report) -> bytes:
+        return encode(await self._call(request, parsed, report))
 
-    def _call(self, request: Request, asked: _CallRequest, report: Report | None = None) -> Awaitable[Result]:
+    def _call(
+        self, request: Request, parsed: _CallRequest, report: Report | None = None
+    ) -> Awaitable[Result]:
         return self._conversations.run(
-            asked.name,
-            asked.arguments,
-            asked.caller,
+            parsed.name,
+            parsed.arguments,
+            parsed.caller,
             origin=request.origin,
-            deadline=asked.deadline,
-            capabilities=asked.capabilities,
-            answers=asked.answers,
-            state=asked.state,
-            idempotency_key=asked.key,
+            deadline=parsed.deadline,
+            capabilities=parsed.capabilities,
+            answers=parsed.answers,
+            state=parsed.state,
+            idempotency_key=parsed.key,
             report=report,
         )
 
@@ -242,28 +255,28 @@ def _arguments(given: Json) -> JsonObject:
     if given is None:
         return {}
     if isinstance(given, str):
-        given = parse_json(given, "INVALID_ARGUMENTS", "the text in arguments", "arguments")
+        given = parse_json(given, "INVALID_ARGUMENTS", "the string in arguments", "arguments")
     if not isinstance(given, dict):
-        message = "arguments must be an object, or a JSON text of one"
+        message = "arguments must be an object, or a JSON string of one"
         raise Refused("INVALID_ARGUMENTS", message, path="arguments")
     return cast("JsonObject", given)
 
 
-def _bound(request: Request, arguments: JsonObject) -> None:
+def _check_size(request: Request, arguments: JsonObject) -> None:
     """Refuse arguments over their own limit; not checked for a Content-Length below 1,000,000 bytes."""
     length = request.headers.get(b"content-length")
     if length is not None and len(length) < 7:
         return
-    said = oversized(arguments)
-    if said is not None:
-        raise Refused("PAYLOAD_TOO_LARGE", said, path="arguments")
+    fault = oversized(arguments)
+    if fault is not None:
+        raise Refused("PAYLOAD_TOO_LARGE", fault, path="arguments")
 
 
 def _object(fields: JsonObject, name: str) -> JsonObject:
     given = fields.get(name)
     if given is not None and not isinstance(given, dict):
         raise refused(name, "must be an object")
-    return cast("JsonObject", given or NOTHING)
+    return cast("JsonObject", given or EMPTY_OBJECT)
 
 
 def _capabilities(fields: JsonObject) -> JsonObject:
@@ -279,115 +292,121 @@ def _state(fields: JsonObject) -> str:
     """Return the state of a multi-round call; its signature is verified when it is opened."""
     given = fields.get("state")
     if given is not None and not isinstance(given, str):
-        raise refused("state", "must be text, as inputRequired gave it")
+        raise refused("state", "must be the string from inputRequired")
     return given or ""
 
 
 # --- Lists the tools a caller may use, from JSON cached per catalog version and audience ---
 
 STYLES = ("qualified", "safe", "flat")
-MOST = 10_000
-UNVERIFIED = "no device is connected, so nobody knows whether it has what some of these apps need"
-_MIN_LINES, _LINES_PER_TOOL = 256, 4
+MAX_LISTED_TOOLS = 10_000
+UNVERIFIED_HARDWARE = (
+    "no device is connected, so it is unknown whether the hardware some of these apps need is there"
+)
+_MIN_CACHED_LINES, _CACHED_LINES_PER_TOOL = 256, 4
 """Capacity of the cache of serialized tools, per format: a minimum, and entries per listed tool."""
 """Several per tool, because old definitions and those of removed servers stay until the cache is cleared."""
 
 
-class _Wanted(NamedTuple):
+class _ListRequest(NamedTuple):
     """The format, naming style and caller of a list."""
 
     caller: Caller
-    spelling: str
+    format: str
     style: str
 
     @property
-    def kept(self) -> str:
+    def cache_key(self) -> str:
         """The cache key of a list in this format."""
-        return f"rest-{self.spelling}-{self.style}-{self.caller.language if self.spelling == 'rest' else ''}"
+        return f"rest-{self.format}-{self.style}-{self.caller.language if self.format == 'rest' else ''}"
 
 
 class RestToolList:
     """Handler of `GET /api/tools`."""
 
     def __init__(self, gateway: Gateway) -> None:
-        self._gateway, self._declaring = gateway, Declarations(gateway)
-        self._lines: dict[str, dict[tuple[str, bool, str, str], bytes]] = {each: {} for each in FORMATS}
-        self._max_lines = _MIN_LINES
+        self._gateway, self._declarations = gateway, Declarations(gateway)
+        self._lines: dict[str, dict[tuple[str, bool, str, str], bytes]] = {name: {} for name in FORMATS}
+        self._max_lines = _MIN_CACHED_LINES
 
     async def tools(self, request: Request) -> HttpResponse:
         """List the tools, optionally searched, limited and reduced to the provider's limit."""
         query = request.query("context", "format", "style", "q", "limit", "text")
         caller = self._gateway.enter(request.caller, text(query, "context"))
-        spelling = choice(query, "format", tuple(FORMATS), "rest")
+        format_name = choice(query, "format", tuple(FORMATS), "rest")
         style = choice(query, "style", STYLES, "") if "style" in query else None
-        wanted = _Wanted(caller, spelling, self._declaring.style(caller, spelling, style))
-        limit = count(query, "limit", default=MOST, most=MOST)
-        if "q" in query or limit != MOST:
-            return HttpResponse(200, await self._chosen(wanted, query, limit))
-        kept: bytes | None = self._gateway.cached_view(caller, wanted.kept)
-        return HttpResponse(200, kept or await self._whole(wanted, query))
+        listed = _ListRequest(caller, format_name, self._declarations.style(caller, format_name, style))
+        limit = count(query, "limit", default=MAX_LISTED_TOOLS, maximum=MAX_LISTED_TOOLS)
+        if "q" in query or limit != MAX_LISTED_TOOLS:
+            return HttpResponse(200, await self._partial_list(listed, query, limit))
+        cached: bytes | None = self._gateway.cached_view(caller, listed.cache_key)
+        return HttpResponse(200, cached or await self._complete_list(listed, query))
 
-    async def _whole(self, wanted: _Wanted, query: Mapping[str, str]) -> bytes:
+    async def _complete_list(self, listed: _ListRequest, query: Mapping[str, str]) -> bytes:
         """Return the complete list, cached unless it must be cut to the provider's limit."""
-        caller, spelling = wanted.caller, wanted.spelling
-        await self._declaring.ready(caller, spelling)
-        most = self._declaring.selection.max_tools(caller, spelling)
-        if most is not None and len(self._gateway.tools(caller)) > most:
-            return await self._chosen(wanted, query, MOST)
-        return await self._gateway.view_cooperatively(caller, wanted.kept, partial(self._spelled, wanted))
+        caller, format_name = listed.caller, listed.format
+        await self._declarations.ready(caller, format_name)
+        max_tools = self._declarations.selection.max_tools(caller, format_name)
+        if max_tools is not None and len(self._gateway.tools(caller)) > max_tools:
+            return await self._partial_list(listed, query, MAX_LISTED_TOOLS)
+        return await self._gateway.view_cooperatively(
+            caller, listed.cache_key, partial(self._rendered, listed)
+        )
 
-    async def _chosen(self, wanted: _Wanted, query: Mapping[str, str], limit: int) -> bytes:
+    async def _partial_list(self, listed: _ListRequest, query: Mapping[str, str], limit: int) -> bytes:
         """Return a part of the list. Not cached: the ranking by usage changes all the time."""
-        await self._declaring.ready(wanted.caller, wanted.spelling)
+        await self._declarations.ready(listed.caller, listed.format)
         if "q" in query or "text" in query:
             await self._gateway.read()
-        asked = query.get("q", "")
-        found = self._gateway.search(wanted.caller, asked)
-        return await self._spelled(wanted, found, said=query.get("text", ""), ranked=bool(asked), limit=limit)
+        words = query.get("q", "")
+        found = self._gateway.search(listed.caller, words)
+        return await self._rendered(
+            listed, found, user_text=query.get("text", ""), ranked=bool(words), limit=limit
+        )
 
-    async def _spelled(
+    async def _rendered(
         self,
-        wanted: _Wanted,
+        listed: _ListRequest,
         tools: Sequence[Tool],
         *,
-        said: str = "",
+        user_text: str = "",
         ranked: bool = False,
-        limit: int = MOST,
+        limit: int = MAX_LISTED_TOOLS,
     ) -> bytes:
-        caller, spelling = wanted.caller, wanted.spelling
-        chosen = self._declaring.choose(tools, caller, spelling, text=said, ranked=ranked)
-        self._max_lines = max(self._max_lines, _MIN_LINES + _LINES_PER_TOOL * len(tools))
-        lines = await map_cooperatively(chosen.tools[:limit], partial(self._line, wanted))
-        if spelling != "rest":
+        caller, format_name = listed.caller, listed.format
+        chosen = self._declarations.choose(tools, caller, format_name, text=user_text, ranked=ranked)
+        self._max_lines = max(self._max_lines, _MIN_CACHED_LINES + _CACHED_LINES_PER_TOOL * len(tools))
+        lines = await map_cooperatively(chosen.tools[:limit], partial(self._line, listed))
+        if format_name != "rest":
             # Already serialized: the envelope embeds it as it is.
             declared = cast("list[JsonObject]", [orjson.Fragment(line) for line in lines])
-            return orjson.dumps(chosen.declared(declared, spelling).as_json())
+            return orjson.dumps(chosen.declared(declared, format_name).as_json())
         cut = b',"cut":%d' % chosen.cut if chosen.cut else b""
         warnings = _warnings(caller, chosen.tools)
         return b'{"tools":[%s],"total":%d%s%s}' % (b",".join(lines), chosen.total, cut, warnings)
 
-    def _line(self, wanted: _Wanted, tool: Tool) -> bytes:
+    def _line(self, listed: _ListRequest, tool: Tool) -> bytes:
         """Serialize a tool, cached for all callers that see the same; every list is joined from these."""
-        name = self._declaring.name(tool, wanted.style, wanted.caller, wanted.spelling)
-        lines = self._lines[wanted.spelling]
-        key = (tool.fingerprint, tool.degraded, name, wanted.caller.language if tool.extensions else "")
+        name = self._declarations.name(tool, listed.style, listed.caller, listed.format)
+        lines = self._lines[listed.format]
+        key = (tool.fingerprint, tool.degraded, name, listed.caller.language if tool.extensions else "")
         found = lines.get(key)
         if found is None:
             if len(lines) >= self._max_lines:
                 lines.clear()
-            found = lines[key] = orjson.dumps(_spelled(wanted, tool, name))
+            found = lines[key] = orjson.dumps(_declaration(listed, tool, name))
         return found
 
 
-def _spelled(wanted: _Wanted, tool: Tool, name: str) -> JsonObject:
-    spelled = FORMATS[wanted.spelling].tool(tool, name)
-    if wanted.spelling != "rest" or not tool.extensions:
-        return spelled
-    return {**spelled, "activationPhrases": phrases(tool.extensions, wanted.caller.language)}
+def _declaration(listed: _ListRequest, tool: Tool, name: str) -> JsonObject:
+    declared = FORMATS[listed.format].tool(tool, name)
+    if listed.format != "rest" or not tool.extensions:
+        return declared
+    return {**declared, "activationPhrases": phrases(tool.extensions, listed.caller.language)}
 
 
 def _warnings(caller: Caller, tools: Sequence[Tool]) -> bytes:
     """Return a warning if apps need hardware and no device is connected to check it."""
     if not caller.session or caller.device is not None or not any(tool.hardware for tool in tools):
         return b""
-    return b',"warnings":%s' % orjson.dumps([UNVERIFIED])
+    return b',"warnings":%s' % orjson.dumps([UNVERIFIED_HARDWARE])

@@ -10,9 +10,21 @@ import orjson
 from toolcrib.admin import UserAdmin
 from toolcrib.admin.user_admin import SETTINGS_BYTES
 from toolcrib.errors import Refused
-from toolcrib.frontends.rest.app_payload_schemas import LONGEST_SAID
+from toolcrib.frontends.rest.app_payload_schemas import MAX_UTTERANCE_CHARACTERS
 from toolcrib.frontends.rest.app_routes import USERS
-from toolcrib.frontends.rest.fields import COUNT, TEXT, count, flag, gives, only, query, refused, takes, text
+from toolcrib.frontends.rest.fields import (
+    COUNT,
+    TEXT,
+    accepts,
+    count,
+    flag,
+    known_fields,
+    query,
+    refused,
+    returns,
+    text,
+)
+from toolcrib.frontends.rest.tool_routes import KEEP_ALIVE_SECONDS, cancel_on_disconnect, write_keep_alives
 from toolcrib.http import HttpResponse, Request, Route, Write, json_response, send_response, sse_event
 from toolcrib.http.response import EVENT_STREAM_HEADERS
 from toolcrib.identity import require_whole
@@ -21,36 +33,38 @@ from toolcrib.sessions import UserEvent
 
 # --- REST handlers of users: installed apps, disabled tools, sessions and transcription ---
 
-MOST_LISTED = 1000
+MAX_LISTED_USERS = 1000
 
 
 class UserRoutes:
     """Handlers of the user routes, for the user's own key, one that acts for the user, or `crib:users`."""
 
-    def __init__(self, desk: UserAdmin) -> None:
-        self._desk = desk
+    def __init__(self, users: UserAdmin) -> None:
+        self._users = users
 
     async def list(self, request: Request) -> HttpResponse:
         """List the users."""
-        asked = request.query("after", "limit")
-        limit = count(asked, "limit", default=100, most=MOST_LISTED)
-        return json_response({"users": await self._desk.page(after=text(asked, "after") or "", limit=limit)})
+        query_parameters = request.query("after", "limit")
+        limit = count(query_parameters, "limit", default=100, maximum=MAX_LISTED_USERS)
+        return json_response(
+            {"users": await self._users.page(after=text(query_parameters, "after") or "", limit=limit)}
+        )
 
     async def get(self, request: Request) -> HttpResponse:
         """Return one user in full."""
-        return json_response(await self._desk.get(managed(request)))
+        return json_response(await self._users.get(managed(request)))
 
     async def put(self, request: Request) -> HttpResponse:
         """Store a user."""
-        user, fields = managed(request), only(await _body(request), "language", "timeZone")
+        user, fields = managed(request), known_fields(await _body(request), "language", "timeZone")
         language, zone = text(fields, "language"), text(fields, "timeZone")
-        put = self._desk.put(user, language=language, time_zone=zone, actor=request.actor)
+        put = self._users.put(user, language=language, time_zone=zone, actor=request.actor)
         return json_response(await put)
 
     async def drop(self, request: Request) -> HttpResponse:
         """Remove a user."""
         user = managed(request)
-        await self._desk.drop(user, actor=request.actor)
+        await self._users.drop(user, actor=request.actor)
         return json_response({"id": user, "removed": True})
 
     # --- apps ---
@@ -58,69 +72,69 @@ class UserRoutes:
     async def install(self, request: Request) -> HttpResponse:
         """Install an app, or change its settings."""
         user, package = managed(request), request.params["package"]
-        settings = only(await _body(request, SETTINGS_BYTES), "settings").get("settings")
+        settings = known_fields(await _body(request, SETTINGS_BYTES), "settings").get("settings")
         if settings is not None and not isinstance(settings, dict):
             raise refused("settings", "must be an object")
         chosen = cast("JsonObject | None", settings)
-        app, new = await self._desk.install(user, package, chosen, actor=request.actor)
+        app, new = await self._users.install(user, package, chosen, actor=request.actor)
         return json_response(app, 201 if new else 200)
 
     async def uninstall(self, request: Request) -> HttpResponse:
         """Uninstall an app."""
         user, package = managed(request), request.params["package"]
-        await self._desk.uninstall(user, package, actor=request.actor)
+        await self._users.uninstall(user, package, actor=request.actor)
         return json_response({"packageName": package, "removed": True})
 
     async def start(self, request: Request) -> HttpResponse:
         """Start an app."""
         user, package = managed(request), request.params["package"]
-        return json_response(await self._desk.start(user, package, actor=request.actor))
+        return json_response(await self._users.start(user, package, actor=request.actor))
 
     async def stop(self, request: Request) -> HttpResponse:
         """Stop an app."""
         user, package = managed(request), request.params["package"]
-        return json_response(await self._desk.stop(user, package, actor=request.actor))
+        return json_response(await self._users.stop(user, package, actor=request.actor))
 
     # --- disabled tools and apps ---
 
     async def disable(self, request: Request) -> HttpResponse:
         """Disable a tool or an app."""
-        name = await self._desk.disable(managed(request), request.params["name"], request.actor)
+        name = await self._users.disable(managed(request), request.params["name"], request.actor)
         return json_response({"name": name, "disabled": True})
 
     async def enable(self, request: Request) -> HttpResponse:
         """Enable a tool or an app again."""
-        name = await self._desk.enable(managed(request), request.params["name"], request.actor)
+        name = await self._users.enable(managed(request), request.params["name"], request.actor)
         return json_response({"name": name, "disabled": False})
 
     # --- the session ---
 
     async def begin(self, request: Request) -> HttpResponse:
         """Start a session, or change it."""
-        user, fields = managed(request), only(await _body(request), "device", "language", "timeZone")
+        user, fields = managed(request), known_fields(await _body(request), "device", "language", "timeZone")
         language, zone = text(fields, "language"), text(fields, "timeZone")
-        begun = await self._desk.begin(
+        begun = await self._users.begin(
             user, worn=fields.get("device"), language=language, time_zone=zone, actor=request.actor
         )
         return json_response(begun)
 
     async def session(self, request: Request) -> HttpResponse:
         """Return the session."""
-        return json_response(await self._desk.session(managed(request)))
+        return json_response(await self._users.session(managed(request)))
 
     async def end(self, request: Request) -> HttpResponse:
         """End the session."""
-        ended = await self._desk.end(managed(request), actor=request.actor)
+        ended = await self._users.end(managed(request), actor=request.actor)
         return json_response({"sessionId": ended, "ended": True})
 
     async def transcribe(self, request: Request) -> HttpResponse:
         """Forward transcribed speech of the user to listening apps."""
-        user, fields = managed(request), only(await request.json(), "text", "isFinal", "language")
-        said = fields.get("text")
-        if not isinstance(said, str) or len(said) > LONGEST_SAID:
-            raise refused("text", f"must be text of at most {LONGEST_SAID:,} characters")
+        user, fields = managed(request), known_fields(await request.json(), "text", "isFinal", "language")
+        words = fields.get("text")
+        if not isinstance(words, str) or len(words) > MAX_UTTERANCE_CHARACTERS:
+            raise refused("text", f"must be a string of at most {MAX_UTTERANCE_CHARACTERS:,} characters")
         final, language = flag(fields, "isFinal"), text(fields, "language")
-        delivered = await self._desk.transcribe(user, said, final=final, language=language)
+        delivered = await self._users.transcribe(user, words, final=final, language=language)
         return json_response({"delivered": delivered})
 
 
@@ -147,20 +161,18 @@ async def _body(request: Request, limit: int | None = None) -> JsonObject:
 
 # --- Server-sent events for a user's device: what apps display and speak ---
 
-KEEP_ALIVE = 15.0
-
 
 class UserEventStream:
     """Handler of `GET /api/users/{id}/events`; streams until the client disconnects or `end` is called."""
 
-    def __init__(self, desk: UserAdmin, *, keep_alive: float = KEEP_ALIVE) -> None:
-        self._desk, self._keep_alive = desk, keep_alive
+    def __init__(self, users: UserAdmin, *, keep_alive: float = KEEP_ALIVE_SECONDS) -> None:
+        self._users, self._keep_alive = users, keep_alive
         self._streams: dict[anyio.CancelScope, str] = {}
 
     async def listen(self, request: Request) -> None:
         """Stream all events from now on, until the device disconnects or the stream is ended."""
         user = managed(request)
-        async with self._desk.listen(user, request.caller.principal) as events:
+        async with self._users.listen(user, request.caller.principal) as events:
             stream = partial(self._stream, request, events)
             await send_response(request, HttpResponse(200, b"", EVENT_STREAM_HEADERS, stream))
 
@@ -175,54 +187,49 @@ class UserEventStream:
             self._streams[tasks.cancel_scope] = request.caller.key
             try:
                 await write(b": listening\n\n")
-                tasks.start_soon(self._stay_in_touch, write)
-                tasks.start_soon(_notice_leaving, request, tasks.cancel_scope)
+                tasks.start_soon(write_keep_alives, write, self._keep_alive, b": still here\n\n")
+                tasks.start_soon(cancel_on_disconnect, request, tasks.cancel_scope)
                 async for each in events:
                     await write(sse_event(each.kind, orjson.dumps(dict(each.data))))
             finally:
                 del self._streams[tasks.cancel_scope]
 
-    async def _stay_in_touch(self, write: Write) -> None:
-        while True:
-            await anyio.sleep(self._keep_alive)
-            await write(b": still here\n\n")
-
-
-async def _notice_leaving(request: Request, scope: anyio.CancelScope) -> None:
-    while (await request.receive())["type"] != "http.disconnect":
-        pass  # the rest of a body, which is ignored
-    scope.cancel()
-
 
 # --- The route table of users ---
 
 
-def user_routes(users: UserRoutes, outward: UserEventStream) -> tuple[Route, ...]:
+def user_routes(users: UserRoutes, stream: UserEventStream) -> tuple[Route, ...]:
     """Return every route of users."""
-    return (*_themselves(users), *_apps(users), *_switches(users), *_session(users), *_words(users, outward))
+    return (
+        *_user_records(users),
+        *_apps(users),
+        *_switches(users),
+        *_session(users),
+        *_events(users, stream),
+    )
 
 
-def _themselves(users: UserRoutes) -> tuple[Route, ...]:
+def _user_records(users: UserRoutes) -> tuple[Route, ...]:
     page = [
-        query("after", "from the first user after this id on"),
-        query("limit", "the most users to list", {**COUNT, "minimum": 1, "maximum": MOST_LISTED}),
+        query("after", "ids after this one, in alphabetical order"),
+        query("limit", "maximum number of users", {**COUNT, "minimum": 1, "maximum": MAX_LISTED_USERS}),
     ]
     return (
         Route(
             method="GET",
             path="/api/users",
             handler=users.list,
-            summary="The users there are.",
+            summary="Lists the users.",
             needs=USERS,
             whole=True,
-            document={"parameters": page, **gives("Users")},
+            document={"parameters": page, **returns("Users")},
         ),
         Route(
             method="GET",
             path="/api/users/{id}",
             handler=users.get,
-            summary="A user: their apps, whether these fit the device and run, and their session.",
-            document=gives("User"),
+            summary="Returns a user with installed apps, their compatibility and state, and the session.",
+            document=returns("User"),
         ),
         Route(
             method="PUT",
@@ -230,15 +237,15 @@ def _themselves(users: UserRoutes) -> tuple[Route, ...]:
             handler=users.put,
             summary="Stores a user's language and time zone.",
             action="users.update",
-            document={**takes("NewUser", required=False), **gives("User")},
+            document={**accepts("NewUser", required=False), **returns("User")},
         ),
         Route(
             method="DELETE",
             path="/api/users/{id}",
             handler=users.drop,
-            summary="Removes a user and everything of theirs.",
+            summary="Removes a user and all of the user's data.",
             action="users.remove",
-            document=gives("Removed"),
+            document=returns("Removed"),
         ),
     )
 
@@ -249,26 +256,26 @@ def _apps(users: UserRoutes) -> tuple[Route, ...]:
             method="PUT",
             path="/api/users/{id}/apps/{package}",
             handler=users.install,
-            summary="Installs an app for a user, or changes what they have set there.",
+            summary="Installs an app for a user, or changes its settings.",
             action="users.install",
-            document={**takes("NewInstall", required=False), **gives("Installed", "200", "201")},
+            document={**accepts("NewInstall", required=False), **returns("Installed", "200", "201")},
         ),
         Route(
             method="DELETE",
             path="/api/users/{id}/apps/{package}",
             handler=users.uninstall,
-            summary="Stops an app of a user and takes it away.",
+            summary="Stops and uninstalls an app of a user.",
             action="users.uninstall",
-            document=gives("Removed"),
+            document=returns("Removed"),
         ),
         Route(
             method="POST",
             path="/api/users/{id}/apps/{package}/start",
             handler=users.start,
-            summary="Starts an app for a user, and waits until it runs.",
+            summary="Starts an app for a user and waits until it is running.",
             action="users.start_app",
             calls=True,
-            document=gives("Started"),
+            document=returns("Started"),
         ),
         Route(
             method="POST",
@@ -276,7 +283,7 @@ def _apps(users: UserRoutes) -> tuple[Route, ...]:
             handler=users.stop,
             summary="Stops an app of a user.",
             action="users.stop_app",
-            document=gives("Started"),
+            document=returns("Started"),
         ),
     )
 
@@ -287,17 +294,17 @@ def _switches(users: UserRoutes) -> tuple[Route, ...]:
             method="PUT",
             path="/api/users/{id}/tools/{name}/disabled",
             handler=users.disable,
-            summary="Switches a tool, or a whole app by its package, off for a user.",
+            summary="Disables a tool, or an app by its package, for a user.",
             action="users.disable",
-            document=gives("Switched"),
+            document=returns("Switched"),
         ),
         Route(
             method="DELETE",
             path="/api/users/{id}/tools/{name}/disabled",
             handler=users.enable,
-            summary="Switches a tool or an app on again for a user.",
+            summary="Enables a tool or an app again for a user.",
             action="users.enable",
-            document=gives("Switched"),
+            document=returns("Switched"),
         ),
     )
 
@@ -308,43 +315,43 @@ def _session(users: UserRoutes) -> tuple[Route, ...]:
             method="GET",
             path="/api/users/{id}/session",
             handler=users.session,
-            summary="A user's session.",
-            document=gives("Session"),
+            summary="Returns a user's session.",
+            document=returns("Session"),
         ),
         Route(
             method="PUT",
             path="/api/users/{id}/session",
             handler=users.begin,
-            summary="Begins a user's session, or changes its device, language and time zone.",
+            summary="Starts a user's session, or changes its device, language and time zone.",
             action="users.begin_session",
-            document={**takes("NewSession", required=False), **gives("Session")},
+            document={**accepts("NewSession", required=False), **returns("Session")},
         ),
         Route(
             method="DELETE",
             path="/api/users/{id}/session",
             handler=users.end,
-            summary="Ends a user's session, and every app that runs in it.",
+            summary="Ends a user's session and stops its apps.",
             action="users.end_session",
-            document=gives("Ended"),
+            document=returns("Ended"),
         ),
     )
 
 
-def _words(users: UserRoutes, outward: UserEventStream) -> tuple[Route, ...]:
+def _events(users: UserRoutes, stream: UserEventStream) -> tuple[Route, ...]:
     events = {"200": {"description": "events", "content": {"text/event-stream": {"schema": TEXT}}}}
     return (
         Route(
             method="POST",
             path="/api/users/{id}/transcription",
             handler=users.transcribe,
-            summary="Passes on what a user says to the apps that listen.",
-            document={**takes("Transcription"), **gives("Delivered")},
+            summary="Forwards a user's transcribed speech to the listening apps.",
+            document={**accepts("Transcription"), **returns("Delivered")},
         ),
         Route(
             method="GET",
             path="/api/users/{id}/events",
-            handler=outward.listen,
-            summary="Streams what apps show and say: events display, speak, tool, app.",
+            handler=stream.listen,
+            summary="Streams the output of apps as events: display, speak, tool, app.",
             # No cookie: the page does not use this stream, and a session that ends must leave none open.
             cookie=False,
             stays=True,

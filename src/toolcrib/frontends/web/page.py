@@ -14,8 +14,8 @@ from toolcrib.model import Actor, Caller, Json
 # --- Sessions of the web page: an HttpOnly cookie plus a secret in a header against CSRF; both are required
 # ---
 
-PLAIN, SECURE = "toolcrib_session", "__Host-toolcrib_session"
-SECRET = b"x-crib-token"
+COOKIE, SECURE_COOKIE = "toolcrib_session", "__Host-toolcrib_session"
+SECRET_HEADER = b"x-crib-token"
 _ATTRIBUTES = "; Path=/; HttpOnly; SameSite=Strict"
 
 
@@ -29,10 +29,10 @@ class PageSessions:
 
     def find(self, request: Request) -> PageSession | None:
         """Return the live session of a request; None if the cookie or the secret is missing or wrong."""
-        secret = request.header(SECRET)
+        secret = request.header(SECRET_HEADER)
         if secret is None or _from_another_page(request):
             return None
-        cookie = request.cookie(SECURE if self._is_secure(request) else PLAIN)
+        cookie = request.cookie(SECURE_COOKIE if self._is_secure(request) else COOKIE)
         return None if cookie is None else self.sign_in.verify(cookie, secret)
 
     def verified(self, request: Request) -> PageSession | None:
@@ -42,15 +42,15 @@ class PageSessions:
         the secret it is ignored, and the request counts as one without a credential.
         """
         session = self.find(request)
-        if session is None and SECRET in request.headers:
-            message = "there is no such session of the page, or it has ended; sign in again"
+        if session is None and SECRET_HEADER in request.headers:
+            message = "this session of the web page is unknown or has ended; sign in again"
             raise Refused("UNAUTHENTICATED", message, path="X-Crib-Token")
         return session
 
     def cookie(self, request: Request, session: PageSession | None) -> tuple[bytes, bytes]:
         """Return the Set-Cookie header that sets a session's cookie, or removes it."""
         secure = self._is_secure(request)
-        name, more = (SECURE, "; Secure") if secure else (PLAIN, "")
+        name, more = (SECURE_COOKIE, "; Secure") if secure else (COOKIE, "")
         value = f"{name}={session.cookie}" if session is not None else f"{name}=; Max-Age=0"
         return b"set-cookie", f"{value}{_ATTRIBUTES}{more}".encode()
 
@@ -84,7 +84,7 @@ _POLICY = (
     b"default-src 'self'; object-src 'none'; frame-ancestors 'none'; base-uri 'none'; form-action 'self'; "
     b"require-trusted-types-for 'script'; trusted-types 'none'"
 )
-_HARDENED: Headers = (
+_PAGE_HEADERS: Headers = (
     *SAFE_HEADERS,
     (b"content-security-policy", _POLICY),
     (b"referrer-policy", b"no-referrer"),
@@ -92,13 +92,13 @@ _HARDENED: Headers = (
     (b"cross-origin-opener-policy", b"same-origin"),
     (b"cross-origin-resource-policy", b"same-origin"),
 )
-_TYPES = {
+_MEDIA_TYPES = {
     ".css": b"text/css; charset=utf-8",
     ".js": b"text/javascript; charset=utf-8",
     ".svg": b"image/svg+xml",
 }
 ADMIN = "crib:admin"
-_SECRET = {
+_SECRET_PARAMETER = {
     "name": "X-Crib-Token",
     "in": "header",
     "required": True,
@@ -112,7 +112,7 @@ Audited = Callable[[Actor, str], AbstractAsyncContextManager[object]]
 
 
 class Page:
-    """One static page for all readers: it fetches its data from the API, as any other client would."""
+    """A static page: it fetches its data from the API, as any other client would."""
 
     def __init__(
         self,
@@ -128,13 +128,13 @@ class Page:
         self._audited, self._actor, self._link_failed = audited, actor, link_failed
         self._public_url = public_url.rstrip("/") if public_url else None
         html = (b"content-type", b"text/html; charset=utf-8")
-        self._index = HttpResponse(200, (_FOLDER / "index.html").read_bytes(), (html, *_HARDENED))
+        self._index = HttpResponse(200, (_FOLDER / "index.html").read_bytes(), (html, *_PAGE_HEADERS))
         self._assets = {
             file.name: HttpResponse(
-                200, file.read_bytes(), ((b"content-type", _TYPES[file.suffix]), *_HARDENED)
+                200, file.read_bytes(), ((b"content-type", _MEDIA_TYPES[file.suffix]), *_PAGE_HEADERS)
             )
             for file in sorted((_FOLDER / "assets").iterdir())
-            if file.suffix in _TYPES
+            if file.suffix in _MEDIA_TYPES
         }
 
     async def index(self, request: Request) -> HttpResponse:
@@ -146,13 +146,13 @@ class Page:
         """Return an asset: script, style or icon."""
         found = self._assets.get(request.params["file"])
         if found is None:
-            raise Refused("NOT_FOUND", "the page has no such part", path="file")
+            raise Refused("NOT_FOUND", "the page has no such asset", path="file")
         return found
 
     async def moved(self, request: Request) -> HttpResponse:
         """Redirect to the page."""
         del request
-        return HttpResponse(303, b"", ((b"location", b"/"), *_HARDENED))
+        return HttpResponse(303, b"", ((b"location", b"/"), *_PAGE_HEADERS))
 
     async def link(self, request: Request) -> HttpResponse:
         """Return a single-use sign-in link. Its token is in the URL fragment, which browsers never send."""
@@ -164,13 +164,13 @@ class Page:
     async def exchange(self, request: Request) -> HttpResponse:
         """Exchange a link's token for a session: set the cookie, and return its secret, this once."""
         if not from_own_page(request):
-            message = "only the gateway's own page exchanges a link; open the link in a browser"
+            message = "only the gateway's own page can exchange a link; open the link in a browser"
             raise Refused("ORIGIN_REFUSED", message, path="Origin")
-        token = _token(await request.json(MAX_EXCHANGE_BYTES))
+        token = _given_token(await request.json(MAX_EXCHANGE_BYTES))
         session = self._sessions.sign_in.exchange(token)
         if session is None:
             await self._link_failed(request)
-            message = "this link has been used or is too old; make another with `toolcrib link`"
+            message = "this link has been used or has expired; create another with `toolcrib link`"
             raise Refused("UNAUTHENTICATED", message, path="token")
         async with self._audited(self._actor(request, session), "signin.start"):
             replaced = self._sessions.find(request)
@@ -182,7 +182,7 @@ class Page:
         """End the session, in every tab."""
         session = self._sessions.verified(request)
         if session is None:
-            message = "there is no session of the page to end; a key is ended by DELETE /api/keys"
+            message = "there is no session of the web page to end; revoke a key with DELETE /api/keys"
             raise Refused("INVALID_REQUEST", message)
         async with self._audited(request.actor, "signin.end"):
             self._sessions.sign_in.end(session.cookie)
@@ -207,14 +207,14 @@ class Page:
                 method="GET",
                 path="/assets/{file}",
                 handler=self.asset,
-                summary="The page's script, style and picture.",
+                summary="Returns an asset of the web page.",
                 access="open",
             ),
             Route(
                 method="GET",
                 path="/admin",
                 handler=self.moved,
-                summary="Leads to the web page.",
+                summary="Redirects to the web page.",
                 access="open",
                 document={"responses": {"303": {"description": "go to `/`"}}},
             ),
@@ -226,20 +226,20 @@ class Page:
                 method="POST",
                 path="/api/signin",
                 handler=self.link,
-                summary="Makes a link that signs one reader of the web page in, once.",
+                summary="Creates a single-use sign-in link for the web page.",
                 action="signin.link",
                 needs=ADMIN,
                 # Not with a session: it could renew itself forever.
                 cookie=False,
-                document=_json("Link"),
+                document=_json_response("Link"),
             ),
             Route(
                 method="POST",
                 path="/api/signin/exchange",
                 handler=self.exchange,
-                summary="Uses a link up: sets the page's cookie and returns its secret, once.",
+                summary="Exchanges a sign-in link for a session: sets the cookie, returns the secret once.",
                 access="open",
-                document={**_body("LinkToken"), **_json("SignedIn")},
+                document={**_request_body("LinkToken"), **_json_response("SignedIn")},
             ),
             Route(
                 method="POST",
@@ -247,12 +247,16 @@ class Page:
                 handler=self.sign_out,
                 summary="Ends the web page's session.",
                 action="signin.end",
-                document={"parameters": [_SECRET], "security": [{"page": []}], **_json("SignedOut")},
+                document={
+                    "parameters": [_SECRET_PARAMETER],
+                    "security": [{"page": []}],
+                    **_json_response("SignedOut"),
+                },
             ),
         )
 
 
-def _token(body: Json) -> str:
+def _given_token(body: Json) -> str:
     token = cast("dict[str, Json]", body).get("token") if isinstance(body, dict) else None
     if not isinstance(token, str):
         raise Refused("INVALID_REQUEST", 'send {"token": "…"}, the token of a link', path="token")
@@ -263,9 +267,9 @@ def _content(shape: str) -> dict[str, object]:
     return {"application/json": {"schema": {"$ref": f"#/components/schemas/{shape}"}}}
 
 
-def _body(shape: str) -> dict[str, object]:
+def _request_body(shape: str) -> dict[str, object]:
     return {"requestBody": {"required": True, "content": _content(shape)}}
 
 
-def _json(shape: str) -> dict[str, object]:
+def _json_response(shape: str) -> dict[str, object]:
     return {"responses": {"200": {"description": "done", "content": _content(shape)}}}
