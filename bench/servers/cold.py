@@ -10,16 +10,16 @@ from toolcrib.model import Caller
 
 def forget() -> None:
     """Read every user again, and make every list again, for each request."""
-    prepared = Gateway.prepared
+    view = Gateway.view
 
     def nobody(_people: UserCache, caller: Caller) -> Caller | None:
         return caller if caller.user is None else None
 
     def anew(gateway: Gateway, *given: object) -> object:
-        gateway._book.views.clear()  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
-        return prepared(gateway, *given)  # pyright: ignore[reportArgumentType, reportUnknownVariableType]
+        gateway._state.views.clear()  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
+        return view(gateway, *given)  # pyright: ignore[reportArgumentType, reportUnknownVariableType]
 
-    for owner, name, instead in ((UserCache, "known", nobody), (Gateway, "prepared", anew)):
+    for owner, name, instead in ((UserCache, "known", nobody), (Gateway, "view", anew)):
         setattr(owner, name, instead)
 
 

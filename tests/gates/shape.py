@@ -19,8 +19,8 @@ Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
 def words(name: str) -> set[str]:
-    """Words of a name in snake_case or CamelCase."""
-    return {word.lower() for word in re.findall(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+", name)}
+    """Words of a name in snake_case or CamelCase; digits belong to the word before them (base64)."""
+    return {word.lower() for word in re.findall(r"[A-Z]+(?![a-z])\d*|[A-Z]?[a-z]+\d*", name)}
 
 
 def positional(function: Function, *, method: bool) -> int:

@@ -241,7 +241,7 @@ class Gateway:
     async def view_cooperatively(
         self, caller: Caller, view_key: str, render: Callable[[Sequence[Tool]], Awaitable[T]]
     ) -> T:
-        """Return the same as `prepared`, with a `render` that yields to the event loop."""
+        """Return the same as `view`, with a `render` that yields to the event loop."""
         state, audience = self._state, self._policy.audience(caller)
         found = state.views.get((audience, view_key))
         if found is None:

@@ -195,19 +195,8 @@ class MultiRoundCalls:
             result = await self._gateway.call(name, arguments, caller, **options)
             if result.ask is None:
                 return result
-        request = _ClientRequest(
-            name,
-            arguments or EMPTY_OBJECT,
-            caller,
-            origin,
-            deadline,
-            answers or EMPTY_OBJECT,
-            report,
-            meta,
-            level,
-            log,
-            idempotency_key,
-        )
+        call = (name, arguments or EMPTY_OBJECT, caller, origin, deadline)
+        request = _ClientRequest(*call, answers or EMPTY_OBJECT, report, meta, level, log, idempotency_key)
         try:
             if not (capabilities or state):
                 return self._with_signed_state(result or await self._call(request, ""), request)

@@ -15,7 +15,7 @@ from toolcrib.formats import provider
 from toolcrib.gateway.call_options import oversized
 from toolcrib.gateway.gateway import UNKNOWN_ORIGIN, Gateway
 from toolcrib.gateway.multi_round_calls import MultiRoundCalls
-from toolcrib.interfaces import ProviderCall, ProviderResult
+from toolcrib.interfaces import Provider, ProviderCall, ProviderResult
 from toolcrib.model import Caller, JsonObject, Origin, Problem, Progress, Report, Result
 from toolcrib.schemas import too_deep
 
@@ -139,12 +139,7 @@ class ProviderConnection:
         finally:
             self._turn_calls.difference_update(turn_calls)
         replies = [self._reply(each, shared_origin) for each in turn_calls if not each.cancelled]
-        silent = any(each.result.voice.suppress for each in replies)
-        if silent:
-            replies = [_without_speech(each) for each in replies]
-        follow_ups = dict.fromkeys(text for each in replies for text in each.result.voice.follow_ups)
-        messages = provider_format.results(replies) if replies else []
-        return TurnResult(messages=messages, silent=silent, follow_ups=tuple(follow_ups))
+        return _turn_result(replies, provider_format)
 
     def cancel(self, ids: Iterable[str]) -> None:
         """Cancel calls by their ids; they get no reply. An id that has not arrived yet will be skipped."""
@@ -306,6 +301,15 @@ def _one_waiting_report(report: Report) -> Report:
             await report(progress)
 
     return filtered
+
+
+def _turn_result(replies: list[ProviderResult], provider_format: Provider) -> TurnResult:
+    silent = any(each.result.voice.suppress for each in replies)
+    if silent:
+        replies = [_without_speech(each) for each in replies]
+    follow_ups = dict.fromkeys(text for each in replies for text in each.result.voice.follow_ups)
+    messages = provider_format.results(replies) if replies else []
+    return TurnResult(messages=messages, silent=silent, follow_ups=tuple(follow_ups))
 
 
 def _without_speech(reply: ProviderResult) -> ProviderResult:

@@ -246,8 +246,7 @@ def build(told: str, said: HintOptions, preset: HintOptions, *, because: str = "
     The first argument is a sentence on what happened, `because` a further reason for or against the result.
     """
     given: HintOptions = {**preset, **said}
-    strange = given.keys() - _OPTION_NAMES
-    if strange:
+    if strange := given.keys() - _OPTION_NAMES:
         raise TypeError(_refusal(min(strange)))
     word, counted = quality(given.get("quality", "high"))
     age, fresh = freshness(given.get("freshness", "current"))

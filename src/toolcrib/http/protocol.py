@@ -181,12 +181,14 @@ class BoundedProtocol(HttpToolsProtocol):
         if before is None or before.response_complete:
             self._start(cycle)
         else:
-            if len(self.pipeline) >= MAX_PIPELINED:
-                raise MalformedRequest(
-                    "too many pipelined requests on this connection; read the responses first"
-                )
-            self.flow.pause_reading()
-            self.pipeline.appendleft((cycle, cast("Any", self.app)))
+            self._enqueue(cycle)
+
+    def _enqueue(self, cycle: RequestCycle) -> None:
+        """Queue a pipelined request until the responses before it are complete."""
+        if len(self.pipeline) >= MAX_PIPELINED:
+            raise MalformedRequest("too many pipelined requests on this connection; read the responses first")
+        self.flow.pause_reading()
+        self.pipeline.appendleft((cycle, cast("Any", self.app)))
 
     def _ignores_upgrade(self, path: str, version: str) -> bool:
         """Process the headers that change the framing; return whether the head must be parsed again."""
