@@ -1,8 +1,9 @@
-"""What every test has at hand: the event loop it runs on, the real parts, and no hurry for hypothesis."""
+"""Configuration of all tests: event loop, external programs, and no deadline for hypothesis."""
 
 import os
 import sys
 import threading
+from collections import Counter
 from collections.abc import Generator
 
 import pytest
@@ -15,8 +16,12 @@ settings.register_profile("house", deadline=None)
 settings.load_profile("house")
 
 
-_NOT_MEASURED = frozenset({"bench", "conformance", "docs", "examples", "gates", "mutation"})
-"""These look at files, or run programs of which other tests go through every line: coverage takes long."""
+_NOT_COVERED = frozenset({"bench", "conformance", "docs", "examples", "gates", "mutation"})
+"""Folders run without coverage: they read files, or run programs that other tests cover."""
+_COVERED_CASES = 2
+"""Cases of a parametrized test that run with coverage, which doubles the CPU time; the others repeat them."""
+_FIRST = "gw0"
+"""The test process that pytest-xdist gives the first group of tests."""
 
 _PROGRAMS_MEASURED = "COVERAGE_PROCESS_CONFIG"
 """Where coverage leaves word for programs that are started."""
@@ -27,22 +32,33 @@ def anyio_backend() -> tuple[str, dict[str, bool]]:
     return ("asyncio", {"use_uvloop": False})
 
 
+def pytest_configure() -> None:
+    """Lower the priority of all test processes but the first, which runs the walks that measure time."""
+    if os.environ.get("PYTEST_XDIST_WORKER", _FIRST) != _FIRST:
+        os.nice(5)
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Keep a file's tests together where several processes run them, and the walks in one of these, first.
+    """Run a file's tests in one process, and walks that measure in the first process, before all others.
 
-    Walks start whole gateways, kill them and watch what that does: two at a time would watch each other.
+    Walks that measure time, memory or descriptors of a gateway would disturb each other in parallel.
     """
+    cases: Counter[str] = Counter()
+    measuring = {id(item) for item in items if _measures(item)}
     for item in items:
-        if item.path.parent.name in _NOT_MEASURED:
+        function = item.nodeid.partition("[")[0]
+        cases[function] += 1
+        if item.path.parent.name in _NOT_COVERED or cases[function] > _COVERED_CASES:
             item.add_marker(pytest.mark.no_cover)
-        group = "walks" if _is_walk(item) else item.nodeid.partition("::")[0]
+        group = "measuring walks" if id(item) in measuring else item.nodeid.partition("::")[0]
         item.add_marker(pytest.mark.xdist_group(group))
-    items.sort(key=lambda item: not _is_walk(item))
+    items.sort(key=lambda item: id(item) not in measuring)
 
 
-def _is_walk(item: pytest.Item) -> bool:
-    return "walks" in item.path.parent.parts and item.get_closest_marker("slow") is not None
+def _measures(item: pytest.Item) -> bool:
+    marks = {mark.name for mark in item.iter_markers()}
+    return "walks" in item.path.parent.parts and {"slow", "no_cover"} <= marks
 
 
 @pytest.hookimpl(wrapper=True, trylast=True)
