@@ -1,1 +1,1 @@
-"""The proof: tests that mirror src, gates that hold the house rules, and the real parts they run against."""
+"""Tests that mirror src, gates for the rules of the project, and the external programs tests run against."""

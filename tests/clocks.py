@@ -9,7 +9,7 @@ DAY = 24 * 3600.0
 
 @dataclass
 class Machine:
-    """The clocks of one machine; `boot` tells one start of it from the next."""
+    """The clocks of one machine; `boot` identifies one boot."""
 
     wall: float = 1_800_000_000.0
     elapsed: float = 1000.0

@@ -13,7 +13,7 @@ KILLS = "TOOLCRIB_SOAK_KILLS"
 
 T = TypeVar("T")
 Record = Callable[[str, object], None]
-"""What pytest's `record_property` is: tests say under `figure` what they measured, for the table."""
+"""The type of pytest's `record_property`: tests record under `figure` what they measured."""
 
 
 def is_soak() -> bool:

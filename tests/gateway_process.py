@@ -1,4 +1,4 @@
-"""A gateway as a process of its own, the way a user runs it: started, asked, and ended as a test wants."""
+"""A gateway as a process, as a user runs it."""
 
 import os
 import re

@@ -13,5 +13,5 @@ HINT_FIELDS = (
     "estimatedImpact",
     "preferenceAlignment",
 )
-"""As they are spelled."""
+"""In the order of the documentation."""
 HINT_FIELD_SET = frozenset(HINT_FIELDS)

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from tests.clocks import DAY, Machine
 from toolcrib.clock import MAX_UNPROVEN_SECONDS, Clock, boot_id, elapsed_seconds
 from toolcrib.store import open_store
-from toolcrib.store.sql.database import save
+from toolcrib.store.sql.database import save_clock
 
 pytestmark = pytest.mark.requirement("E12")
 
@@ -134,10 +134,10 @@ async def test_a_store_resumes_its_clock(
     machine = Machine()
     store = await open_store(url, machine.clock())
     began = store.clock.now()
-    await save(store.database, store.clock)
+    await save_clock(store.database, store.clock)
     machine.passes(60.0)
     ahead = Clock(lambda: machine.wall - DAY, lambda: machine.elapsed, "other machine")
-    await save(store.database, ahead)  # behind the stored one, so it changes nothing
+    await save_clock(store.database, ahead)  # behind the stored one, so it changes nothing
     await store.close()
     machine.jumps(25 * 3600.0)
     again = await open_store(url, machine.clock())

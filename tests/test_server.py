@@ -163,7 +163,7 @@ async def test_a_port_that_is_taken_is_named() -> None:
     async with open_gateway() as gateway:
         with listen("127.0.0.1", 0) as taken:
             port = taken.getsockname()[1]
-            with pytest.raises(PortTaken, match=f"port {port} on 127.0.0.1 is taken"):
+            with pytest.raises(PortTaken, match=f"port {port} on 127.0.0.1"):
                 await serve(gateway.runtime, port=port)
 
 

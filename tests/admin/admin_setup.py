@@ -34,7 +34,7 @@ CAMERA_APP: JsonObject = {
 
 
 def an_actor(**fields: Any) -> Actor:
-    """A caller as the console is told of it."""
+    """Return an actor as the console receives it."""
     return Actor.of(a_caller(**fields), "library")
 
 
@@ -107,7 +107,7 @@ class AdminSetup:
         most_bytes: int,
         giver: AddressGiver | None = "other",
     ) -> PostResponse:
-        """Be every app there is: connect back when asked to."""
+        """Act as every app: connect back on a session request."""
         asked = orjson.loads(body)
         package = asked["sessionId"].removeprefix(f"{asked['userId']}-")
         if asked["type"] == messages.SESSION_REQUEST and package in self.keys:
@@ -130,7 +130,7 @@ class AdminSetup:
         return key
 
     def told(self) -> list[tuple[str, str]]:
-        """What others were told to look at again, since the last time."""
+        """Return the published change signals since the last call."""
         told = [(change.topic, change.about) for change in self.changes]
         self.changes.clear()
         return told

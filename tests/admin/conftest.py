@@ -1,4 +1,4 @@
-"""Desks of apps and users for every test that wants some."""
+"""The app and user administration as a fixture."""
 
 from collections.abc import AsyncGenerator
 

@@ -1,4 +1,4 @@
-"""The operators' door: status, explanations, calls, usage and keys."""
+"""The operator API: status, explanations, calls, usage and keys."""
 
 from collections.abc import AsyncGenerator
 from pathlib import Path
@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from tests.texts import matches
 from toolcrib.config import parse
 from toolcrib.errors import Refused
 from toolcrib.model import Credential
@@ -78,7 +79,11 @@ async def test_explain_reports_missing_permission_like_the_call(runtime: Runtime
 
 
 async def test_hidden_tool_is_explained_to_operators_only(runtime: Runtime) -> None:
-    assert "there is no tool" in runtime.console.explain("tools:secret", a_caller())["reason"]
+    assert matches(
+        "apps",
+        "hidden tool is explained to operators only",
+        runtime.console.explain("tools:secret", a_caller())["reason"],
+    )
     assert "hidden" in runtime.console.explain("tools:secret", a_caller(), everything=True)["reason"]
     assert runtime.console.explain("open-dor", a_caller())["near"] == ["tools:open-door"]
 

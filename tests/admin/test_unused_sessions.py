@@ -1,4 +1,4 @@
-"""A user's session that nobody uses comes to an end, with its apps; one that is used goes on."""
+"""An unused user session ends, with its apps; a used one continues."""
 
 from collections.abc import AsyncGenerator
 

@@ -1,4 +1,4 @@
-"""What apps say, understood or refused by path."""
+"""Messages of apps are parsed, or refused with a path."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""The devices we know: each has what is described, and goes by its names."""
+"""Device profiles: each has the described hardware and is found by its names."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What is said of an app: taken whole, or every fault named."""
+"""App registrations are accepted completely, or all faults are reported."""
 
 from typing import Any
 

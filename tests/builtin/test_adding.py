@@ -1,4 +1,4 @@
-"""Agents add servers to a real house: they work at once, nothing secret comes back, refusals say why."""
+"""Agents add servers to a real gateway: they work at once, leak no secret, and refusals give the reason."""
 
 import sys
 from collections.abc import AsyncGenerator
@@ -9,6 +9,7 @@ import anyio
 import pytest
 
 from tests.gateways import ADMIN, InProcessGateway, open_gateway
+from tests.texts import matches
 from toolcrib.config import parse
 from toolcrib.model import Caller, JsonObject
 from toolcrib.runtime import Runtime, build
@@ -52,7 +53,7 @@ async def test_added_server_is_listed_and_callable_at_once(gateway: InProcessGat
     (server,) = listed.json["data"]["servers"]
     assert (server["id"], server["state"], server["added"]) == ("books", "up", True)
     assert "mcp_books_append" in server["tools"]
-    assert listed.json["message"] == "1 of 1 MCP servers are up."
+    assert matches("tools", "added server is listed and callable at once", listed.json["message"])
     assert SECRET.encode() not in added.body + listed.body
 
 

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from tests.gateways import InProcessGateway, open_gateway
+from tests.texts import matches
 from toolcrib.builtin.gateway_tools import CORE, search_tools
 from toolcrib.gateway import Gateway
 from toolcrib.sdk import Registry, create_tool
@@ -61,7 +62,7 @@ async def test_hints_name_the_tool_to_call(gateway: InProcessGateway) -> None:
     reply = (await gateway.call("search_tools", {"query": "stamp value"})).json
     actions = [each["action"] for each in reply["agentHints"]["suggestedNextActions"]]
     assert actions[:2] == ["value_stamp", "add_stamp"]
-    assert reply["message"] == "I found 2 tools; value_stamp fits best."
+    assert matches("tools", "hints name the tool to call", reply["message"])
     nothing = (await gateway.call("search_tools", {"query": "astronomy"})).json
     assert nothing["data"] == {"tools": [], "more": False}
     assert nothing["agentHints"]["suggestedNextActions"][0]["action"] == "broaden-search"

@@ -1,4 +1,4 @@
-"""The volume of a real mixer moves, and where there is none the tool says so."""
+"""The volume of a real mixer changes; without a mixer the tool reports an error."""
 
 import sys
 from collections.abc import Generator
@@ -9,6 +9,7 @@ import anyio
 import pytest
 
 from tests.parts import sound
+from tests.texts import matches
 from toolcrib.builtin.volume import (
     MIXERS,
     PIPEWIRE,
@@ -132,8 +133,9 @@ async def test_steps_taken_at_once_all_count() -> None:
 @pytest.mark.requirement("F6")
 @pytest.mark.usefixtures("silence")
 async def test_machine_without_sound_is_an_error() -> None:
-    with pytest.raises(BusinessRuleError, match="no speaker that PipeWire, PulseAudio or ALSA") as caught:
+    with pytest.raises(BusinessRuleError) as caught:
         await control_volume(Speaker())("get")
+    assert matches("tools", "machine without sound is an error", str(caught.value))
     assert caught.value.problem.tool_code == "NO_MIXER"
 
 
@@ -163,13 +165,15 @@ async def test_a_mixer_that_does_not_obey_is_named() -> None:
     stubborn = a_mixer(
         "Stubborn", "print('Volume: 0.50')", level=(sys.executable, "-c", "raise SystemExit(1)")
     )
-    with pytest.raises(BusinessRuleError, match="Stubborn did not change the volume") as caught:
+    with pytest.raises(BusinessRuleError) as caught:
         await Speaker((stubborn,)).act("set", 10, 10)
+    assert matches("tools", "a mixer that does not obey is named", str(caught.value))
     assert caught.value.problem.tool_code == "MIXER_REFUSED"
 
 
 async def test_set_needs_a_level() -> None:
     mixer = a_mixer("any", "print('Volume: 0.50')")
     assert await mixer.loudness() == VolumeLevel(50, muted=False)
-    with pytest.raises(BusinessRuleError, match="set needs a level from 0 to 100"):
+    with pytest.raises(BusinessRuleError) as raised:
         await Speaker((mixer,)).act("set", None, 10)
+    assert matches("tools", "set needs a level", str(raised.value))

@@ -1,4 +1,4 @@
-"""Web search asks a real server that speaks SearXNG's JSON, over connections that stay open."""
+"""Web search queries a server with SearXNG's JSON API, over kept-alive connections."""
 
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
@@ -8,6 +8,7 @@ import anyio
 import pytest
 from aiohttp import web
 
+from tests.texts import matches
 from toolcrib.builtin.local import SearchSettings, local_tools
 from toolcrib.builtin.web_search import SearchHit, SearchHits, Searxng, search_web
 from toolcrib.errors import BusinessRuleError, ToolcribError
@@ -80,7 +81,7 @@ async def test_results_come_with_title_address_and_text() -> None:
             SearchHit(title="More", url="https://example.org/b", snippet=""),
         ],
     )
-    assert result.message == "I found 2 pages. The first is: Tide tables."
+    assert matches("tools", "results come with title address and text", result.message)
 
 
 async def test_results_without_url_are_omitted() -> None:
@@ -127,8 +128,12 @@ async def test_singular_and_empty_result_texts() -> None:
         async def aclose(self) -> None: ...
 
     hit = SearchHit(title="Only", url="https://example.org", snippet="")
-    assert (await search_web(Few())(ToolContext(), "x")).message == "I found nothing about that."
-    assert (await search_web(Few(hit))(ToolContext(), "x")).message == "I found one page. The first is: Only."
+    assert matches(
+        "tools", "singular and empty result texts", (await search_web(Few())(ToolContext(), "x")).message
+    )
+    assert matches(
+        "tools", "singular and empty result texts 2", (await search_web(Few(hit))(ToolContext(), "x")).message
+    )
 
 
 @pytest.mark.requirement("F6")

@@ -1,4 +1,4 @@
-"""Arguments as people type them become what the tool's schema wants."""
+"""Command line arguments are converted to what the tool's schema expects."""
 
 import io
 import json

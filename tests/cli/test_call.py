@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.conftest import Shell
+from tests.texts import matches
 
 TOOLS = '''
 from toolcrib import ToolContext, create_tool
@@ -69,7 +70,7 @@ def test_a_user_is_acted_for_and_text_cannot_steer_the_terminal(shell: Shell) ->
 def test_a_rule_of_the_tool_is_one_line(shell: Shell) -> None:
     done = shell("call", "convert-units", "value=3", "unit=mi", "to=kg", "--demo")
     assert (done.code, done.out) == (1, "")
-    assert done.err == "toolcrib: TOOL_FAILED: mi measures length and kg measures mass\n"
+    assert matches("cli", "a rule of the tool is one line", done.err)
 
 
 def test_a_wrong_argument_is_named_by_its_path(shell: Shell) -> None:
@@ -82,7 +83,7 @@ def test_a_wrong_argument_is_named_by_its_path(shell: Shell) -> None:
 def test_unknown_tool_suggests_a_name(shell: Shell) -> None:
     done = shell("call", "get-datetim", "x=1")
     assert (done.code, done.out) == (1, "")
-    assert "did you mean local:get-datetime?" in done.err
+    assert matches("cli", "unknown tool suggests a name", done.err)
     assert shell("call", "nope", "--json").json["error"]["code"] == "TOOL_NOT_FOUND"
 
 
@@ -99,7 +100,7 @@ def test_traceback_is_hidden_by_default(shell: Shell, monkeypatch: pytest.Monkey
     done = shell("call", "explode", "text=xyzzy")
     assert (done.code, done.out) == (1, "")
     assert done.err.startswith("toolcrib: HANDLER_ERROR:")
-    assert "TOOLCRIB_DEBUG=1 shows what it raised" in done.err
+    assert matches("cli", "traceback is hidden by default", done.err)
     assert "xyzzy" not in done.err
     monkeypatch.setenv("TOOLCRIB_DEBUG", "1")
     assert "the word is xyzzy" in shell("call", "explode", "text=xyzzy").err

@@ -1,4 +1,4 @@
-"""`toolcrib check --format`: what a provider is not told of each tool."""
+"""`toolcrib check --format`: what a provider format cannot express of each tool."""
 
 from itertools import count
 from pathlib import Path
@@ -45,7 +45,7 @@ _numbers = count()
 
 @pytest.fixture
 def module(tmp_path: Path) -> str:
-    """A module of which one tool can be told in full."""
+    """A module with one tool that a provider format expresses completely."""
     name = f"told_in_full_{next(_numbers)}"
     (tmp_path / f"{name}.py").write_text(TOOLS)
     return name

@@ -10,6 +10,7 @@ import click
 import pytest
 
 from tests.cli.conftest import Shell
+from tests.texts import matches
 from toolcrib.cli.commands import COMMANDS, toolcrib
 from toolcrib.version import VERSION
 
@@ -52,7 +53,7 @@ def test_the_version(shell: Shell) -> None:
 def test_an_unknown_command_is_wrong_use(shell: Shell) -> None:
     done = shell("tolls")
     assert (done.code, done.out) == (2, "")
-    assert "No such command 'tolls'" in done.err
+    assert matches("cli", "an unknown command is wrong use", done.err)
     assert "toolcrib --help" in done.err
 
 

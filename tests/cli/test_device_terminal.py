@@ -24,7 +24,7 @@ PATIENCE = 60.0
 
 
 class Terminal:
-    """The end of a terminal that somebody sits at."""
+    """The master side of a pseudo-terminal."""
 
     def __init__(self, keyboard: int, process: "subprocess.Popen[bytes]") -> None:
         self._keyboard, self.process = keyboard, process

@@ -1,4 +1,4 @@
-"""What glasses make of events: shown, spoken, told of, cleared in time; and the picture of it all."""
+"""Simulated glasses process events: displayed, spoken, reported, cleared in time; and their drawing."""
 
 import pytest
 

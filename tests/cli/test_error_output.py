@@ -1,4 +1,4 @@
-"""What goes wrong is one line that says what to do, never a traceback, and has its exit code."""
+"""Errors are one line with advice, never a traceback, and have their exit status."""
 
 from collections.abc import Callable
 from pathlib import Path

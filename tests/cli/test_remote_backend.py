@@ -17,7 +17,7 @@ pytestmark = pytest.mark.slow
 
 
 def until(true: Callable[[], bool]) -> None:
-    """Ask again and again until it is so; what is asked takes its time, so nothing else need wait."""
+    """Poll until the condition is true; the condition itself takes time, so no other wait is needed."""
     end = monotonic() + PATIENCE
     while not true():
         assert monotonic() < end
@@ -280,7 +280,7 @@ def test_a_silent_gateway_is_given_up(shell: Shell, monkeypatch: pytest.MonkeyPa
 
 @pytest.fixture
 def unanswered() -> Iterator[str]:
-    """The address of a socket that takes connections and says nothing."""
+    """The address of a socket that accepts connections and never answers."""
     import socket
 
     with socket.create_server(("127.0.0.1", 0)) as listening:

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from tests.cli.processes import COMMAND, PATIENCE, environment, finished
+from tests.texts import matches
 
 HELLO = {
     "protocolVersion": "2025-06-18",
@@ -88,10 +89,10 @@ def test_a_signal_ends_it_while_the_client_is_silent(tmp_path: Path, number: int
 def test_an_unknown_context(tmp_path: Path) -> None:
     done = finished(tmp_path, "stdio", "--context", "nowhere")
     assert (done.returncode, done.stdout) == (1, "")
-    assert done.stderr == "toolcrib: there is no context named nowhere\n"
+    assert matches("cli", "an unknown context", done.stderr)
 
 
 def test_a_bad_config(tmp_path: Path) -> None:
     done = finished(tmp_path, "stdio", "-c", "none.yaml")
     assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr == "toolcrib: none.yaml: cannot be read: No such file or directory\n"
+    assert matches("cli", "a bad config", done.stderr)

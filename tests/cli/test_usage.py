@@ -3,6 +3,7 @@
 import pytest
 
 from tests.cli.conftest import Shell
+from tests.texts import matches
 
 pytestmark = pytest.mark.requirement("F9")
 
@@ -10,7 +11,7 @@ pytestmark = pytest.mark.requirement("F9")
 def test_nothing_was_called_yet(shell: Shell) -> None:
     done = shell("usage")
     assert (done.code, done.out) == (0, "")
-    assert "No tool was called yet." in done.err
+    assert matches("cli", "nothing was called yet", done.err)
 
 
 @pytest.mark.slow

@@ -24,7 +24,7 @@ _FOLDER = re.compile(r"server-(?P<scenario>.+)-\d{4}-\d\d-\d\dT[\d-]+Z")
 
 @dataclass(frozen=True)
 class Check:
-    """One thing that was looked at in a scenario, and what came of it."""
+    """One check of a scenario and its result."""
 
     scenario: str
     id: str
@@ -53,7 +53,7 @@ class Report:
 
 @dataclass(frozen=True)
 class Verdict:
-    """What a run showed that the file of expected failures does not say, and the other way round."""
+    """Differences between a run and the file of expected failures."""
 
     unexpected: list[str]
     stale: list[str]
@@ -101,7 +101,7 @@ def expected(revision: str) -> frozenset[str]:
 
 
 def lost(direct: Report, through: Report) -> frozenset[str]:
-    """Checks that a server passes by itself and not through something in between."""
+    """Return the checks that a server passes directly but not through the gateway."""
     passed = {(check.scenario, check.id) for check in through.passed}
     return frozenset(check.id for check in direct.passed if (check.scenario, check.id) not in passed)
 

@@ -20,7 +20,7 @@ pytestmark = [pytest.mark.anyio, pytest.mark.slow, pytest.mark.needs("node", "co
 
 FIXTURE = (sys.executable, "-m", "tests.conformance.fixture")
 CLEAN = Verdict(unexpected=[], stale=[], missing=[])
-# Where nothing is said before the answer ours is plain JSON; then the suite has no stream to look at.
+# Without messages before the answer ours is plain JSON; then the suite has no stream to inspect.
 STREAMS = {
     "server-sse-streams-functional",
     "server-sse-disconnect-resume",
@@ -46,7 +46,7 @@ async def fixture_url() -> AsyncGenerator[str]:
 async def gateway(
     fixture_url: str, tmp_path_factory: pytest.TempPathFactory
 ) -> AsyncGenerator[GatewayProcess]:
-    """A gateway in front of the fixture, open to everybody, with names as they are."""
+    """A gateway in front of the fixture, without authentication, with unchanged names."""
     settings = {
         "auth": {"anonymous": {"context": "open"}},
         "contexts": {"open": {"tools": ["*"], "style": "flat"}},

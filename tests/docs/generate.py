@@ -1,11 +1,11 @@
-"""Writes the tables of the pages anew: `python -m tests.docs.generate`."""
+"""Regenerates the tables of the pages: `python -m tests.docs.generate`."""
 
 from tests.docs.pages import DOCS
 from tests.docs.tables import fill
 
 
 def main() -> None:
-    """Rewrite what has changed, and say so."""
+    """Rewrite the changed pages and print their names."""
     for page in sorted(DOCS.rglob("*.md")):
         before = page.read_text(encoding="utf-8")
         after = fill(before)

@@ -1,4 +1,4 @@
-"""What there is to document, asked of the code itself: nothing here is a list that somebody keeps by hand."""
+"""What must be documented, read from the code; nothing here is a list kept by hand."""
 
 import logging
 import pkgutil
@@ -26,7 +26,7 @@ from toolcrib.server import GatewayApp
 
 @dataclass(frozen=True)
 class Found:
-    """What a running gateway says of itself."""
+    """What a running gateway reports about itself."""
 
     routes: tuple[Route, ...]
     steps: tuple[str, ...]
@@ -53,7 +53,7 @@ class Command:
 
 @cache
 def found() -> Found:
-    """Run a gateway with the demonstration, call a tool, and ask around."""
+    """Run a gateway with the demo, call a tool, and read its reports."""
     return anyio.run(_ask)
 
 
@@ -86,7 +86,7 @@ def _families(metrics: str) -> Iterator[str]:
 
 
 def steps() -> tuple[str, ...]:
-    """Name the steps in the order the house is built with."""
+    """Return the names of the steps in build order."""
     return found().steps
 
 
@@ -96,7 +96,7 @@ def source_kinds() -> tuple[str, ...]:
 
 
 def tool_options() -> tuple[str, ...]:
-    """Name what an author may say with `@tool`."""
+    """Return the options of `@tool`."""
     return tuple(Options.__annotations__)
 
 
@@ -114,13 +114,13 @@ def log_fields() -> tuple[str, ...]:
 
 
 def packages() -> tuple[str, ...]:
-    """Name the modules and packages of the house."""
+    """Return the modules and packages of Toolcrib."""
     return tuple(module.name for module in pkgutil.iter_modules(package.__path__))
 
 
 @cache
 def commands() -> tuple[Command, ...]:
-    """Walk through the command line."""
+    """Return all commands of the command line."""
     return tuple(_walk(toolcrib, click.Context(toolcrib, info_name="toolcrib")))
 
 
@@ -144,7 +144,7 @@ def _options(command: click.Command, context: click.Context) -> Iterator[tuple[s
 
 
 def permissions(routes: Sequence[Route]) -> set[str]:
-    """Name the permissions of ours: those the table of routes asks for, and those its summaries speak of."""
+    """Return the permissions: those in the table of routes and those in its summaries."""
     words = {word.strip(";:.,()") for route in routes for word in route.summary.split()}
     return {route.needs for route in routes if route.needs} | {
         word for word in words if word.startswith("crib:")

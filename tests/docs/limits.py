@@ -140,8 +140,12 @@ def _calls() -> list[Row]:
         ("those of them that contend for the interpreter lock", str(threads.MIN_RUNNING), _FIXED),
         ("one attempt, by response time", seconds, "`timeout`, `overrides.<name>.timeout_ms`"),
         ("result", size(limits.result_bytes), "`limits.result_bytes`"),
-        ("kept answer", size(result_cache.LARGEST), _FIXED),
-        ("kept answers together", f"{result_cache.ENTRIES:,}, {size(result_cache.BYTES)}", _FIXED),
+        ("kept answer", size(result_cache.MAX_CACHED_RESULT_BYTES), _FIXED),
+        (
+            "kept answers together",
+            f"{result_cache.MAX_CACHED_RESULTS:,}, {size(result_cache.MAX_CACHE_BYTES)}",
+            _FIXED,
+        ),
         *_keys(),
     ]
 
@@ -203,7 +207,7 @@ def _apps() -> list[Row]:
         ("all it keeps for one user", size(app_admin.MOST_BYTES), _FIXED),
         ("devices that listen to one user", str(user_events.MAX_USER_LISTENERS), _FIXED),
         ("what waits for one of them", f"{user_events.MAX_QUEUED_EVENTS} events", _FIXED),
-        ("what a user says at once", f"{said.LONGEST_SAID:,} characters", _FIXED),
+        ("what a user says at once", f"{said.MAX_UTTERANCE_CHARACTERS:,} characters", _FIXED),
     ]
 
 
@@ -219,7 +223,13 @@ def _definitions() -> list[Row]:
         ("patterns in a schema", str(validator.MAX_PATTERNS), _FIXED),
         (
             "config file",
-            f"{size(yaml.MAX_CONFIG_BYTES)}, {yaml.MAX_CONFIG_DEPTH} levels, {yaml.MAX_CONFIG_VALUES:,} values",
+            ", ".join(
+                (
+                    size(yaml.MAX_CONFIG_BYTES),
+                    f"{yaml.MAX_CONFIG_DEPTH} levels",
+                    f"{yaml.MAX_CONFIG_VALUES:,} values",
+                )
+            ),
             _FIXED,
         ),
     ]

@@ -19,7 +19,7 @@ _CODE = re.compile(r"`+[^`\n]+`+")
 
 @dataclass(frozen=True)
 class Fence:
-    """One fenced block. `mark` is whatever stands after its language."""
+    """One fenced block. `mark` is the text after its language."""
 
     language: str
     mark: str
@@ -28,7 +28,7 @@ class Fence:
 
     @property
     def file(self) -> str | None:
-        """The file a reader is told to save it as: a first line such as `# my_tools.py`."""
+        """The file name a reader should use: a first line such as `# my_tools.py`."""
         found = re.match(r"# (\w+\.(?:py|yaml))\n", self.code)
         return found[1] if found else None
 

@@ -35,7 +35,7 @@ class Reader:
         return [complaint for fence in fences(text) for complaint in self.do(fence)]
 
     def do(self, fence: Fence) -> list[str]:
-        """Do what one block says."""
+        """Follow one block."""
         if fence.language == "python" and fence.mark != FRAGMENT:
             return self._run_python(fence)
         if fence.language == "yaml" and fence.file:
@@ -101,7 +101,7 @@ def served(folder: Path, port: int) -> Generator[None]:
     ):
         try:
             assert process.stdout is not None
-            # It says where it listens in its first line, once it does; without one it has ended.
+            # Its first line names the address; without a first line it has ended.
             first = process.stdout.readline()
             assert b"is listening on" in first, log.read_text(errors="replace")[-2000:]
             yield

@@ -95,9 +95,8 @@ def _limits() -> str:
 
 
 def _checklist() -> str:
-    return table(
-        ("item", "what it asks", "what to do"), ((f"`{each.id}`", each.says, each.do) for each in ITEMS)
-    )
+    rows = ((f"`{each.id}`", each.requirement, each.fix) for each in ITEMS)
+    return table(("item", "requirement", "fix"), rows)
 
 
 TABLES: dict[str, Callable[[], str]] = {
@@ -110,7 +109,7 @@ TABLES: dict[str, Callable[[], str]] = {
 
 
 def stale() -> Iterator[str]:
-    """Name the pages whose tables are not what the code says now."""
+    """Return the pages with outdated tables."""
     for page in sorted(DOCS.rglob("*.md")):
         text = page.read_text(encoding="utf-8")
         if fill(text) != text:

@@ -65,7 +65,7 @@ def test_every_command_and_option_is_documented(command: inventory.Command) -> N
 
 
 def route_faults(route: Route, page: str) -> list[str]:
-    """Return what a page does not say of a route."""
+    """Return what a page does not mention of a route."""
     spelled = f"`{route.method} {route.path}`"
     own = section(page, spelled)
     names = [each["name"] for each in route.document.get("parameters", ())]

@@ -1,4 +1,4 @@
-"""Links lead somewhere, every page can be reached, and tables are what the code says now."""
+"""Links resolve, every page is reachable, and tables are current."""
 
 from pathlib import Path
 

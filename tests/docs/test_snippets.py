@@ -35,7 +35,7 @@ def place_of(page: Path, fence: Fence) -> str:
 
 
 def faults_of_yaml(code: str) -> list[str]:
-    """Return what the check of a config says; warnings count, since an example must have an effect."""
+    """Return the findings for a config; warnings count, since an example must have an effect."""
     try:
         document = parse(code, "the example", ENVIRONMENT)
     except ConfigError as error:

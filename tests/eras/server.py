@@ -50,7 +50,7 @@ def is_modern(ctx: Context) -> bool:
 
 
 class EraServer(Server[Any]):
-    """Its tools, and whoever is to be told when there is one more."""
+    """Its tools, and the clients to notify when one is added."""
 
     def __init__(self, folder: Path) -> None:
         self._folder, self._grown = folder, list[str]()
@@ -86,7 +86,7 @@ class EraServer(Server[Any]):
         return await TOOLS.get(params.name, echo)(self, ctx, params)
 
     async def grow(self, name: str) -> None:
-        """Have one tool more, and tell everybody."""
+        """Add one tool and notify all clients."""
         self._grown.append(name)
         await self._bus.publish(ToolsListChanged())
         for session in self._sessions:
@@ -104,7 +104,7 @@ def _text(params: t.CallToolRequestParams) -> str:
 
 
 async def echo(_server: EraServer, ctx: Context, params: t.CallToolRequestParams) -> Answer:
-    """Say a text again, and in which revision it came."""
+    """Echo a text with the revision of the request."""
     return said(_text(params), {"text": _text(params), "revision": ctx.protocol_version})
 
 
@@ -125,7 +125,7 @@ async def linger(server: EraServer, _ctx: Context, params: t.CallToolRequestPara
 
 
 async def elicit(server: EraServer, ctx: Context, params: t.CallToolRequestParams) -> Answer:
-    """Ask who is there, in the words that were given."""
+    """Ask the user with the given text."""
     if is_modern(ctx):
         answer = (params.input_responses or {}).get("who")
         if answer is None:
@@ -145,7 +145,7 @@ async def elicit(server: EraServer, ctx: Context, params: t.CallToolRequestParam
 
 
 async def introduce(server: EraServer, ctx: Context, params: t.CallToolRequestParams) -> Answer:
-    """Ask twice: who is there, and who else."""
+    """Ask the user twice."""
     first, second = "Who are you?", "Who else?"
     if not is_modern(ctx):
         found = [await ctx.session.elicit_form(each, WHO, ctx.request_id) for each in (first, second)]
@@ -164,7 +164,7 @@ async def introduce(server: EraServer, ctx: Context, params: t.CallToolRequestPa
 
 
 async def sample(_server: EraServer, ctx: Context, params: t.CallToolRequestParams) -> Answer:
-    """Have the client's model say something."""
+    """Sample the client's model."""
     message = t.SamplingMessage(role="user", content=t.TextContent(text=PROMPT))
     question = t.CreateMessageRequest(params=t.CreateMessageRequestParams(messages=[message], max_tokens=50))
     if is_modern(ctx):

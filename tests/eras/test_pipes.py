@@ -23,7 +23,7 @@ async def test_stdio_server_cancellation_and_questions(
     era_gateway: EraGateway, client: Era, server: Era
 ) -> None:
     user = User()
-    # One that can be asked has a connection of its own to the server, any other shares one.
+    # A caller with capabilities has its own connection to the server, any other shares one.
     async with user.client(era_gateway.url, client) as connected:
         await WALKS["cancel"](Cell(connected, user, (client, server), era_gateway.folder))
     async with user.client(era_gateway.url, client, *QUESTIONS) as connected:

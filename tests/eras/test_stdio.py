@@ -1,4 +1,4 @@
-"""The era table once more, with the gateway as a child of its client: `toolcrib stdio`."""
+"""The era table with the gateway as a child process of its client: `toolcrib stdio`."""
 
 import os
 import sys

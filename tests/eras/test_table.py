@@ -40,7 +40,7 @@ async def test_undeclared_questions_are_not_asked(era_gateway: EraGateway, clien
     async with user.client(era_gateway.url, client, "elicit") as connected:
         cell = Cell(connected, user, (client, server), era_gateway.folder)
         if server == "legacy":
-            # It gets to hear that it may not ask, and passes that on.
+            # The server is told that it may not ask, and passes that on.
             with pytest.raises(MCPError, match="sampling"):
                 await cell.call("sample")
         else:

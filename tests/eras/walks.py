@@ -20,7 +20,7 @@ from tests.waiting import until
 
 @dataclass(frozen=True)
 class Cell:
-    """A client of one era that wants something of a server of another, or of the same."""
+    """A client of one era that uses a server of the same or the other era."""
 
     client: Client
     user: User
@@ -59,7 +59,7 @@ async def call(cell: Cell) -> None:
 
 
 async def progress(cell: Cell) -> None:
-    """Every step is reported, as the server said it, before the answer."""
+    """Every step is reported, as the server sent it, before the answer."""
     heard: list[Any] = []
 
     async def hear(*step: Any) -> None:
@@ -82,7 +82,7 @@ async def cancel(cell: Cell) -> None:
 
 
 async def elicit(cell: Cell) -> None:
-    """The question arrives as it was asked, the answer as it was given, once or twice in a call."""
+    """The question and the answer arrive unchanged, once or twice in a call."""
     answer = await cell.call("elicit", "Who is there?")
     assert text_of(answer) == "Hello, Ada."
     [asked] = cell.user.asked
@@ -94,7 +94,7 @@ async def elicit(cell: Cell) -> None:
 
 
 async def sample(cell: Cell) -> None:
-    """The server has the client's model say something."""
+    """The server samples the client's model."""
     answer = await cell.call("sample")
     assert text_of(answer) == "a person: A hammer."
     [asked] = cell.user.asked
@@ -104,7 +104,7 @@ async def sample(cell: Cell) -> None:
 
 
 async def list_change(cell: Cell) -> None:
-    """A client that listens hears of a new tool, finds it in the list, and can call it."""
+    """A listening client is notified of a new tool, finds it in the list, and can call it."""
     name = f"more_{token_hex(4)}"
     with anyio.fail_after(PATIENCE):
         if cell.eras[0] == "modern":
@@ -112,7 +112,7 @@ async def list_change(cell: Cell) -> None:
                 await cell.call("grow", name)
                 assert isinstance(await anext(aiter(changes)), ToolsListChanged)
         else:
-            # This client opens the stream it hears by in its own time, so the first words may be lost on it.
+            # This client opens its stream asynchronously, so the first notification may be lost.
             for turn in count():
                 await cell.call("grow", f"{name}_{turn}" if turn else name)
                 with anyio.move_on_after(1):

@@ -1,4 +1,4 @@
-"""The example config holds, warns of nothing, and serves what it says; every example is in the index."""
+"""The example config is valid without warnings and serves its tools; every example is in the index."""
 
 import os
 import re

@@ -1,4 +1,4 @@
-"""The first example runs by itself, and as a module of the gateway."""
+"""The first example runs standalone, and as a module of the gateway."""
 
 import subprocess
 import sys

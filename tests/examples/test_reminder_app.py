@@ -1,4 +1,4 @@
-"""The example app, step by step as its README says: added, run, published, installed, worn, called."""
+"""The example app, step by step along its README: added, run, published, installed, used."""
 
 import json
 import os

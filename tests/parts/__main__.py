@@ -1,4 +1,4 @@
-"""Fetch every part and say in a line what is there and what is not; `lock` resolves npm's packages again."""
+"""Fetch every part and print its state in a line; `lock` resolves npm's packages again."""
 
 import sys
 import time
@@ -8,7 +8,7 @@ from tests.parts import conformance, mentra, node, others, proxies
 from tests.parts.registry import PARTS, Missing, take
 
 AT_ONCE = 4
-"""Fetching is mostly waiting for somebody else's machine."""
+"""Fetching mostly waits for the network."""
 
 
 def told(name: str) -> str:

@@ -1,4 +1,4 @@
-"""Fixtures over the real parts; a test that asks for one is skipped by name where the part cannot be had."""
+"""Fixtures of external programs; a test is skipped where its program is not available."""
 
 from collections.abc import Callable, Generator
 from pathlib import Path
@@ -18,7 +18,7 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 
 @pytest.fixture
 def free_port() -> int:
-    """A port nobody listens on."""
+    """A free port."""
     return ports.free_port()
 
 
@@ -44,13 +44,13 @@ def postgres_url(postgres_server: postgres.Server) -> str:
 
 @pytest.fixture(scope="session")
 def make_database(postgres_server: postgres.Server) -> Callable[[], str]:
-    """Ask for a new, empty database as often as wanted; the answer is its address."""
+    """Create new, empty databases; returns the address."""
     return lambda: postgres_server.url(postgres_server.create())
 
 
 @pytest.fixture
 def fresh_database(postgres_server: postgres.Server) -> Generator[str]:
-    """Address of an empty database that is gone after the test."""
+    """Address of an empty database that is dropped after the test."""
     name = postgres_server.create()
     yield postgres_server.url(name)
     postgres_server.drop(name)

@@ -18,11 +18,11 @@ VERSION = f"{sys.version_info.major}.{sys.version_info.minor}"
 
 
 class Missing(Exception):
-    """A part cannot be had here; the message says why in words for a person."""
+    """A part is not available here; the message is the reason."""
 
 
 def run(command: Sequence[str | Path], *, cwd: Path = ROOT, env: Mapping[str, str] | None = None) -> str:
-    """Run a command to its end; what it said is returned, or raised when it failed."""
+    """Run a command; returns its output, or raises it on failure."""
     words = [str(word) for word in command]
     try:
         done = subprocess.run(
@@ -91,10 +91,10 @@ def stamped_python(folder: Path, mark: str) -> Path | None:
 
 
 def pip_environment(folder: Path, lock: Path) -> None:
-    """Make an environment that holds exactly what the lock says, checked by hash."""
+    """Create an environment with exactly the locked packages, checked by hash."""
     shutil.rmtree(folder, ignore_errors=True)
     run([sys.executable, "-m", "venv", folder])
     pip = [folder / "bin/python", "-m", "pip", "--disable-pip-version-check"]
-    # The lock is complete: nothing is left to resolve, and extras need not be spelled in it.
+    # The lock is complete: nothing is resolved, and extras need not be listed.
     run([*pip, "install", "--quiet", "--require-hashes", "--no-deps", "--requirement", lock])
     stamp(folder, f"{digest(lock)} {VERSION}")

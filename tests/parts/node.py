@@ -45,12 +45,12 @@ def npm(*arguments: str, cwd: Path) -> None:
 
 
 def installed(folder: Path, recipe: Path) -> bool:
-    """Whether a folder holds exactly what the recipe's lock says."""
+    """Whether a folder holds exactly the packages of the lock file."""
     return stamped(folder, digest(recipe / LOCK_NAME))
 
 
 def install(folder: Path, recipe: Path) -> None:
-    """Make a folder that holds exactly what the recipe's lock says, checked by hash."""
+    """Create a folder with exactly the locked packages, checked by hash."""
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     for name in ("package.json", LOCK_NAME):
@@ -69,7 +69,7 @@ def fetch_inspector() -> Path:
 
 
 def scrub(lock: dict[str, Any]) -> dict[str, Any]:
-    """Addresses out of a lock file: integrity hashes say what a package is, the user's npm knows where."""
+    """Remove addresses from a lock file: integrity hashes identify packages, npm's settings the registry."""
     for package in lock["packages"].values():
         package.pop("resolved", None)
         package.pop("funding", None)

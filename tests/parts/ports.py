@@ -1,4 +1,4 @@
-"""Ports for servers under test, below the range the kernel hands out, so that nobody takes them meanwhile."""
+"""Ports for servers under test, below the ephemeral range of the kernel, so that they stay free."""
 
 import random
 import socket

@@ -1,4 +1,4 @@
-"""A real Postgres process for the tests: started once, asked for a new database as often as wanted."""
+"""A Postgres process for the tests: started once, with a new database on demand."""
 
 import os
 import shutil
@@ -49,7 +49,7 @@ class Server:
         self._user: int | None = None
         self._bin = program.parent
         if os.geteuid() == 0:
-            # Postgres refuses root, so it runs as nobody, from a place nobody can read.
+            # Postgres refuses root, so it runs as nobody, in a private folder.
             self._user = NOBODY
             os.chown(self.folder, NOBODY, NOBODY)
             self._bin = self._readable(program).parent

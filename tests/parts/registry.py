@@ -34,7 +34,7 @@ class Part:
     find: Callable[[], Path | None]
     fetch: Callable[[], Path]
     late: bool = False
-    """Fetched when the bench or `make mutants` first asks for it: no test does."""
+    """Fetched on first use by the bench or `make mutants`; no test needs it."""
 
 
 PARTS: dict[str, Part] = {

@@ -1,4 +1,4 @@
-"""PulseAudio and PipeWire without a sound card: private servers with a speaker that plays to nobody."""
+"""PulseAudio and PipeWire without a sound card: private servers with a null speaker."""
 
 import os
 import subprocess

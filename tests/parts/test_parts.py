@@ -54,7 +54,7 @@ def test_each_server_starts_and_answers(tmp_path: Path, name: str) -> None:
     server = known(name, tmp_path, "data:text/html,<title>A page of the test</title>")
     with raw(server.command, server.env) as direct:
         assert server.tool in direct.tools()
-        # A fetcher wants a page by HTTP, which the walk over all of them gives it.
+        # A fetcher needs a page over HTTP, which the test of all servers provides.
         if name != "fetch":
             assert server.expected in str(direct.call(server.tool, server.arguments))
 

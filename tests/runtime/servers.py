@@ -1,4 +1,4 @@
-"""Houses with MCP servers of our own behind them, built from a config file that can be written anew."""
+"""Gateways with MCP servers of our own, built from a config file that can be rewritten."""
 
 import json
 import sys

@@ -1,4 +1,4 @@
-"""The config's spelling becomes the values of the house."""
+"""The sections of the config become runtime values."""
 
 import pytest
 

@@ -17,7 +17,7 @@ from toolcrib.runtime.store_sync import forget_replays
 
 
 class Counted:
-    """A store that fails at first, and tells what went."""
+    """A store that fails at first and records deletions."""
 
     def __init__(self, replays: StoredReplays) -> None:
         self._replays = replays

@@ -17,7 +17,7 @@ from toolcrib.observe import Redactor
 from toolcrib.runtime.identity import make_identity, purge_keys
 from toolcrib.runtime.store_sync import store_key_use
 from toolcrib.store import open_store
-from toolcrib.store.sql.database import save
+from toolcrib.store.sql.database import save_clock
 
 pytestmark = [pytest.mark.anyio, pytest.mark.requirement("I1")]
 
@@ -79,7 +79,7 @@ async def test_a_clock_set_back_prolongs_no_key(tmp_path: Path) -> None:
         machine.passes(1.0)
         identity.ring.end_expired()
         assert not is_accepted(identity)
-        await save(store.database, store.clock)
+        await save_clock(store.database, store.clock)
     await store.close()
     store = await open_store(url, machine.clock())
     async with identity_of(store) as identity:

@@ -16,7 +16,7 @@ from tests.contracts.stores import a_key, opened
 from toolcrib.identity import KeyRing, digest
 from toolcrib.interfaces import KeyChanges, KeyPosition, Store, StoredKeys
 from toolcrib.runtime.identity import KeyReader, purge_keys
-from toolcrib.store.sql.keys import FIELDS, SqlKeys
+from toolcrib.store.sql.keys import KEY_COLUMNS, SqlKeys
 from toolcrib.store.sql.store import SqlStore
 from toolcrib.store.sql.tables import keys, marks
 
@@ -27,12 +27,12 @@ MAX_STALL_SECONDS = 0.05
 
 
 async def fill(store: Store, count: int) -> None:
-    """Put so many keys in, all at once; each has a number of its own."""
+    """Insert many keys at once, each with its own number."""
     assert isinstance(store, SqlStore)
     names = (f"key-{number:06}" for number in range(count))
     records = (a_key(name, digest=digest(name), permissions=frozenset({"cards:read"})) for name in names)
     rows = [
-        {**{name: getattr(each, name) for name in FIELDS}, "changed": number + 1}
+        {**{name: getattr(each, name) for name in KEY_COLUMNS}, "changed": number + 1}
         for number, each in enumerate(records)
     ]
     async with store.database.write(patience=120.0) as connection:

@@ -179,7 +179,7 @@ async def test_watch_waits_for_writes_and_reads_early_changes(
         pid = (await call(runtime, "books:pid")).data
         put(path, "")
         tasks.start_soon(watch, path, runtime.console.servers.reload)
-        await anyio.sleep(3 * EVERY)  # nothing is to happen, which nothing tells of
+        await anyio.sleep(3 * EVERY)  # no event signals that nothing happens
         write(path, {"books": ledger(path.parent), "web": WEB})
         await until(lambda: "web" in runtime.console.servers.config.servers())
         assert (await call(runtime, "books:pid")).data == pid

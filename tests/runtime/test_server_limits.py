@@ -1,4 +1,4 @@
-"""Limits on programs come from the server or from all servers, and are told where they end one."""
+"""Limits on programs come from the server or from all servers, and are reported when they end one."""
 
 import os
 import re

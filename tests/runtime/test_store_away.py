@@ -38,7 +38,7 @@ async def pay(amount: int = 1) -> int:
 
 @create_tool()
 async def poke() -> int:
-    """Do something nobody has declared a category for."""
+    """A tool without a category."""
     return 1
 
 
@@ -52,7 +52,7 @@ TOOLS: list[AnyTool] = [pay, poke, look]
 
 
 class LockHolder:
-    """Another process that holds SQLite's write lock, as far as SQLite can tell."""
+    """Another connection that holds SQLite's write lock."""
 
     def __init__(self, path: Path) -> None:
         self._connection = sqlite3.connect(path, isolation_level=None)
@@ -228,7 +228,7 @@ async def test_ready_reports_full_disk(tmp_path: Path) -> None:
 
 @pytest.fixture
 async def postgres(fresh_database: str) -> AsyncGenerator[Any]:
-    """A connection of somebody else to the same Postgres."""
+    """Another client of the same Postgres."""
     connection = cast("Any", await asyncpg.connect(fresh_database))  # pyright: ignore[reportUnknownMemberType]
     yield connection
     await connection.close()

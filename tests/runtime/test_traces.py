@@ -16,7 +16,7 @@ EXPORTER, PROTOCOL = "OTEL_TRACES_EXPORTER", "OTEL_EXPORTER_OTLP_PROTOCOL"
 
 
 def endpoint_of(text: str, env: dict[str, str]) -> str | None:
-    """Where the exporter is told to go."""
+    """The endpoint of the exporter."""
     spans: Any = spans_of(parse(text, "toolcrib.yaml", {}), env, Redactor())
     if spans is None:
         return None

@@ -15,7 +15,7 @@ def numbers() -> Iterator[int]:
 
 
 def words(pid: int) -> tuple[str, ...]:
-    """Command line of a process; nothing where it is gone or waits to be reaped."""
+    """Command line of a process; empty for exited and zombie processes."""
     with suppress(OSError):
         return tuple(word.decode(errors="replace") for word in _read(pid, "cmdline").split(b"\0")[:-1])
     return ()

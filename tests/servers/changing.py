@@ -1,4 +1,4 @@
-"""A server whose list of tools is what a file says at the moment: `changing.py FILE`."""
+"""A server whose list of tools is read from a file: `changing.py FILE`."""
 
 import json
 import sys

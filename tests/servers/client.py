@@ -16,7 +16,7 @@ PAUSE = 0.05
 
 @dataclass(frozen=True)
 class Answer:
-    """What came back for a call, and when."""
+    """The answer of a call and its time."""
 
     status: int
     body: Any
@@ -34,7 +34,7 @@ class Answer:
 
 
 class Client:
-    """Asks as the operator."""
+    """Sends requests as the operator."""
 
     def __init__(self, session: aiohttp.ClientSession, url: str) -> None:
         self._session, self._url = session, url

@@ -54,7 +54,7 @@ def spell(message: Any) -> bytes:
 
 
 def pieces(before: bytes, after: bytes) -> Iterator[bytes]:
-    """All that is sent unasked, in pieces of so many messages."""
+    """Unsolicited messages, in chunks."""
     kind, count = KINDS[sys.argv[2]], int(sys.argv[3])
     if kind is None:
         return

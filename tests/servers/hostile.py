@@ -26,7 +26,7 @@ FOREVER = 600
 
 Pieces = Iterator[bytes]
 Kind = Callable[[bytes, bytes], Pieces]
-"""Takes the right answer and the id it is for, both spelled; gives what is sent instead."""
+"""Takes the correct answer and its id, both encoded; returns what is sent instead."""
 
 
 def opened(id: bytes, start: bytes) -> bytes:
@@ -148,7 +148,7 @@ KINDS: Mapping[str, Kind] = {
 
 
 def bomb(height: int = 40) -> Any:
-    """A schema that doubles at every step down: whoever follows it naively takes 2 ** height steps."""
+    """A schema that doubles at every level: naive traversal takes 2 ** height steps."""
     rooms: Any = {
         f"r{step}": {"allOf": [{"$ref": f"#/$defs/r{step + 1}"}, {"$ref": f"#/$defs/r{step + 1}"}]}
         for step in range(height)

@@ -66,7 +66,7 @@ class Handler(BaseHTTPRequestHandler):
 
 
 def serve(hostile: "Hostile") -> None:
-    """Say the port in a line, then serve until standard input ends."""
+    """Print the port, then serve until standard input ends."""
     Handler.hostile = hostile
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     threading.Thread(target=server.serve_forever, daemon=True).start()

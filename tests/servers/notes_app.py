@@ -19,7 +19,7 @@ PACKAGE = "com.example.jotter"
 
 
 def make(key: str, *, off: float = 0.0, begins: float = 0.0) -> AppServer:
-    """Make the app; its clock is `off` by so many seconds, and it takes some to begin a session."""
+    """Create the app; its clock is `off` by some seconds, and a session takes `delay` to start."""
     app = AppServer(package=PACKAGE, api_key=key, clock=lambda: time() + off)
 
     async def jot(arguments: dict[str, Any], context: AppContext) -> dict[str, Any]:
@@ -72,7 +72,7 @@ class NotesApp:
         await self.process.wait()
 
     async def leave(self) -> None:
-        """Ask it to end, and wait until it has."""
+        """Terminate it and wait."""
         self.process.terminate()
         with anyio.fail_after(20):
             await self.process.wait()

@@ -11,7 +11,7 @@ OBJECT: Any = {"type": "object"}
 
 
 class Tool(NamedTuple):
-    """A tool: what it says of itself, and the function that takes its arguments."""
+    """A tool: its definition, and its function."""
 
     description: str
     run: Callable[[Any], Any]
@@ -21,7 +21,7 @@ class Tool(NamedTuple):
     query: bool = False
     """Whether it only reads."""
     output: Any = None
-    """What it says its results are, as a schema; None where it says nothing."""
+    """Its output schema, if any."""
 
 
 class Server:
@@ -91,7 +91,7 @@ class Lines:
         self.writing = threading.Lock()
 
     def run(self) -> None:
-        """Serve until the other side has gone."""
+        """Serve until the peer disconnects."""
         for line in sys.stdin.buffer:
             message = json.loads(line)
             if "method" not in message or "id" not in message:

@@ -1,4 +1,4 @@
-"""A server asked over its pipes, line by line, without any of our code: what the truth is measured by."""
+"""A server called over its pipes without any code of ours: the reference for comparisons."""
 
 import json
 import os
@@ -15,7 +15,7 @@ HELLO = {
 
 
 class Raw:
-    """Requests one after the other; what the server says meanwhile is kept aside."""
+    """Sequential requests; messages in between are recorded."""
 
     def __init__(self, process: subprocess.Popen[bytes]) -> None:
         self.process = process

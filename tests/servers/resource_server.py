@@ -154,7 +154,7 @@ class ResourceServer:
         return {"content": [{"type": "text", "text": json.dumps(followed)}]}
 
     def tell(self, method: str, params: Any) -> None:
-        """Say something unasked: to all in the old era, on the streams that want it in the new."""
+        """Send a notification: to all in the old era, on subscribed streams in the new."""
         if self.era == "old":
             if "uri" not in params or params["uri"] in self.followed:
                 say({"jsonrpc": "2.0", "method": method, "params": params})

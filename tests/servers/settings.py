@@ -32,6 +32,6 @@ def shelled(settings: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def hostile(at: str = "", kind: str = "", **more: Any) -> dict[str, Any]:
-    """A server that misbehaves when asked to, or always at one method."""
+    """A server that misbehaves on request, or always at one method."""
     env = {"HOSTILE_AT": at, "HOSTILE_KIND": kind}
     return stdio(*PYTHON, "tests.servers.hostile", env=env, **more)

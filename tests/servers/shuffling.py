@@ -8,13 +8,13 @@ from select import select
 from typing import Any
 
 HELD = 64
-"""So many calls are held back; more, or a pause in what comes in, and some are answered."""
+"""The number of calls held back; above it, or after a pause, some are answered."""
 PAUSE = 0.002
 TOOL = {"name": "keep", "description": "Say a secret again.", "inputSchema": {"type": "object"}}
 
 
 def reply(asked: dict[str, Any], overtaken: int) -> list[dict[str, Any]]:
-    """The answer to a request; before a call's, where its caller wants to know, how far it is."""
+    """Return the answer to a request, after progress if the caller wants it."""
     method, params = asked["method"], asked.get("params", {})
     said: list[dict[str, Any]] = []
     if method == "initialize":

@@ -14,7 +14,7 @@ CONTENT = "kept in a file of the test"
 
 @dataclass(frozen=True, kw_only=True)
 class Known:
-    """A server as its own documentation starts it, with one call that needs nobody else."""
+    """A server started as its own documentation says, with one call that needs no network."""
 
     command: tuple[str, ...]
     tool: str

@@ -42,7 +42,7 @@ def listed(check: Check) -> str:
 
 
 def main(words: Sequence[str]) -> int:
-    """Run what is asked for."""
+    """Run the chosen checks."""
     given = options(words)
     chosen = [check for check in CHECKS if given.only is None or check.number in given.only]
     if given.list:

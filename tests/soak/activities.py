@@ -73,7 +73,7 @@ async def keyed_mutation(target: LoadTarget, operator: Caller) -> None:
 
 
 async def legacy_session(target: LoadTarget, operator: Caller) -> None:
-    """Begin a session, list, call, hear its stream for a moment, end it."""
+    """Start a session, list, call, read its stream for a moment, end it."""
     first = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": HELLO}
     _, headers = await operator.ask("POST", "/mcp", first)
     session = {"Mcp-Session-Id": headers.get("Mcp-Session-Id", ""), "MCP-Protocol-Version": LEGACY}
@@ -91,7 +91,7 @@ async def legacy_session(target: LoadTarget, operator: Caller) -> None:
 
 
 async def abandoned_session(target: LoadTarget, operator: Caller) -> None:
-    """Begin a session that nobody ends."""
+    """Begin a session and leave it open."""
     first = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": HELLO}
     await operator.ask("POST", "/mcp", first)
 
@@ -122,7 +122,7 @@ async def key_life(target: LoadTarget, operator: Caller) -> None:
 
 
 async def user_life(target: LoadTarget, operator: Caller) -> None:
-    """Begin a user's session, act for them, hear their events for a moment, remove them."""
+    """Start a user's session, act for them, read their events for a moment, remove them."""
     user = target.next("user")
     await operator.ask("PUT", f"/api/users/{user}/session", {"device": "Even Realities G1"})
     await operator.call("demo:add-numbers", SUM, user=user)

@@ -33,7 +33,7 @@ class Tally:
         self.done: Counter[str] = Counter()
         self.unexpected: Counter[str] = Counter()
         self.waits = 0
-        """How often a caller was told to come back because the store was slow to write."""
+        """How often a caller was refused with Retry-After because the store was slow."""
 
     @property
     def errors(self) -> int:
@@ -96,7 +96,7 @@ class Caller:
     async def stream(
         self, method: str, path: str, body: Any = None, headers: Mapping[str, str] | None = None
     ) -> AsyncGenerator[aiohttp.ClientResponse]:
-        """Open a stream of events and leave it when the block ends, whatever is still to come."""
+        """Open a stream of events and close it when the block ends."""
         given = {"Content-Type": "application/json", "Accept": "text/event-stream", **(headers or {})}
         data = None if body is None else json.dumps(body).encode()
         async with self.session.request(method, self.gateway.url + path, data=data, headers=given) as answer:
@@ -106,7 +106,7 @@ class Caller:
 
 
 def modern_message(method: str, params: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, str]]:
-    """Return a request of the era without sessions, and the headers that repeat what it says."""
+    """Return a request of the era without sessions, and the headers that mirror it."""
     message = {"jsonrpc": "2.0", "id": 1, "method": method, "params": {**params, "_meta": _META}}
     headers = {**_BOTH, "MCP-Protocol-Version": MODERN, "Mcp-Method": method}
     if "name" in params:

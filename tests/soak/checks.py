@@ -8,7 +8,7 @@ TOTAL = 44
 
 @dataclass(frozen=True)
 class Check:
-    """One check; tests say which they prove by `@pytest.mark.check(NUMBER)`."""
+    """One check; tests name the checks they prove by `@pytest.mark.check(NUMBER)`."""
 
     number: int
     name: str

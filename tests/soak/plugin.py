@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 NUMBER, OUTPUT = "TOOLCRIB_SOAK_CHECK", "TOOLCRIB_SOAK_OUTPUT"
-"""Which check is run, and the file that says what came of it."""
+"""The number of the check, and the file for its outcome."""
 
 
 def checks_of(item: pytest.Item) -> set[int]:
@@ -31,7 +31,7 @@ def reason(report: pytest.TestReport) -> str:
 
 
 class Recorder:
-    """Keeps what is to be run, then what came of it."""
+    """Records the selected tests and their outcomes."""
 
     def __init__(self, number: int, output: Path) -> None:
         self._number, self._output = number, output

@@ -1,4 +1,4 @@
-"""Running the tests of a check at their long figures, and what came of it."""
+"""Runs the tests of a check at their long figures."""
 
 import ast
 import json
@@ -24,7 +24,7 @@ Result = Literal["pass", "fail", "incomplete", "not applicable"]
 
 @dataclass(frozen=True)
 class Outcome:
-    """What came of a check."""
+    """The outcome of a check."""
 
     number: int
     name: str
@@ -81,7 +81,7 @@ def run(check: Check, more: Mapping[str, str]) -> Outcome:
 def judge(
     check: Check, tests: Mapping[str, Any], done: "subprocess.CompletedProcess[str]", seconds: float
 ) -> Outcome:
-    """Say what came of a check by what its tests did."""
+    """Derive the outcome of a check from its tests."""
     outcomes = [test["outcome"] for test in tests.values()]
     if not outcomes or done.returncode not in (0, 1):
         return Outcome(check.number, check.name, "fail", _last_lines(done.stdout), tuple(tests), seconds)

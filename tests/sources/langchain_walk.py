@@ -120,7 +120,7 @@ def refuse(why: str) -> str:
 
 @tool
 def crash() -> str:
-    """Raise what nobody expects."""
+    """Raise an unexpected error."""
     message = "password=hunter2"
     raise RuntimeError(message)
 

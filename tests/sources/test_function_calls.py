@@ -15,6 +15,7 @@ from pydantic import BaseModel, Field
 
 from tests.sdk.test_signature import JSON
 from tests.sources.calling import run
+from tests.texts import matches
 from toolcrib.errors import Broken, BusinessRuleError, Failed, Refused, Unavailable
 from toolcrib.model import Hints, Progress, Result, Voice
 from toolcrib.sdk import Options, Registry, ToolContext, ToolResult, create_tool
@@ -185,8 +186,9 @@ async def test_non_json_result_breaks_the_contract(value: Any) -> None:
     async def give() -> Any:
         return value
 
-    with pytest.raises(Broken, match="the answer is not JSON") as caught:
+    with pytest.raises(Broken) as caught:
         await run(give)
+    assert matches("sources", "non json result breaks the contract", str(caught.value))
     assert caught.value.problem.code == "CONTRACT_VIOLATION"
 
 
@@ -220,7 +222,7 @@ async def test_raising_handler_is_handler_error_without_its_text(kind: str, erro
         await run(create_tool(fail) if kind == "async" else create_tool(fail_sync))
     problem = caught.value.problem
     assert (problem.code, problem.retryable) == ("HANDLER_ERROR", False)
-    assert problem.message == "the tool raised an error; the operator has the details"
+    assert matches("sources", "raising handler is handler error without its text", problem.message)
     assert caught.value.__cause__ is not None
 
 

@@ -13,6 +13,7 @@ import pytest
 from tests.gateway_process import GatewayProcess, gateway_process
 from tests.hint_fields import HINT_FIELD_SET
 from tests.parts import node, others, require
+from tests.texts import matches
 
 pytestmark = [
     pytest.mark.slow,
@@ -167,11 +168,8 @@ def test_langchain_is_not_imported_without_its_tools() -> None:
 
 
 def test_the_example_prints_what_it_promises() -> None:
-    assert said_by(ROOT / "examples/langchain_tools.py") == (
-        "Counted: 3\n"
-        "Found: {'title': 'Middlemarch', 'shelf': 'B1'}\n"
-        "Missing: TOOL_FAILED, There is no book called Emma.\n"
-        "Wrong: INVALID_ARGUMENTS at arguments.title\n"
+    assert matches(
+        "sources", "the example prints what it promises", said_by(ROOT / "examples/langchain_tools.py")
     )
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.texts import matches
 from toolcrib.sdk import ToolDefinitionError
 from toolcrib.sources.functions import ModuleProblem, load_module, source_id
 
@@ -68,8 +69,9 @@ def test_a_package_may_gather_the_tools_of_its_modules(tmp_path: Path, write: Wr
 
 def test_installed_package_precedes_folder(tmp_path: Path, write: Write) -> None:
     (tmp_path / "json.py").write_text("raise RuntimeError")
-    with pytest.raises(ModuleProblem, match="the module json has no tools: put @tool before a function"):
+    with pytest.raises(ModuleProblem) as raised:
         load_module("json", folder=tmp_path)
+    assert matches("sources", "installed package precedes folder", str(raised.value))
     assert sys.path.index(str(tmp_path)) == len(sys.path) - 1
     with pytest.raises(ModuleProblem):
         load_module("json", folder=tmp_path)
@@ -104,14 +106,16 @@ def test_the_cause_of_a_bad_definition_is_kept(write: Write, tmp_path: Path) -> 
 
 @pytest.mark.parametrize("path", ["no_such_module", "no_such_package.tools", "toolcrib.no_such_tools"])
 def test_a_module_that_is_not_there_is_named(path: str) -> None:
-    with pytest.raises(ModuleProblem, match=f"{path}: there is no module no_such|there is no module {path}"):
+    with pytest.raises(ModuleProblem) as raised:
         load_module(path)
+    assert matches("sources", "a module that is not there is named", str(raised.value), path=path)
 
 
 @pytest.mark.parametrize("path", ["", ".tools", "my-tools", "tools.py/x", "a..b"])
 def test_invalid_dotted_name_is_refused(path: str) -> None:
-    with pytest.raises(ModuleProblem, match="is no module: write its dotted name"):
+    with pytest.raises(ModuleProblem) as raised:
         load_module(path)
+    assert matches("sources", "invalid dotted name is refused", str(raised.value))
 
 
 @pytest.mark.parametrize(

@@ -29,7 +29,7 @@ _PATIENCE = 60
 
 
 class ShoppingList:
-    """The running app: where it listens, and what its author's code has been told."""
+    """The running app: its address, and what its code was told."""
 
     def __init__(self, url: str) -> None:
         self.url = url
@@ -40,7 +40,7 @@ class ShoppingList:
             return (await http.get(f"{self.url}/seen")).json()
 
     async def health(self) -> dict[str, Any] | None:
-        """Return what the SDK says of itself; None where it does not answer."""
+        """Return the health of the SDK; None without an answer."""
         try:
             async with httpx2.AsyncClient() as http:
                 return (await http.get(f"{self.url}/health")).json()

@@ -126,7 +126,7 @@ async def call_tool(ctx: Any, params: t.CallToolRequestParams) -> t.CallToolResu
 
 
 class Told(Server[Any]):
-    """Says over HTTP too that it tells of changes."""
+    """Declares list changes over HTTP too."""
 
     def create_initialization_options(
         self, notification_options: NotificationOptions | None = None, *more: Any, **others: Any

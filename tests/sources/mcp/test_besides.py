@@ -8,6 +8,7 @@ import anyio
 import pytest
 
 from tests.sources.mcp.scripted_connection import RecordingLink, ScriptedConnection, legacy, listed, modern
+from tests.texts import matches
 from tests.waiting import until
 from toolcrib.errors import Failed, Refused, Unavailable
 from toolcrib.interfaces import SourceResources, SubscribableSource
@@ -281,8 +282,9 @@ async def test_refused_subscription_is_reported() -> None:
     )
     source = of(server, redact=redact)
     async with running(source) as link:
-        with pytest.raises(Failed, match=r"no such \*\*\*"):
+        with pytest.raises(Failed) as raised:
             await source.call(through("resources/subscribe", uri="x://1"))
+        assert matches("sources", "refused subscription is reported", str(raised.value))
         assert list(await source.follow(frozenset({"x://1"}))) == ["x://1"]
         assert link.updates == []
         server.script["resources/subscribe"] = {}
@@ -378,5 +380,6 @@ async def test_cancelled_subscription_keeps_the_old_stream() -> None:
 async def test_nothing_else_is_carried_out_aside() -> None:
     source = of(old())
     async with running(source):
-        with pytest.raises(Refused, match="does not offer nothing any more"):
+        with pytest.raises(Refused) as raised:
             await source.call(through("nothing"))
+        assert matches("sources", "nothing else is carried out aside", str(raised.value))

@@ -23,6 +23,7 @@ from tests.sources.mcp.upstream import (
     stream,
     text,
 )
+from tests.texts import matches
 from tests.waiting import until
 from toolcrib.model import Progress
 from toolcrib.sources.mcp.connection import (
@@ -135,11 +136,17 @@ async def test_a_restarted_official_server_has_forgotten_the_session(free_port: 
     with pytest.raises(NotSent, match="cannot be reached"):
         await call(connection, "add", modern=False, a=1, b=2)
     async with official("http", free_port):
-        with pytest.raises(NotSent, match="ended our session"):
+        with pytest.raises(NotSent) as raised:
             await call(connection, "add", modern=False, a=1, b=2)
-        assert await connection.lost() == "the server ended our session"
-        with pytest.raises(NotSent, match="ended our session"):
+        assert matches("sources", "a restarted official server has forgotten the session", str(raised.value))
+        assert matches(
+            "sources", "a restarted official server has forgotten the session 2", await connection.lost()
+        )
+        with pytest.raises(NotSent) as raised:
             await connection.notify("notifications/x", b"{}")
+        assert matches(
+            "sources", "a restarted official server has forgotten the session 3", str(raised.value)
+        )
         await manager.__aexit__(None, None, None)
 
 
@@ -304,7 +311,7 @@ async def test_expired_session_ends_the_connection() -> None:
     async with serving(handle) as url, dialled(url) as connection:
         await shake_hands(connection)
         await connection.hear()
-        assert await connection.lost() == "the server ended our session"
+        assert matches("sources", "expired session ends the connection", await connection.lost())
     assert {method for method, _, _ in server.got} == {"POST"}, "a session that is gone is not given back"
 
 

@@ -8,6 +8,7 @@ import anyio
 import pytest
 
 from tests.sources.mcp.scripted_connection import ScriptedConnection, listed
+from tests.texts import matches
 from tests.waiting import until
 from toolcrib.sources.mcp import list_watch as module
 from toolcrib.sources.mcp.connection import (
@@ -229,7 +230,7 @@ async def test_a_web_server_that_fails_to_list_three_times_is_dead() -> None:
     reason = await death(
         ScriptedConnection(tools__list=listed()), SILENT, refresh, transport="http", start_timeout=9.0
     )
-    assert reason == "the server failed to list its tools 3 times: no answer within 9 s"
+    assert matches("sources", "a web server that fails to list three times is dead", reason)
     assert refresh.count == 5
 
 
@@ -251,7 +252,7 @@ async def test_a_list_has_a_time_limit() -> None:
 async def test_a_lost_connection_ends_the_watch() -> None:
     server = ScriptedConnection()
     server.lose("it exited with status 3")
-    assert await death(server, LEGACY, Refreshes()) == "it exited with status 3"
+    assert matches("sources", "a lost connection ends the watch", await death(server, LEGACY, Refreshes()))
 
 
 @pytest.mark.parametrize(
@@ -271,7 +272,7 @@ async def test_a_web_server_in_doubt_that_does_not_answer_is_dead(fault: ServerE
 async def test_unresponsive_web_server_counts_as_dead(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "PROBE", 0.01)
     reason = await death(ScriptedConnection(tools__list=None), SILENT, Refreshes(), transport="http")
-    assert reason == "the server did not answer within 0.01 s"
+    assert matches("sources", "unresponsive web server counts as dead", reason)
 
 
 @pytest.mark.usefixtures("brisk")

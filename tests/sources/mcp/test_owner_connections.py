@@ -12,6 +12,7 @@ import pytest
 from tests.sources.mcp.census import Census, census
 from tests.sources.mcp.recording_channel import FORM, RecordingChannel, never, said
 from tests.sources.mcp.scripted_connection import RecordingLink, ScriptedConnection, legacy, listed
+from tests.texts import matches
 from tests.waiting import until
 from toolcrib.config.mcp import McpServer
 from toolcrib.errors import Lost, Refused, Unavailable
@@ -247,8 +248,9 @@ async def test_one_caller_takes_at_most_half_the_connections(counted: Census) ->
             tasks.start_soon(it.source.call, it.a_call("ask", each, **ELICIT))
         await until(lambda: all(each.questions for each in waiting))
         about = a_tool("curious:about", family="mcp", timeout=0.1)
-        with pytest.raises(Refused, match="has all the connections"):
+        with pytest.raises(Refused) as raised:
             await it.source.call(a_call(about, channel=RecordingChannel("session 2")))
+        assert matches("sources", "one caller takes at most half the connections", str(raised.value))
         about = a_tool("curious:about", family="mcp", timeout=20.0)
         assert await it.source.call(
             a_call(about, channel=RecordingChannel("ben"), caller=a_caller(id="key:ben"))
@@ -307,10 +309,9 @@ async def test_a_lane_that_dies_fails_its_calls_and_nothing_else(counted: Census
 
 async def test_single_instance_server_is_reported(counted: Census, caplog: pytest.LogCaptureFixture) -> None:
     async with running_source(counted, env={"CURIOUS_ONCE": "1"}) as it:
-        with pytest.raises(
-            Unavailable, match="could not be reached by a connection for this caller"
-        ) as caught:
+        with pytest.raises(Unavailable) as caught:
             await it.call("about", RecordingChannel())
+        assert matches("sources", "single instance server is reported", str(caught.value))
         assert caught.value.problem.code == "SOURCE_DOWN"
         assert (await client(it))["client"]
         assert it.lanes == 0
@@ -325,8 +326,9 @@ async def test_a_connection_that_is_not_answered_is_given_up() -> None:
         tasks.start_soon(source.run, link)
         await until(lambda: bool(link.offers))
         call = a_call(a_tool("curious:about", family="mcp"), channel=RecordingChannel())
-        with pytest.raises(Unavailable, match=r"it did not answer our greeting within 0\.05 s"):
+        with pytest.raises(Unavailable) as raised:
             await source.call(call)
+        assert matches("sources", "a connection that is not answered is given up", str(raised.value))
         assert server.relayed == [{"elicitation": {"form": {}, "url": {}}, "sampling": {"tools": {}}}]
         tasks.cancel_scope.cancel()
     assert server.dials == server.closed == 2

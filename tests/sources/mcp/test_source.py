@@ -8,6 +8,7 @@ import anyio
 import pytest
 
 from tests.sources.mcp.scripted_connection import RecordingLink, ScriptedConnection, legacy, listed, modern
+from tests.texts import matches
 from tests.waiting import until
 from toolcrib.errors import Failed, Lost, Refused, ToolcribError, Unavailable
 from toolcrib.interfaces import Source
@@ -223,16 +224,18 @@ async def test_requested_progress_is_delivered() -> None:
 async def test_arguments_that_are_not_json_are_refused() -> None:
     source = of(server := old())
     async with running(source):
-        with pytest.raises(Refused, match="cannot be written as JSON"):
+        with pytest.raises(Refused) as raised:
             await source.call(read(arguments={"n": 2**70}))
+        assert matches("sources", "arguments that are not json are refused", str(raised.value))
     assert server.count("tools/call") == 0
 
 
 async def test_a_tool_the_server_no_longer_lists_is_not_called() -> None:
     source = of(server := old())
     async with running(source):
-        with pytest.raises(Refused, match="does not offer write any more"):
+        with pytest.raises(Refused) as raised:
             await source.call(a_call(a_tool("fs:write")))
+        assert matches("sources", "a tool the server no longer lists is not called", str(raised.value))
     assert server.count("tools/call") == 0
 
 
@@ -240,8 +243,9 @@ async def test_nothing_is_called_or_checked_before_or_after_a_run() -> None:
     source = of(old())
     for _ in range(2):
         for doing in (source.call(read()), source.check()):
-            with pytest.raises(Unavailable, match="fs is not running"):
+            with pytest.raises(Unavailable) as raised:
                 await doing
+            assert matches("sources", "nothing is called or checked before or after a run", str(raised.value))
         async with running(source):
             pass
 
@@ -285,8 +289,9 @@ async def test_check_sends_a_real_request() -> None:
     server = old(tools__list=[listed("read"), JsonRpcError(-1, "not with s3cret"), None])
     source = of(server, redact=redact)
     async with running(source):
-        with pytest.raises(ConnectionError, match=r"not with \*\*\*"):
+        with pytest.raises(ConnectionError) as raised:
             await source.check()
+        assert matches("sources", "check sends a real request", str(raised.value))
 
 
 @pytest.mark.requirement("C4")
@@ -294,8 +299,9 @@ async def test_a_check_has_a_time_limit(monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setattr(module, "PROBE", 0.01)
     source = of(old(tools__list=[listed("read"), None]))
     async with running(source):
-        with pytest.raises(TimeoutError, match="fs did not answer within"):
+        with pytest.raises(TimeoutError) as raised:
             await source.check()
+        assert matches("sources", "a check has a time limit", str(raised.value))
 
 
 # Death
@@ -330,7 +336,7 @@ async def test_start_timeout_names_the_missing_stage(script: dict[str, Any], und
     server = old(**script)
     error = await death(of(server, start_timeout=0.05))
     assert type(error) is TimeoutError
-    assert str(error) == f"the server did not {undone} within 0.05 s"
+    assert matches("sources", "start timeout names the missing stage", str(error), undone=undone)
     assert server.closed == 1
 
 
@@ -342,7 +348,7 @@ async def test_the_time_limit_of_a_start_holds_for_dialling_too() -> None:
         yield ScriptedConnection()
 
     error = await death(McpSource(McpSettings(id="fs", start_timeout=0.01), dial))
-    assert str(error) == "the server did not start within 0.01 s"
+    assert matches("sources", "the time limit of a start holds for dialling too", str(error))
 
 
 async def test_the_time_limit_of_a_start_is_over_when_the_server_is_up() -> None:

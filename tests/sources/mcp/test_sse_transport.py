@@ -21,6 +21,7 @@ from tests.sources.mcp.upstream import (
     stream,
     text,
 )
+from tests.texts import matches
 from tests.waiting import until
 from toolcrib.egress import Egress
 from toolcrib.model import JsonObject, Progress
@@ -151,17 +152,19 @@ async def test_the_end_of_the_stream_is_the_end(server: Server) -> None:
     async with serving(server) as url, dialled(url) as connection, anyio.create_task_group() as tasks:
 
         async def ask() -> None:
-            with pytest.raises(ConnectionLost, match="ended its event stream"):
+            with pytest.raises(ConnectionLost) as raised:
                 await connection.request("x", b"{}")
+            assert matches("sources", "the end of the stream is the end 3", str(raised.value))
             ended.append("x")
 
         tasks.start_soon(ask)
         await until(lambda: len(server.posted) == 1)
         server.out.close()
-        assert await connection.lost() == "the server ended its event stream"
+        assert matches("sources", "the end of the stream is the end", await connection.lost())
         await connection.hear()
-        with pytest.raises(NotSent, match="ended its event stream"):
+        with pytest.raises(NotSent) as raised:
             await connection.request("x", b"{}")
+        assert matches("sources", "the end of the stream is the end 2", str(raised.value))
     assert ended == ["x"]
 
 
@@ -206,7 +209,9 @@ async def test_oversized_event_ends_stream_and_fails_its_request(size: int) -> N
         tasks.start_soon(ask, "large")
         tasks.start_soon(ask, "other")
         with anyio.fail_after(20):
-            assert "more than 8 MiB" in await connection.lost()
+            assert matches(
+                "sources", "oversized event ends stream and fails its request", await connection.lost()
+            )
     server.close()
     assert faults == {"large": ResponseTooLarge, "other": ConnectionLost}
 
@@ -281,8 +286,9 @@ async def mute(request: web.Request) -> web.StreamResponse:
 async def test_a_post_that_is_never_accepted_ends(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sse_transport, "POST_SECONDS", 0.05)
     async with serving(mute) as url, dialled(url) as connection:
-        with pytest.raises(ConnectionLost, match="did not accept"):
+        with pytest.raises(ConnectionLost) as raised:
             await connection.request("x", b"{}")
+        assert matches("sources", "a post that is never accepted ends", str(raised.value))
 
 
 async def test_messages_do_not_pile_up_where_none_is_accepted(monkeypatch: pytest.MonkeyPatch) -> None:

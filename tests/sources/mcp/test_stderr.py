@@ -5,6 +5,7 @@ import logging
 import anyio
 import pytest
 
+from tests.texts import matches
 from toolcrib.sources.mcp.process_streams import BURST, LINES, LONGEST, RateLimitedLog, StderrTail, shown
 
 pytestmark = [pytest.mark.anyio, pytest.mark.requirement("C3")]
@@ -67,7 +68,7 @@ async def test_a_line_goes_to_the_log_with_the_name_of_its_server(
 ) -> None:
     tail.feed(b"started\n")
     (record,) = caplog.records
-    assert record.getMessage() == "time wrote to its standard error: started"
+    assert matches("sources", "a line goes to the log with the name of its server", record.getMessage())
     assert (record.name, record.levelname) == ("toolcrib.sources.mcp", "INFO")
     assert vars(record)["server"] == "time"
 
@@ -115,7 +116,7 @@ async def test_the_log_gets_a_burst_then_a_few_lines_a_second(
     assert messages(caplog)[BURST] == f"time: {10_000 - BURST} more lines like these were left out"
     assert messages(caplog)[BURST + 1 :] == ["time wrote to its standard error: y"] * 10
     tail.close()
-    assert messages(caplog)[-1] == "time: 20 more lines like these were left out"
+    assert matches("sources", "the log gets a burst then a few lines a second", messages(caplog)[-1])
     clock.now += 1_000
     tail.feed(b"z\n" * 60)
     assert sum(message.endswith(": z") for message in messages(caplog)) == BURST
@@ -127,7 +128,7 @@ async def test_dropped_line_count_is_logged(tail: StderrTail, caplog: pytest.Log
     with anyio.fail_after(10):
         while len(messages(caplog)) == BURST:  # noqa: ASYNC110 - a log knows nothing of events
             await anyio.sleep(0.01)
-    assert messages(caplog)[-1] == "time: 7 more lines like these were left out"
+    assert matches("sources", "dropped line count is logged", messages(caplog)[-1])
     tail.close()
     assert len(messages(caplog)) == BURST + 1
 

@@ -10,6 +10,7 @@ import orjson
 import pytest
 
 from tests.sources.mcp.marked_servers import MarkedServers, ask, files, lost, servers
+from tests.texts import matches
 from tests.waiting import until
 from toolcrib.model import Progress
 from toolcrib.sources.mcp import process_streams, request_multiplexer, stdio_transport
@@ -96,7 +97,7 @@ async def test_noise_is_logged_without_secrets_and_counted(
         details = connection.details()
     assert (details["stray_lines"], details["unclaimed_answers"]) == (200, 1)
     assert caplog.messages[0] == "fs wrote to its standard output what is no message: the key is ***"
-    assert caplog.messages[-1] == "fs: 150 more lines like these were left out"
+    assert matches("sources", "noise is logged without secrets and counted", caplog.messages[-1])
     assert "s3cret" not in caplog.text
 
 
@@ -142,8 +143,9 @@ async def test_a_line_over_the_cap_that_is_no_answer_is_noise(servers: MarkedSer
 
 async def test_a_line_without_an_end_is_the_end_of_the_connection(servers: MarkedServers) -> None:
     async with servers.dial(patience=0.1) as connection:
-        with pytest.raises(ConnectionLost, match="more than 64 MiB without an end of line"):
+        with pytest.raises(ConnectionLost) as raised:
             await ask(connection, "endless")
+        assert matches("sources", "a line without an end is the end of the connection", str(raised.value))
         assert "64 MiB" in await lost(connection)
         with pytest.raises(NotSent):
             await ask(connection, "echo")
@@ -177,8 +179,9 @@ async def test_output_before_exit_is_read_completely(
     monkeypatch.setattr(process_streams, "_SLICE", 10)
     monkeypatch.setattr(request_multiplexer, "MAX_PER_SECOND", 10_000)
     async with servers.dial() as connection:
-        with pytest.raises(ConnectionLost, match="it exited with status 0"):
+        with pytest.raises(ConnectionLost) as raised:
             await ask(connection, "notes", count=5_000, leave=True)
+        assert matches("sources", "output before exit is read completely", str(raised.value))
         assert len(servers.heard) == 5_000
 
 
