@@ -260,7 +260,7 @@ def _refused(error: ConfigError) -> Refused:
             "where": fault.path,
             "message": fault.message,
             "file": fault.file,
-            "line": None if fault.place is None else fault.place.line,
+            "line": None if fault.position is None else fault.position.line,
         }
         for fault in error.faults[:100]
     ]

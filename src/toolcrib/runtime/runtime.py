@@ -46,7 +46,7 @@ from toolcrib.sdk import AnyTool
 from toolcrib.sessions import UserSessions
 from toolcrib.steps.breaker import Breaker
 from toolcrib.steps.replay import Replay
-from toolcrib.store.holder import is_gone, new_mark
+from toolcrib.store.holder import is_gone, new_process_mark
 from toolcrib.store.shared import open_shared
 from toolcrib.supervisor import Supervisor
 
@@ -234,7 +234,7 @@ class _Parts:
     def _replay(self) -> Replay:
         store = self.store
         quota = quota_of(self.document)
-        replay = Replay(store.replays, new_mark(), is_gone, lambda: store.refused, store.clock, quota)
+        replay = Replay(store.replays, new_process_mark(), is_gone, lambda: store.refused, store.clock, quota)
         self.tasks.start_soon(keep_running, replay.endings.run)
         self.tasks.start_soon(keep_running, forget_replays, replay.bounded)
         return replay
