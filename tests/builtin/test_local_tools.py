@@ -2,7 +2,7 @@
 
 import pytest
 
-from toolcrib.builtin.local import SearchSettings, local_tools
+from toolcrib.builtin import SearchSettings, local_tools
 from toolcrib.schemas import compile_schema
 from toolcrib.sdk import Registry
 from toolcrib.sources.functions import Functions

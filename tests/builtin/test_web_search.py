@@ -9,7 +9,7 @@ import pytest
 from aiohttp import web
 
 from tests.texts import matches
-from toolcrib.builtin.local import SearchSettings, local_tools
+from toolcrib.builtin import SearchSettings, local_tools
 from toolcrib.builtin.web_search import SearchHit, SearchHits, Searxng, search_web
 from toolcrib.errors import BusinessRuleError, ToolcribError
 from toolcrib.sdk import ToolContext, ToolResult

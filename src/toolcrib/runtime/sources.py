@@ -7,7 +7,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from toolcrib.builtin.local import SearchSettings, local_tools
+from toolcrib.builtin import SearchSettings, local_tools
 from toolcrib.catalog import PinMode
 from toolcrib.config import Document
 from toolcrib.config.mcp import McpServer
