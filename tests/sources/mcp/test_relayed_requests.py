@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from toolcrib.mcp.capabilities import RELAYS, relayed_capabilities, request_error
+from toolcrib.mcp.revisions import RELAYS, relayed_capabilities, request_error
 from toolcrib.sources.mcp.connection import McpSettings
 
 FORM: dict[str, Any] = {}

@@ -21,9 +21,8 @@ from toolcrib.errors import Refused, ToolcribError
 from toolcrib.frontends.mcp.client_requests import ClientRequests, RunningRequests
 from toolcrib.frontends.mcp.request import Peer, ResponseChannel
 from toolcrib.interfaces import FORGOTTEN, McpSessionRow, StoredMcpSessions
-from toolcrib.mcp.capabilities import RELAYS
 from toolcrib.mcp.headers import SESSION_HEADER
-from toolcrib.mcp.revisions import LEGACY_REVISIONS
+from toolcrib.mcp.revisions import LEGACY_REVISIONS, RELAYS
 from toolcrib.model import Caller, JsonObject
 from toolcrib.slots import DEFAULT_SHARE, Slots
 

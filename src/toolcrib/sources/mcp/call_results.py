@@ -6,8 +6,8 @@ from typing import Any, cast
 import orjson
 
 from toolcrib.errors import Broken, Failed, Lost, ToolcribError, Unavailable, problem
-from toolcrib.mcp.capabilities import request_error
 from toolcrib.mcp.meta import forwarded, server_meta
+from toolcrib.mcp.revisions import request_error
 from toolcrib.model import Ask, Json, JsonObject, Result, Tool
 from toolcrib.sources.mcp.connection import (
     MAX_QUESTION_BYTES,

@@ -8,8 +8,7 @@ from typing import Any, Literal, Protocol, TypeVarTuple, cast
 from anyio.abc import TaskGroup
 
 from toolcrib.background_tasks import background_tasks
-from toolcrib.mcp.capabilities import RELAYS, Relay
-from toolcrib.mcp.revisions import Era
+from toolcrib.mcp.revisions import RELAYS, Era, Relay
 from toolcrib.model import Channel, Json, JsonObject, Progress, Report, Slow
 
 # --- Errors between the gateway and a server, before they are mapped to the error of a tool call ---

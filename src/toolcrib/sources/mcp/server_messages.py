@@ -11,7 +11,6 @@ import anyio
 import orjson
 
 from toolcrib.mcp import methods
-from toolcrib.mcp.capabilities import CAPABILITY_OF_REQUEST, request_error
 from toolcrib.mcp.jsonrpc import (
     INVALID_PARAMS,
     MAX_ID_CHARS,
@@ -22,6 +21,7 @@ from toolcrib.mcp.jsonrpc import (
     params_of,
 )
 from toolcrib.mcp.meta import forwarded
+from toolcrib.mcp.revisions import CAPABILITY_OF_REQUEST, request_error
 from toolcrib.model import Json, JsonObject, Progress, Unanswered
 from toolcrib.schemas import json_parsing
 from toolcrib.sources.mcp.connection import (

@@ -23,9 +23,9 @@ from toolcrib.egress.client import Probe
 from toolcrib.egress.http_connection import NoConnection
 from toolcrib.errors import Refused, ToolcribError, Unavailable
 from toolcrib.interfaces import Offer, ServerMisbehaved, ServerUnreachable, SourceLink
-from toolcrib.mcp.capabilities import relayed_capabilities
 from toolcrib.mcp.headers import mirrored_headers
 from toolcrib.mcp.methods import COMPLETE, GET_PROMPT, READ_RESOURCE
+from toolcrib.mcp.revisions import relayed_capabilities
 from toolcrib.model import Call, Family, Json, JsonObject, Result, Tool
 from toolcrib.sources.mcp.call_results import error_of, raw_of, result_of
 from toolcrib.sources.mcp.connection import (
