@@ -14,7 +14,7 @@ from toolcrib.formats.openai_responses import OpenAIResponses
 from toolcrib.formats.rest import RestFormat
 from toolcrib.interfaces import Format, Provider
 
-_ALL: tuple[Format, ...] = (
+_FORMATS: tuple[Format, ...] = (
     RestFormat(),
     McpFormat(),
     OpenAIChat(),
@@ -28,18 +28,17 @@ _ALL: tuple[Format, ...] = (
     ElevenLabs(),
     LangChain(),
 )
-FORMATS: dict[str, Format] = {each.name: each for each in _ALL}
+FORMATS: dict[str, Format] = {each.name: each for each in _FORMATS}
 PROVIDERS: dict[str, Provider] = {name: each for name, each in FORMATS.items() if isinstance(each, Provider)}
 """The formats that also parse calls and render results."""
 
 
 def provider(name: str) -> Provider:
     """Return a provider's format by name, or refuse an unknown one."""
-    found = PROVIDERS.get(name)
-    if found is None:
-        said = f"there is no provider named {name[:100]}; there are {', '.join(PROVIDERS)}"
-        raise Refused("INVALID_REQUEST", said, path="format")
-    return found
+    if name not in PROVIDERS:
+        message = f"there is no provider named {name[:100]}; there are {', '.join(PROVIDERS)}"
+        raise Refused("INVALID_REQUEST", message, path="format")
+    return PROVIDERS[name]
 
 
 __all__ = ["FORMATS", "PROVIDERS", "McpFormat", "RestFormat", "provider"]

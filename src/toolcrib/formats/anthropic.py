@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any, cast
 
-from toolcrib.interfaces import Bounds, Loss, ProviderCall, ProviderResult
+from toolcrib.interfaces import Bounds, ProviderCall, ProviderResult
 from toolcrib.model import JsonObject, Result, Tool
 from toolcrib.payloads import (
     model_description,
@@ -15,37 +15,26 @@ from toolcrib.payloads import (
     result_payload,
 )
 from toolcrib.schemas.fitting.dialects import ANTHROPIC
-from toolcrib.schemas.fitting.fit import SchemaCache, fit
+from toolcrib.schemas.fitting.fit import FittedFormat, fit
 
 _IMAGE_TYPES = frozenset({"image/jpeg", "image/png", "image/gif", "image/webp"})
 """Image types that the model accepts."""
 
 
-class Anthropic:
+class Anthropic(FittedFormat):
     """Tools go to `tools` of a request; calls and results are content blocks of messages."""
 
     name = "anthropic"
     bounds = Bounds(parameter=ANTHROPIC.parameter)
 
     def __init__(self) -> None:
-        self._fitted = SchemaCache(partial(fit, dialect=ANTHROPIC))
+        super().__init__(partial(fit, dialect=ANTHROPIC))
 
     def tool(self, tool: Tool, name: str) -> JsonObject:
         """Declare one tool."""
-        said = {
-            "name": name,
-            "description": model_description(tool),
-            "input_schema": self._fitted.of(tool).schema,
-        }
-        return {key: value for key, value in said.items() if value}
-
-    def tools(self, declared: Sequence[JsonObject]) -> list[JsonObject]:
-        """Return the declarations as a list."""
-        return list(declared)
-
-    def losses(self, tool: Tool) -> tuple[Loss, ...]:
-        """Return what the schema conversion dropped."""
-        return self._fitted.of(tool).losses
+        schema = self._fitted.of(tool).schema
+        fields = {"name": name, "description": model_description(tool), "input_schema": schema}
+        return {key: value for key, value in fields.items() if value}
 
     def calls(self, message: JsonObject | list[JsonObject]) -> tuple[ProviderCall, ...]:
         """Parse the `tool_use` blocks of a message, or of its content."""
@@ -55,36 +44,31 @@ class Anthropic:
             blocks, path = object_at(message, path).get("content"), "message.content"
         if isinstance(blocks, str):
             return ()
-        found = objects_at(blocks, path)
-        calls = [(where, block) for where, block in found if block.get("type") == "tool_use"]
-        return tuple(parse_call(block, where, arguments="input") for where, block in calls)
-
-    def cancelled(self, message: JsonObject) -> tuple[str, ...]:
-        """Return nothing: the API has no cancellation."""
-        return ()
+        return tuple(
+            parse_call(block, block_path, arguments="input")
+            for block_path, block in objects_at(blocks, path)
+            if block.get("type") == "tool_use"
+        )
 
     def results(self, answers: Sequence[ProviderResult]) -> list[JsonObject]:
         """Render all results as one user message, which must be the next one of the conversation."""
-        if not answers:
-            return []
-        return [{"role": "user", "content": [_answer(each) for each in answers]}]
+        return [{"role": "user", "content": [_tool_result(each) for each in answers]}] if answers else []
 
 
-def _answer(answered: ProviderResult) -> JsonObject:
-    result = answered.result
+def _tool_result(outcome: ProviderResult) -> JsonObject:
     return {
         "type": "tool_result",
-        "tool_use_id": answered.call.id,
-        "content": _content(result),
-        "is_error": result.problem is not None,
+        "tool_use_id": outcome.call.id,
+        "content": _content(outcome.result),
+        "is_error": outcome.result.problem is not None,
     }
 
 
 def _content(result: Result) -> str | list[JsonObject]:
     # The API accepts only text in a result with `is_error`.
-    pictures = [] if result.problem is not None else [each for each in result.content if _is_image(each)]
+    images = [] if result.problem is not None else [each for each in result.content if _is_image(each)]
     text = payload_json(result_payload(result))
-    return [{"type": "text", "text": text}, *map(_image_block, pictures)] if pictures else text
+    return [{"type": "text", "text": text}, *map(_image_block, images)] if images else text
 
 
 def _is_image(block: JsonObject) -> bool:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
-from toolcrib.interfaces import Bounds, Loss, ProviderCall, ProviderResult
+from toolcrib.interfaces import Bounds, ProviderCall, ProviderResult
 from toolcrib.model import JsonObject, Tool
 from toolcrib.payloads import (
     model_description,
@@ -17,20 +17,20 @@ from toolcrib.payloads import (
     truncate_payload,
 )
 from toolcrib.schemas.fitting.dialects import DEEPGRAM
-from toolcrib.schemas.fitting.fit import SchemaCache, fit
+from toolcrib.schemas.fitting.fit import FittedFormat, fit
 
 MAX_CONTENT_BYTES = 12_000
 """Bytes of a result's JSON."""
 
 
-class Deepgram:
+class Deepgram(FittedFormat):
     """Functions go to `agent.think` of `Settings`; calls, cancellations and results are messages."""
 
     name = "deepgram"
     bounds = Bounds(parameter=DEEPGRAM.parameter, result_bytes=MAX_CONTENT_BYTES, owns_audio=True)
 
     def __init__(self) -> None:
-        self._fitted = SchemaCache(partial(fit, dialect=DEEPGRAM))
+        super().__init__(partial(fit, dialect=DEEPGRAM))
 
     def tool(self, tool: Tool, name: str) -> JsonObject:
         """Declare one client-side function, that is, one without an endpoint.
@@ -38,27 +38,21 @@ class Deepgram:
         The agent calls speculatively, before the end of the user's turn. Tools that are not repeatable are
         deferred until then.
         """
-        said: dict[str, Any] = {
+        fields: dict[str, Any] = {
             "name": name,
             "description": model_description(tool),
             "parameters": self._fitted.of(tool).schema,
             "defer_until_eot": not tool.repeatable,
         }
-        return {key: value for key, value in said.items() if value}
-
-    def tools(self, declared: Sequence[JsonObject]) -> list[JsonObject]:
-        """Return the declarations as a list."""
-        return list(declared)
-
-    def losses(self, tool: Tool) -> tuple[Loss, ...]:
-        """Return what the schema conversion dropped."""
-        return self._fitted.of(tool).losses
+        return {key: value for key, value in fields.items() if value}
 
     def calls(self, message: JsonObject) -> tuple[ProviderCall, ...]:
         """Parse the client-side calls; functions with an endpoint are called by the agent."""
-        found = _functions(message, "FunctionCallRequest")
-        ours = [(path, each) for path, each in found if each.get("client_side") is not False]
-        return tuple(parse_call(each, path, arguments="arguments") for path, each in ours)
+        return tuple(
+            parse_call(each, path, arguments="arguments")
+            for path, each in _functions(message, "FunctionCallRequest")
+            if each.get("client_side") is not False
+        )
 
     def cancelled(self, message: JsonObject) -> tuple[str, ...]:
         """Parse the ids of speculative calls that were cancelled."""
@@ -80,7 +74,6 @@ class Deepgram:
 
 
 def _functions(message: JsonObject, kind: str) -> list[tuple[str, JsonObject]]:
-    given = object_at(message, "message")
-    if text_field(given, "type", "message") != kind:
+    if text_field(object_at(message, "message"), "type", "message") != kind:
         return []
-    return objects_at(given.get("functions"), "message.functions")
+    return objects_at(message.get("functions"), "message.functions")

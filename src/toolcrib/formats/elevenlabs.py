@@ -6,7 +6,7 @@ from functools import partial
 from math import ceil
 from typing import Any
 
-from toolcrib.interfaces import Bounds, Loss, ProviderCall, ProviderResult
+from toolcrib.interfaces import Bounds, ProviderCall, ProviderResult
 from toolcrib.model import JsonObject, Tool
 from toolcrib.payloads import (
     model_description,
@@ -17,7 +17,7 @@ from toolcrib.payloads import (
     text_field,
 )
 from toolcrib.schemas.fitting.dialects import ELEVENLABS
-from toolcrib.schemas.fitting.fit import SchemaCache, fit
+from toolcrib.schemas.fitting.fit import FittedFormat, fit
 
 _MAX_TIMEOUT_SECONDS = 120
 """Upper bound of `response_timeout_secs`, in seconds."""
@@ -25,14 +25,14 @@ _GRACE_SECONDS = 5
 """Seconds added to the tool's timeout, so that the agent still receives the timeout error."""
 
 
-class ElevenLabs:
+class ElevenLabs(FittedFormat):
     """Tools are configurations created on the agent beforehand; calls and results are messages."""
 
     name = "elevenlabs"
     bounds = Bounds(owns_audio=True)
 
     def __init__(self) -> None:
-        self._fitted = SchemaCache(partial(fit, dialect=ELEVENLABS))
+        super().__init__(partial(fit, dialect=ELEVENLABS))
 
     def tool(self, tool: Tool, name: str) -> JsonObject:
         """Declare one client tool, in the form of `tool_config` in the request that creates a tool."""
@@ -47,25 +47,12 @@ class ElevenLabs:
             declared["response_timeout_secs"] = min(ceil(tool.timeout) + _GRACE_SECONDS, _MAX_TIMEOUT_SECONDS)
         return declared
 
-    def tools(self, declared: Sequence[JsonObject]) -> list[JsonObject]:
-        """Return the declarations as a list; each is created by a separate request."""
-        return list(declared)
-
-    def losses(self, tool: Tool) -> tuple[Loss, ...]:
-        """Return what the schema conversion dropped."""
-        return self._fitted.of(tool).losses
-
     def calls(self, message: JsonObject) -> tuple[ProviderCall, ...]:
         """Parse the call of a message; most messages have none."""
-        given = object_at(message, "message")
-        if text_field(given, "type", "message") != "client_tool_call":
+        if text_field(object_at(message, "message"), "type", "message") != "client_tool_call":
             return ()
         path = "message.client_tool_call"
-        return (_parsed_call(object_at(given.get("client_tool_call"), path), path),)
-
-    def cancelled(self, message: JsonObject) -> tuple[str, ...]:
-        """Return nothing: the API has no cancellation."""
-        return ()
+        return (_parsed_call(object_at(message.get("client_tool_call"), path), path),)
 
     def results(self, answers: Sequence[ProviderResult]) -> list[JsonObject]:
         """Render one message for each result."""
@@ -81,9 +68,9 @@ class ElevenLabs:
 
 
 def _parsed_call(call: JsonObject, path: str) -> ProviderCall:
-    found = parse_call(call, path, id="tool_call_id", name="tool_name", arguments="parameters")
-    if found.arguments.get("tool_call_id") != found.id:
-        return found
+    parsed = parse_call(call, path, id="tool_call_id", name="tool_name", arguments="parameters")
+    if parsed.arguments.get("tool_call_id") != parsed.id:
+        return parsed
     # The SDK adds the call id to the parameters that it passes to a client tool.
-    own = {key: value for key, value in found.arguments.items() if key != "tool_call_id"}
-    return replace(found, arguments=own)
+    arguments = {key: value for key, value in parsed.arguments.items() if key != "tool_call_id"}
+    return replace(parsed, arguments=arguments)

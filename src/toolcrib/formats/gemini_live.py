@@ -6,7 +6,7 @@ from typing import Any, cast
 import orjson
 
 from toolcrib.errors import Refused
-from toolcrib.interfaces import Bounds, Loss, ProviderCall, ProviderResult
+from toolcrib.interfaces import Bounds, ProviderCall, ProviderResult
 from toolcrib.model import Json, JsonObject, Kind, Result, Tool
 from toolcrib.payloads import (
     SUPPRESS_VOICE_FIELD,
@@ -19,7 +19,7 @@ from toolcrib.payloads import (
     wire_field,
 )
 from toolcrib.schemas.fitting.dialects import GEMINI
-from toolcrib.schemas.fitting.fit import SchemaCache, fit_gemini
+from toolcrib.schemas.fitting.fit import FittedFormat, fit_gemini
 
 MAX_RESULT_BYTES = 8_000
 """Bytes of a message with the result of one call."""
@@ -27,7 +27,7 @@ _MAX_ID_CHARACTERS = 500
 """Characters of an id or a name. Both are echoed in the result, at up to six bytes a character."""
 
 
-class GeminiLive:
+class GeminiLive(FittedFormat):
     """Tools go to `setup`; calls and cancellations are server messages; all results are one message.
 
     A result has status, message and telephony fields, never raw data: the model would read it aloud. Vertex
@@ -46,38 +46,33 @@ class GeminiLive:
     def __init__(self, *, vertex: bool = False) -> None:
         self.name = "gemini_live_vertex" if vertex else "gemini_live"
         self._vertex = vertex
-        self._fitted = SchemaCache(fit_gemini)
+        super().__init__(fit_gemini)
 
     def tool(self, tool: Tool, name: str) -> JsonObject:
         """Declare one function; `parameters` is omitted if there are none."""
-        said = {
-            "name": name,
-            "description": model_description(tool),
-            "parameters": self._fitted.of(tool).schema,
-        }
-        return {key: value for key, value in said.items() if value}
+        schema = self._fitted.of(tool).schema
+        fields = {"name": name, "description": model_description(tool), "parameters": schema}
+        return {key: value for key, value in fields.items() if value}
 
     def tools(self, declared: Sequence[JsonObject]) -> list[JsonObject]:
         """Wrap all declarations in one Gemini tool."""
         return [{"functionDeclarations": list(declared)}] if declared else []
 
-    def losses(self, tool: Tool) -> tuple[Loss, ...]:
-        """Return what the schema conversion dropped."""
-        return self._fitted.of(tool).losses
-
     def calls(self, message: JsonObject) -> tuple[ProviderCall, ...]:
         """Parse the calls of a server message; most messages have none."""
         call = _message_member(message, "toolCall", "tool_call")
-        found: Json = wire_field(call, "functionCalls", "function_calls") or []
+        calls = objects_at(
+            wire_field(call, "functionCalls", "function_calls") or [], "message.toolCall.functionCalls"
+        )
         return tuple(
-            _parsed_call(each, path) for path, each in objects_at(found, "message.toolCall.functionCalls")
+            parse_call(each, path, arguments="args", required=False, max_chars=_MAX_ID_CHARACTERS)
+            for path, each in calls
         )
 
     def cancelled(self, message: JsonObject) -> tuple[str, ...]:
         """Parse the ids of calls that were cancelled because the user interrupted."""
-        ids: Json = (
-            _message_member(message, "toolCallCancellation", "tool_call_cancellation").get("ids") or []
-        )
+        cancellation = _message_member(message, "toolCallCancellation", "tool_call_cancellation")
+        ids: Json = cancellation.get("ids") or []
         path = "message.toolCallCancellation.ids"
         if not isinstance(ids, list) or not all(isinstance(each, str) for each in cast("list[Json]", ids)):
             raise Refused("INVALID_REQUEST", f"{path} must be a list of texts", path=path)
@@ -85,19 +80,17 @@ class GeminiLive:
 
     def results(self, answers: Sequence[ProviderResult]) -> list[JsonObject]:
         """Render all results as one message; a call without a result would block the session."""
-        if not answers:
-            return []
-        return [_message([self._answer(each) for each in answers])]
+        return [_message([self._function_response(each) for each in answers])] if answers else []
 
-    def _answer(self, answered: ProviderResult) -> JsonObject:
-        asked, result = answered.call, answered.result
-        answer: dict[str, Any] = {"name": asked.name, "response": {}}
-        said = result_payload(result, data=False)
+    def _function_response(self, outcome: ProviderResult) -> JsonObject:
+        call, result = outcome.call, outcome.result
+        response: dict[str, Any] = {"name": call.name, "response": {}}
+        payload = result_payload(result, data=False)
         if not self._vertex:
-            answer |= {"id": asked.id, "scheduling": scheduling(result)}
-            said = {name: value for name, value in said.items() if name != SUPPRESS_VOICE_FIELD}
-        room = MAX_RESULT_BYTES - len(orjson.dumps(_message([answer])))
-        return {**answer, "response": truncate_payload(said, room + len("{}"))}
+            response |= {"id": call.id, "scheduling": scheduling(result)}
+            payload = {name: value for name, value in payload.items() if name != SUPPRESS_VOICE_FIELD}
+        free_bytes = MAX_RESULT_BYTES - len(orjson.dumps(_message([response])))
+        return {**response, "response": truncate_payload(payload, free_bytes + len("{}"))}
 
 
 def scheduling(result: Result) -> str:
@@ -112,22 +105,17 @@ def scheduling(result: Result) -> str:
     return "INTERRUPT" if unknown else "WHEN_IDLE"
 
 
-def _message(answers: list[JsonObject]) -> JsonObject:
-    return {"tool_response": {"functionResponses": answers}}
+def _message(responses: list[JsonObject]) -> JsonObject:
+    return {"tool_response": {"functionResponses": responses}}
 
 
 def _message_member(message: JsonObject, wire: str, python: str) -> JsonObject:
     """Return one member of a message. All members are objects, which allows for future message types."""
-    given = object_at(message, "message")
-    said = [each for each in given.values() if each is not None]
-    if not said or not all(isinstance(each, dict) for each in said):
+    members = [each for each in object_at(message, "message").values() if each is not None]
+    if not members or not all(isinstance(each, dict) for each in members):
         raise Refused(
             "INVALID_REQUEST",
             "message must be one of a Live session, such as {toolCall: {functionCalls: […]}}",
             path="message",
         )
-    return object_at(wire_field(given, wire, python) or {}, f"message.{wire}")
-
-
-def _parsed_call(call: JsonObject, path: str) -> ProviderCall:
-    return parse_call(call, path, arguments="args", required=False, max_chars=_MAX_ID_CHARACTERS)
+    return object_at(wire_field(message, wire, python) or {}, f"message.{wire}")

@@ -30,25 +30,23 @@ class McpFormat:
 
     def tool(self, tool: Tool, name: str) -> JsonObject:
         """Declare one tool."""
-        spelled: dict[str, Any] = {
+        entry: dict[str, Any] = {
             "name": name,
             "description": tool.description,
             "inputSchema": tool.input_schema,
         }
-        said = annotations(tool)
-        if said:
-            spelled["annotations"] = said
+        hints = annotations(tool)
+        if hints:
+            entry["annotations"] = hints
         if tool.title is not None:
-            spelled["title"] = tool.title
+            entry["title"] = tool.title
         if tool.output_schema is not None:
-            spelled["outputSchema"] = tool.output_schema
+            entry["outputSchema"] = tool.output_schema
         if tool.icons:
-            spelled["icons"] = list(tool.icons)
+            entry["icons"] = list(tool.icons)
         if tool.meta or tool.extensions:
-            spelled["_meta"] = (
-                {**tool.meta, EXTENSIONS_KEY: tool.extensions} if tool.extensions else tool.meta
-            )
-        return spelled
+            entry["_meta"] = {**tool.meta, EXTENSIONS_KEY: tool.extensions} if tool.extensions else tool.meta
+        return entry
 
     def tools(self, declared: Sequence[JsonObject]) -> list[JsonObject]:
         """Return the declarations as a list."""
@@ -61,11 +59,11 @@ class McpFormat:
     def calls(self, message: JsonObject) -> tuple[ProviderCall, ...]:
         """Parse a request, with its id for the response, or bare params."""
         if "method" not in object_at(message, "message"):
-            return (_asked(message, "message", "", {}),)
+            return (_parsed_call(message, "message", "", {}),)
         if message["method"] != CALL_TOOL:
             return ()
-        params, known = object_at(message.get("params"), "message.params"), {"id": _id(message)}
-        return (_asked(params, "message.params", str(known["id"]), known),)
+        params, request = object_at(message.get("params"), "message.params"), {"id": _id(message)}
+        return (_parsed_call(params, "message.params", str(request["id"]), request),)
 
     def cancelled(self, message: JsonObject) -> tuple[str, ...]:
         """Parse the id of a `notifications/cancelled`."""
@@ -75,31 +73,30 @@ class McpFormat:
 
     def results(self, answers: Sequence[ProviderResult]) -> list[JsonObject]:
         """Render a JSON-RPC response for each request, and a bare result for bare params."""
-        return [_answer(each) for each in answers]
+        return [_response(each) for each in answers]
 
 
-def _asked(params: JsonObject, path: str, id: str, known: JsonObject) -> ProviderCall:
+def _parsed_call(params: JsonObject, path: str, id: str, request: JsonObject) -> ProviderCall:
     arguments, problem = parse_arguments(params.get("arguments"))
-    return ProviderCall(
-        id=id, name=text_field(params, "name", path), arguments=arguments, problem=problem, more=known
-    )
+    name = text_field(params, "name", path)
+    return ProviderCall(id=id, name=name, arguments=arguments, problem=problem, more=request)
 
 
-def _id(holder: JsonObject, key: str = "id", path: str = "message") -> str | int:
+def _id(parent: JsonObject, key: str = "id", path: str = "message") -> str | int:
     """Return a request id, which is a string or an integer."""
-    found = holder.get(key)
-    if (type(found) is str and is_encodable(found)) or type(found) is int:
-        return found
+    value = parent.get(key)
+    if (type(value) is str and is_encodable(value)) or type(value) is int:
+        return value
     raise Refused("INVALID_REQUEST", f"{path}.{key} must be a text or a whole number", path=f"{path}.{key}")
 
 
-def _answer(answer: ProviderResult) -> JsonObject:
-    outcome = answer.result
+def _response(provider_result: ProviderResult) -> JsonObject:
+    outcome = provider_result.result
     if outcome.ask is not None:
         outcome = outcome.replace(content=({"type": "text", "text": outcome.message},))
     result: JsonObject = loads(encode(outcome))
-    known = answer.call.more
-    return {"jsonrpc": "2.0", "id": known["id"], "result": result} if "id" in known else result
+    request = provider_result.call.more
+    return {"jsonrpc": "2.0", "id": request["id"], "result": result} if "id" in request else result
 
 
 def annotations(tool: Tool) -> dict[str, Any]:
@@ -108,14 +105,14 @@ def annotations(tool: Tool) -> dict[str, Any]:
     For external tools only a true hint is added. A missing hint has a default meaning, for some the cautious
     one.
     """
-    claimed = {key: value for key, value in tool.annotations.items() if _is_right(key, value)}
-    vouched = {"readOnlyHint": tool.read_only, "idempotentHint": tool.idempotent}
+    claimed = {key: value for key, value in tool.annotations.items() if _has_right_type(key, value)}
+    confirmed = {"readOnlyHint": tool.read_only, "idempotentHint": tool.idempotent}
     if tool.family in ("mcp", "langchain"):
-        return {**claimed, **{key: True for key, value in vouched.items() if value}}
-    return {**claimed, **vouched, "destructiveHint": tool.destructive}
+        return {**claimed, **{key: True for key, value in confirmed.items() if value}}
+    return {**claimed, **confirmed, "destructiveHint": tool.destructive}
 
 
-def _is_right(key: str, value: Json) -> bool:
+def _has_right_type(key: str, value: Json) -> bool:
     kind = _ANNOTATIONS.get(key)
     return kind is None or type(value) is kind
 
@@ -126,26 +123,16 @@ def encode(outcome: Result, stamp: bytes = b"") -> bytes:
     With a stamp, the server's identity as JSON, it also has `resultType` and the identity that newer protocol
     revisions require.
     """
-    carried: dict[str, Any] = {**outcome.meta} if outcome.meta else {}
-    hints, metadata, problem = outcome.hints, outcome.metadata, outcome.problem
-    data: Json = outcome.data
-    if hints is not None:
-        carried[HINTS_KEY] = Fragment(hints.encoded) if hints.encoded else hints.as_json()
-    if metadata is not None:
-        carried[METADATA_KEY] = metadata.as_json()
-    carried[MESSAGE_KEY] = outcome.message
-    if outcome.voice.suppress or outcome.voice.follow_ups:
-        carried[EXTENSIONS_KEY] = outcome.voice.as_json()
-    spelled: dict[str, Any] = {"content": _blocks(outcome), "isError": problem is not None, "_meta": carried}
-    if problem is not None:
-        carried[ERROR_KEY] = problem_json(problem)
+    problem, data = outcome.problem, outcome.data
+    fields = meta(outcome, splice=True)
+    encoded: dict[str, Any] = {"content": _blocks(outcome), "isError": problem is not None, "_meta": fields}
     # A failed tool may return its own structured content; errors of the gateway have none.
     if outcome.structured and (problem is None or outcome.content) and _is_structure(data, bool(stamp)):
-        spelled["structuredContent"] = Fragment(outcome.encoded) if outcome.encoded else data
+        encoded["structuredContent"] = Fragment(outcome.encoded) if outcome.encoded else data
     if stamp:
-        spelled["resultType"] = "complete"
-        carried[SERVER_KEY] = Fragment(stamp)
-    return dumps(spelled)
+        encoded["resultType"] = "complete"
+        fields[SERVER_KEY] = Fragment(stamp)
+    return dumps(encoded)
 
 
 def _is_structure(data: Json, modern: bool) -> bool:  # noqa: FBT001 - the protocol era is the only choice
@@ -163,19 +150,20 @@ def _blocks(outcome: Result) -> Sequence[Json]:
     return ({"type": "text", "text": Fragment(encoded)},)
 
 
-def meta(outcome: Result) -> dict[str, Any]:
+def meta(outcome: Result, *, splice: bool = False) -> dict[str, Any]:
     """Return the `_meta` of a result: hints, metadata, message, voice extensions and any error."""
-    carried: dict[str, Any] = dict(outcome.meta)
-    if outcome.hints is not None:
-        carried[HINTS_KEY] = outcome.hints.as_json()
+    fields: dict[str, Any] = dict(outcome.meta)
+    hints = outcome.hints
+    if hints is not None:
+        fields[HINTS_KEY] = Fragment(hints.encoded) if splice and hints.encoded else hints.as_json()
     if outcome.metadata is not None:
-        carried[METADATA_KEY] = outcome.metadata.as_json()
-    carried[MESSAGE_KEY] = outcome.message
+        fields[METADATA_KEY] = outcome.metadata.as_json()
+    fields[MESSAGE_KEY] = outcome.message
     if outcome.voice.suppress or outcome.voice.follow_ups:
-        carried[EXTENSIONS_KEY] = outcome.voice.as_json()
+        fields[EXTENSIONS_KEY] = outcome.voice.as_json()
     if outcome.problem is not None:
-        carried[ERROR_KEY] = problem_json(outcome.problem)
-    return carried
+        fields[ERROR_KEY] = problem_json(outcome.problem)
+    return fields
 
 
 def _content(outcome: Result) -> list[Json]:

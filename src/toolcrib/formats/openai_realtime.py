@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
-from toolcrib.interfaces import Bounds, Loss, ProviderCall, ProviderResult
+from toolcrib.interfaces import Bounds, ProviderCall, ProviderResult
 from toolcrib.model import JsonObject, Tool
 from toolcrib.payloads import (
     model_description,
@@ -22,37 +22,29 @@ from toolcrib.payloads import (
     truncate_payload,
 )
 from toolcrib.schemas.fitting.dialects import OPENAI
-from toolcrib.schemas.fitting.fit import SchemaCache, fit
+from toolcrib.schemas.fitting.fit import FittedFormat, fit
 
 _ARGUMENTS_DONE = "response.function_call_arguments.done"
 _ITEM_DONE = "response.output_item.done"
 _RESPONSE_DONE = "response.done"
 
 
-class OpenAIRealtime:
+class OpenAIRealtime(FittedFormat):
     """Parses events; renders one `conversation.item.create` for each result, then a `response.create`."""
 
     name = "openai_realtime"
     bounds = Bounds(description=1_024, tools=128, result_bytes=12_000, owns_audio=True)
 
     def __init__(self) -> None:
-        self._fitted = SchemaCache(partial(fit, dialect=OPENAI))
+        super().__init__(partial(fit, dialect=OPENAI))
 
     def tool(self, tool: Tool, name: str) -> JsonObject:
         """Declare one tool in the form of `session.tools`, which has no strict mode."""
-        spelled: dict[str, Any] = {"type": "function", "name": name}
+        declared: dict[str, Any] = {"type": "function", "name": name}
         description = model_description(tool, self.bounds.description)
         if description:
-            spelled["description"] = description
-        return {**spelled, "parameters": self._fitted.of(tool).schema}
-
-    def tools(self, declared: Sequence[JsonObject]) -> list[JsonObject]:
-        """Return the declarations as a list."""
-        return list(declared)
-
-    def losses(self, tool: Tool) -> tuple[Loss, ...]:
-        """Return what the schema conversion dropped."""
-        return self._fitted.of(tool).losses
+            declared["description"] = description
+        return {**declared, "parameters": self._fitted.of(tool).schema}
 
     def calls(self, message: JsonObject) -> tuple[ProviderCall, ...]:
         """Parse the calls of any event; an incomplete response has none."""
@@ -76,10 +68,10 @@ class OpenAIRealtime:
 
     def results(self, answers: Sequence[ProviderResult]) -> list[JsonObject]:
         """Render all results, then request a response, unless a tool suppresses speech."""
-        spoken: list[JsonObject] = [_output(each, self.bounds) for each in answers]
+        events: list[JsonObject] = [_item_event(each, self.bounds) for each in answers]
         if answers and not any(each.result.voice.suppress for each in answers):
-            spoken.append({"type": "response.create"})
-        return spoken
+            events.append({"type": "response.create"})
+        return events
 
 
 def _status(event: JsonObject) -> object:
@@ -105,7 +97,7 @@ def _parsed_call(path: str, call: JsonObject) -> ProviderCall:
     return parse_call(call, path, id="call_id", arguments="arguments")
 
 
-def _output(answer: ProviderResult, bounds: Bounds) -> JsonObject:
-    output = payload_json(truncate_payload(result_payload(answer.result), bounds.result_bytes))
-    item = {"type": "function_call_output", "call_id": answer.call.id, "output": output}
+def _item_event(outcome: ProviderResult, bounds: Bounds) -> JsonObject:
+    output = payload_json(truncate_payload(result_payload(outcome.result), bounds.result_bytes))
+    item = {"type": "function_call_output", "call_id": outcome.call.id, "output": output}
     return {"type": "conversation.item.create", "item": item}

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from toolcrib.interfaces import Bounds, Loss, ProviderCall, ProviderResult
+from toolcrib.interfaces import Bounds, ProviderCall, ProviderResult
 from toolcrib.model import JsonObject, Tool
 from toolcrib.payloads import (
     model_description,
@@ -15,37 +15,29 @@ from toolcrib.payloads import (
     text_field,
     truncate_payload,
 )
-from toolcrib.schemas.fitting.fit import SchemaCache, fit_openai
+from toolcrib.schemas.fitting.fit import FittedFormat, fit_openai
 
 _ABANDONED_STATUSES = ("cancelled", "failed")
 """Status values of responses that are abandoned."""
 
 
-class OpenAIResponses:
+class OpenAIResponses(FittedFormat):
     """Parses `function_call` items; renders one `function_call_output` item for each result."""
 
     name = "openai_responses"
     bounds = Bounds(description=1_024, tools=128, result_bytes=12_000)
 
     def __init__(self) -> None:
-        self._spelled = SchemaCache(fit_openai)
+        super().__init__(fit_openai)
 
     def tool(self, tool: Tool, name: str) -> JsonObject:
         """Declare one tool; the API requires `strict` to be explicit."""
-        fitted, strict = self._spelled.of(tool)
-        spelled: dict[str, Any] = {"type": "function", "name": name}
+        fitted = self._fitted.of(tool)
+        declared: dict[str, Any] = {"type": "function", "name": name}
         description = model_description(tool, self.bounds.description)
         if description:
-            spelled["description"] = description
-        return {**spelled, "parameters": fitted.schema, "strict": strict}
-
-    def tools(self, declared: Sequence[JsonObject]) -> list[JsonObject]:
-        """Return the declarations as a list."""
-        return list(declared)
-
-    def losses(self, tool: Tool) -> tuple[Loss, ...]:
-        """Return what the schema conversion dropped."""
-        return self._spelled.of(tool)[0].losses
+            declared["description"] = description
+        return {**declared, "parameters": fitted.schema, "strict": fitted.strict}
 
     def calls(self, message: JsonObject) -> tuple[ProviderCall, ...]:
         """Parse a whole response, or one item of its output."""
@@ -56,21 +48,16 @@ class OpenAIResponses:
         if message.get("status") in _ABANDONED_STATUSES:
             return ()
         items = objects_at(message["output"], "message.output")
-        return tuple(asked for path, item in items for asked in _parsed_calls(path, item))
-
-    def cancelled(self, message: JsonObject) -> tuple[str, ...]:
-        """Return nothing: an abandoned response has no calls."""
-        return ()
+        return tuple(call for path, item in items for call in _parsed_calls(path, item))
 
     def results(self, answers: Sequence[ProviderResult]) -> list[JsonObject]:
         """Render each result as an item of the next input."""
+        limit = self.bounds.result_bytes
         return [
             {
                 "type": "function_call_output",
                 "call_id": each.call.id,
-                "output": payload_json(
-                    truncate_payload(result_payload(each.result), self.bounds.result_bytes)
-                ),
+                "output": payload_json(truncate_payload(result_payload(each.result), limit)),
             }
             for each in answers
         ]

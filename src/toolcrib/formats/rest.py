@@ -5,9 +5,9 @@ from typing import Any
 
 import orjson
 
-from toolcrib import hints
 from toolcrib.errors import CODES, problem, problem_json
-from toolcrib.model import Evidence, Hints, JsonObject, Problem, Result, Tool, Voice
+from toolcrib.hints import read
+from toolcrib.model import Evidence, Hints, JsonObject, Result, Tool, Voice
 from toolcrib.payloads import model_description
 
 # --- REST format of tools and results, shared with the CLI and the web page ---
@@ -20,7 +20,7 @@ class RestFormat:
 
     def tool(self, tool: Tool, name: str) -> JsonObject:
         """Declare one tool."""
-        spelled: dict[str, Any] = {
+        declared: dict[str, Any] = {
             "name": name,
             "description": model_description(tool),
             "inputSchema": tool.input_schema,
@@ -38,13 +38,13 @@ class RestFormat:
             ],
             "names": {"qualified": tool.name, "safe": tool.exposed, "flat": tool.local},
         }
-        spelled.update(_optional_fields(tool))
-        return spelled
+        declared.update(_optional_fields(tool))
+        return declared
 
 
 def _optional_fields(tool: Tool) -> dict[str, Any]:
     """Return the optional fields that the tool sets."""
-    more: dict[str, Any] = {
+    fields: dict[str, Any] = {
         "title": tool.title,
         "outputSchema": tool.output_schema,
         "cacheTTL": tool.cache_ttl,
@@ -55,16 +55,16 @@ def _optional_fields(tool: Tool) -> dict[str, Any]:
         "mentraExtensions": tool.extensions or None,
     }
     if tool.rate_limit is not None:
-        more["rateLimit"] = {"maxCalls": tool.rate_limit.max_calls, "windowMs": tool.rate_limit.window_ms}
+        fields["rateLimit"] = {"maxCalls": tool.rate_limit.max_calls, "windowMs": tool.rate_limit.window_ms}
     if tool.deprecated is not None:
-        gone = tool.deprecated
-        more["deprecated"] = {
-            "since": gone.since,
-            "replacement": gone.replacement,
-            "removalDate": gone.removal_date,
-            **({} if gone.announced is None else {"announced": gone.announced}),
+        deprecation = tool.deprecated
+        fields["deprecated"] = {
+            "since": deprecation.since,
+            "replacement": deprecation.replacement,
+            "removalDate": deprecation.removal_date,
+            **({} if deprecation.announced is None else {"announced": deprecation.announced}),
         }
-    return {key: value for key, value in more.items() if value is not None}
+    return {key: value for key, value in fields.items() if value is not None}
 
 
 def status(result: Result) -> int:
@@ -85,25 +85,25 @@ def as_json(result: Result) -> dict[str, Any]:
 def _payload(result: Result, *, splice: bool) -> dict[str, Any]:
     problem = result.problem
     data = orjson.Fragment(result.encoded) if splice and result.encoded else result.data
-    spelled: dict[str, Any] = {
+    payload: dict[str, Any] = {
         "success": problem is None,
         "status": "success" if problem is None else "error",
         "content": _content(result, data) if problem is None else _joined_text(result) or problem.message,
         "message": result.message,
     }
     if problem is None and result.ask is None:
-        spelled["data"] = data
+        payload["data"] = data
     if result.hints is not None:
         raw = result.hints.encoded
-        spelled["agentHints"] = orjson.Fragment(raw) if splice and raw else result.hints.as_json()
+        payload["agentHints"] = orjson.Fragment(raw) if splice and raw else result.hints.as_json()
     if result.metadata is not None:
-        spelled["metadata"] = result.metadata.as_json()
-    spelled["mentraExtensions"] = result.voice.as_json()
+        payload["metadata"] = result.metadata.as_json()
+    payload["mentraExtensions"] = result.voice.as_json()
     if problem is not None:
-        spelled["error"] = problem_json(problem)
+        payload["error"] = problem_json(problem)
     if result.ask is not None:
-        spelled["inputRequired"] = {"questions": result.ask.questions, "state": result.ask.state}
-    return spelled
+        payload["inputRequired"] = {"questions": result.ask.questions, "state": result.ask.state}
+    return payload
 
 
 def _content(result: Result, data: Any) -> Any:
@@ -124,26 +124,27 @@ def _joined_text(result: Result) -> str:
 
 def encode_stored(result: Result) -> bytes:
     """Serialize a result as JSON; raise TypeError if a part of it is not JSON."""
-    fault, said, voice = result.problem, result.hints, result.voice
+    fault, hints, voice = result.problem, result.hints, result.voice
     return orjson.dumps(
         {
             "data": orjson.Fragment(result.encoded) if result.encoded else result.data,
             "structured": result.structured,
             "content": result.content,
-            "problem": None if fault is None else _problem_fields(fault),
+            # The kind follows from the code.
+            "problem": fault and {name: value for name, value in asdict(fault).items() if name != "kind"},
             "message": result.message,
             "voice": {"suppress": voice.suppress, "follow_ups": voice.follow_ups},
-            "hints": None if said is None else said.as_json(),
-            "evidence": None if said is None or said.evidence is None else asdict(said.evidence),
+            "hints": None if hints is None else hints.as_json(),
+            "evidence": None if hints is None or hints.evidence is None else asdict(hints.evidence),
             "meta": result.meta,
         }
     )
 
 
-def decode_stored(kept: str) -> Result:
-    """Deserialize what `spell` returned."""
-    fields: dict[str, Any] = orjson.loads(kept)
-    fault, said, voice = fields["problem"], fields["hints"], fields["voice"]
+def decode_stored(stored: str) -> Result:
+    """Deserialize what `encode_stored` returned."""
+    fields: dict[str, Any] = orjson.loads(stored)
+    fault, hints, voice = fields["problem"], fields["hints"], fields["voice"]
     return Result(
         data=fields["data"],
         structured=fields["structured"],
@@ -151,17 +152,12 @@ def decode_stored(kept: str) -> Result:
         problem=None if fault is None else problem(**fault),
         message=fields["message"],
         voice=Voice(suppress=voice["suppress"], follow_ups=tuple(voice["follow_ups"])),
-        hints=None if said is None else _hints(said, fields["evidence"]),
+        hints=None if hints is None else _parsed_hints(hints, fields["evidence"]),
         encoded=b"" if fields["data"] is None else orjson.dumps(fields["data"]),
         meta=fields["meta"],
     )
 
 
-def _problem_fields(fault: Problem) -> dict[str, Any]:
-    """Return all fields but the kind, which follows from the code."""
-    return {name: value for name, value in asdict(fault).items() if name != "kind"}
-
-
-def _hints(said: JsonObject, evidence: dict[str, Any] | None) -> Hints:
-    found = hints.read(said)
-    return found if evidence is None else replace(found, evidence=Evidence(**evidence))
+def _parsed_hints(fields: JsonObject, evidence: dict[str, Any] | None) -> Hints:
+    hints = read(fields)
+    return hints if evidence is None else replace(hints, evidence=Evidence(**evidence))

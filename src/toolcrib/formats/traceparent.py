@@ -13,10 +13,10 @@ _NO_TRACE = "0" * 32
 
 def traceparent(call: Call) -> str | None:
     """Return the header with this call as the parent; None unless trace and call have usable UUIDs."""
-    trace, own = call.origin.trace_id, call.id
-    if not (_UUID.fullmatch(trace) and _UUID.fullmatch(own)):
+    trace, span = call.origin.trace_id, call.id
+    if not (_UUID.fullmatch(trace) and _UUID.fullmatch(span)):
         return None
-    digits, parent = trace.replace("-", ""), own[-17:].replace("-", "")
+    digits, parent = trace.replace("-", ""), span[-17:].replace("-", "")
     if digits == _NO_TRACE:
         return None
     return f"00-{digits}-{parent}-{'01' if call.origin.sampled else '00'}"
@@ -41,11 +41,8 @@ def parse_traceparent(traceparent: str) -> TraceParent | None:
     match = _TRACEPARENT.fullmatch(traceparent.strip())
     if match is None:
         return None
-    version, trace, parent, flags, more = match.groups()
-    if version == "ff" or (version == "00" and more) or not trace.strip("0") or not parent.strip("0"):
+    version, trace, parent, flags, further = match.groups()
+    if version == "ff" or (version == "00" and further) or not trace.strip("0") or not parent.strip("0"):
         return None
-    return TraceParent(_uuid(trace), parent, bool(int(flags, 16) & 1))
-
-
-def _uuid(digits: str) -> str:
-    return f"{digits[:8]}-{digits[8:12]}-{digits[12:16]}-{digits[16:20]}-{digits[20:]}"
+    trace_id = f"{trace[:8]}-{trace[8:12]}-{trace[12:16]}-{trace[16:20]}-{trace[20:]}"
+    return TraceParent(trace_id, parent, bool(int(flags, 16) & 1))

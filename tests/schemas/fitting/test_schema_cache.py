@@ -15,7 +15,7 @@ def test_schema_cache_is_bounded() -> None:
         made.append(schema["title"])
         return schema["title"] or None
 
-    once = SchemaCache(make, most=2)
+    once = SchemaCache(make, max_entries=2)
     assert [once.of(tool(each)) for each in "aabab"] == list("aabab")
     assert made == ["a", "b"]
     assert [once.of(tool(each)) for each in "cbcb"] == list("cbcb")

@@ -70,6 +70,8 @@ class FittedSchema:
 
     schema: JsonObject
     losses: tuple[Loss, ...] = ()
+    strict: bool = False
+    """Whether the provider can guarantee that arguments match it."""
 
 
 # --- The JSON Schema subset of each LLM provider, as data ---
