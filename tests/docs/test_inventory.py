@@ -47,7 +47,7 @@ def test_every_ready_made_tool_is_documented() -> None:
 
 
 def test_every_option_of_the_decorator_is_documented() -> None:
-    said = headed("docs/tools.md", "What you can say with `@tool`")
+    said = headed("docs/tools.md", "Options of `@tool`")
     assert [each for each in inventory.tool_options() if f"| `{each}` |" not in said] == []
 
 
@@ -148,7 +148,7 @@ def test_every_field_of_calls_and_usage_is_documented() -> None:
 
 def test_everything_that_can_be_dropped_is_documented() -> None:
     sinks = ["log", *inventory.found().status["dropped"]]
-    assert unmentioned(headed("docs/observe.md", "What is dropped"), sinks) == []
+    assert unmentioned(headed("docs/observe.md", "Dropped records"), sinks) == []
 
 
 def test_fields_of_result_status_and_explanation_are_documented() -> None:

@@ -53,7 +53,7 @@ def test_provider_page_programs_run_with_the_sdk() -> None:
     "text, count",
     [
         ("[x](why.md)", 0),
-        ("[x](why.md#what-we-promise)", 0),
+        ("[x](why.md#guarantees)", 0),
         ("[x](why.md#what-we-never-said)", 1),
         ("[x](nowhere.md)", 1),
         ("![x](pictures/nothing.svg)", 1),

@@ -15,8 +15,8 @@ SECTIONS_WITH_PROMISES = {
     "Outgoing connections": 10,
     "Secrets": 25,
     "Connection limits per principal": 11,
-    "Running out": 3,
-    "Promises and their tests": 60,
+    "Resource exhaustion": 3,
+    "Guarantees and their tests": 60,
 }
 """How many rows each section has at least, those of its subsections included."""
 _TEST = re.compile(r"`(tests/[\w/]+\.py)::(\w+)`")

@@ -26,7 +26,7 @@ def table(heading: str) -> list[list[str]]:
 
 
 def test_the_table_is_the_one_that_is_tested() -> None:
-    head, *rows = table("What happens in which case")
+    head, *rows = table("Behaviour by era")
     combinations = [f"{client} client, {server} server" for client in ERAS for server in ERAS]
     assert head == combinations
     assert [row[0] for row in rows] == list(WALKS)
@@ -40,14 +40,17 @@ def test_the_limits_are_those_of_the_code() -> None:
     assert said == {
         "parked calls": (f"{limits.parked:,}", "`limits.parked`"),
         "parked calls of one caller": (f"{limits.parked_per_user}", "`limits.parked_per_user`"),
-        "a parked call waits": (f"{limits.parked_ms / 60_000:g} min", "`limits.parked_ms`"),
-        "questions of one call that wait at once": (f"{MAX_PENDING_QUESTIONS}", "fixed"),
-        "the state of a modern server is good for": (f"{STATE_SECONDS / 3600:g} h", "fixed"),
-        "a legacy client may take to answer": (f"{ANSWER_SECONDS / 60:g} min", "fixed"),
-        "rounds of questions the gateway drives for a legacy client": (f"{MOST_ROUNDS}", "fixed"),
-        "connections to one program for clients that can be asked": (
+        "time limit of a parked call": (f"{limits.parked_ms / 60_000:g} min", "`limits.parked_ms`"),
+        "pending questions of one call": (f"{MAX_PENDING_QUESTIONS}", "fixed"),
+        "validity of a modern server's state": (f"{STATE_SECONDS / 3600:g} h", "fixed"),
+        "time limit for the answer of a legacy client": (f"{ANSWER_SECONDS / 60:g} min", "fixed"),
+        "rounds of questions in a call of a legacy client": (f"{MOST_ROUNDS}", "fixed"),
+        "connections to one program for clients that can answer questions": (
             f"{lanes.most_lanes}",
             "`max_connections`",
         ),
-        "such a connection is kept without a call": (f"{lanes.lane_idle:g} s", "`connection_idle_ms`"),
+        "idle time of such a connection": (
+            f"{lanes.lane_idle:g} s",
+            "`connection_idle_ms`",
+        ),
     }

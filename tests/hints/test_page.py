@@ -87,7 +87,7 @@ def test_docs_formula_has_the_numbers_of_the_code() -> None:
 
 
 def test_docs_limits_are_those_of_the_code() -> None:
-    said = under("Who checks")
+    said = under("Validation")
     assert f"at most {MAX_ITEMS} items" in said
     assert f"1 to {MAX_TEXT_CHARACTERS:,} characters" in said
     assert f"{MAX_DATA_SIZE:,} characters and values" in said
