@@ -218,7 +218,7 @@ class Crib:
 
     def connection(self) -> ProviderConnection:
         """Return the state of one connection to a provider: its running calls, by the provider's ids."""
-        return ProviderConnection(self.runtime.gateway, self.runtime.conversations)
+        return ProviderConnection(self.runtime.gateway)
 
     def explain(self, name: str, *, context: str | None = None, user: str | None = None) -> dict[str, Any]:
         """Explain whether a tool may be used and why, and which steps a call would pass."""

@@ -65,7 +65,7 @@ class GatewayApp:
         self._find_app = runtime.console.apps.find
         self._sessions = PageSessions(runtime.identity.sign_in, public_url)
         key, store = runtime.secret("mcp session"), runtime.console.store
-        self.mcp = StreamableHttpFrontend(runtime.gateway, runtime.conversations, key, store)
+        self.mcp = StreamableHttpFrontend(runtime.gateway, key, store)
         runtime.identity.ring.listen(self.mcp.end)
         self.draining, self.active = False, 0
         self.memory, self._loop_lag = memory_watch(runtime), LoopLag()
@@ -77,7 +77,6 @@ class GatewayApp:
             runtime.gateway,
             runtime.console,
             runtime.identity,
-            conversations=runtime.conversations,
             body_bytes=runtime.document.limits.body_bytes,
             draining=lambda: self.draining,
             short_of_memory=self.memory.check,

@@ -87,7 +87,7 @@ class EraGateway:
 
     @property
     def parked(self) -> int:
-        return self.client.runtime.conversations.parked
+        return self.client.runtime.gateway.suspension_limits.waiting()
 
     def noted(self, what: str) -> bool:
         return (self.folder / what).exists()

@@ -123,7 +123,7 @@ async def test_a_state_grows_old(
 ) -> None:
     later = [0.0]
     seal = StateSigner(lambda: b"k" * 32, lambda: time() + later[0])
-    monkeypatch.setattr(era_gateway.client.runtime.conversations, "seal", seal)
+    monkeypatch.setattr(era_gateway.client.runtime.gateway, "state_signer", seal)
     caller = Caller(era_gateway, server)
     name, state = await caller.asked("Late?")
     later[0] = 24 * 3600 + 1.0

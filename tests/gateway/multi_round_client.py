@@ -5,7 +5,7 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 from toolcrib.catalog import Catalog
-from toolcrib.gateway import Completion, Gateway, MultiRoundCalls, ProcessSlots, StateSigner, SuspensionLimits
+from toolcrib.gateway import Completion, Gateway, ProcessSlots, StateSigner, SuspensionLimits
 from toolcrib.interfaces import Offer
 from toolcrib.model import Call, Caller, JsonObject, Result
 from toolcrib.pipeline import compose
@@ -46,6 +46,7 @@ class MultiRoundClient:
         **fields: Any,
     ) -> None:
         self.answer, self.recordings, self.places = answer, Recordings(), places or SuspensionLimits()
+        self.places.parked_seconds = wait
         self.calls: list[Call] = []
         self.running = 0
         tool = a_tool("fake:book", **{"family": "mcp", "timeout": 30.0, **fields})
@@ -65,12 +66,12 @@ class MultiRoundClient:
             new_id=lambda: f"id-{next(ids)}",
             contexts=dict,
             slots=slots,
+            state_signer=StateSigner(lambda: KEY),
+            suspension_limits=self.places,
         )
         catalog = Catalog(["fake"])
         catalog.listen(self.gateway.adopt)
         catalog.replace("fake", Offer(tools=[tool, a_tool("fake:other", family="mcp")]))
-        seal = StateSigner(lambda: KEY)
-        self.talks = MultiRoundCalls(self.gateway, seal, limits=self.places, wait=wait)
 
     async def _carry_out(self, call: Call) -> Result:
         self.calls.append(call)
@@ -92,7 +93,7 @@ class MultiRoundClient:
         **more: Any,
     ) -> Result:
         """Make the call, or continue it with answers."""
-        return await self.talks.run(
+        return await self.gateway.call_with_questions(
             name,
             arguments if arguments is not None else {"day": 1},
             caller or a_caller(),
@@ -115,8 +116,8 @@ async def multi_round_client(answer: Answer = seat, **more: Any) -> AsyncGenerat
     try:
         yield opened
     finally:
-        await opened.talks.close()
-    assert (opened.running, opened.places.used_slots, opened.talks.parked, opened.places.calls) == (
+        await opened.gateway.close()
+    assert (opened.running, opened.places.used_slots, opened.places.waiting(), opened.places.calls) == (
         0,
         0,
         0,

@@ -8,10 +8,7 @@ from toolcrib.catalog import Catalog
 from toolcrib.gateway import (
     Completion,
     Gateway,
-    MultiRoundCalls,
     ProviderConnection,
-    StateSigner,
-    SuspensionLimits,
     TurnResult,
 )
 from toolcrib.interfaces import Offer
@@ -57,8 +54,7 @@ class ProviderClient:
         self.catalog.listen(self.gateway.adopt)
         for source in sources:
             self.catalog.replace(source, Offer(tools=[tool for tool in tools if tool.source == source]))
-        talks = MultiRoundCalls(self.gateway, StateSigner(lambda: b"k" * 32), limits=SuspensionLimits())
-        self.connection = ProviderConnection(self.gateway, talks, **more)
+        self.connection = ProviderConnection(self.gateway, **more)
 
     async def _carry_out(self, call: Call) -> Result:
         self.calls.append(call)

@@ -27,7 +27,7 @@ async def test_answered_question_resumes_the_call() -> None:
         asked = await client.say()
         assert asked.ask is not None
         assert asked.ask.questions == {"q1": {"method": "elicitation/create", "params": form()}}
-        assert (asked.message, client.talks.parked, client.running) == ("Which seat?", 1, 1)
+        assert (asked.message, client.places.waiting(), client.running) == ("Which seat?", 1, 1)
         assert asked.hints is not None
         assert asked.hints.suggested_next_actions[0].action == "answer-questions"
         done = await client.say(asked.ask.state, {"q1": YES})

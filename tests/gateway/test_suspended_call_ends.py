@@ -26,7 +26,7 @@ async def test_suspended_call_ends_after_its_timeout() -> None:
     async with multi_round_client(wait=0.02) as client:
         state = state_of(await client.say())
         await until(lambda: not client.running)
-        assert (client.ends, client.talks.parked) == (["CANCELLED"], 0)
+        assert (client.ends, client.places.waiting()) == (["CANCELLED"], 0)
         assert code(await client.say(state, {"q1": YES})) == "INVALID_REQUEST"
 
 
@@ -40,8 +40,8 @@ async def test_unfetched_result_expires() -> None:
     async with multi_round_client(impatient, wait=0.1) as client:
         state_of(await client.say())
         await until(lambda: client.ends == ["success"])
-        assert client.talks.parked == 1
-        await until(lambda: not client.talks.parked and not client.places.used_slots)
+        assert client.places.waiting() == 1
+        await until(lambda: not client.places.waiting() and not client.places.used_slots)
 
 
 async def test_disconnect_cancels_a_running_call() -> None:

@@ -192,7 +192,7 @@ class Course(RuleBasedStateMachine):
     def nothing_is_forgotten(self) -> None:
         self.run(_settled())
         there = (
-            self.multi_round_client.talks.parked,
+            self.multi_round_client.places.waiting(),
             self.multi_round_client.places.used_slots,
             self.multi_round_client.running,
         )

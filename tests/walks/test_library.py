@@ -60,9 +60,7 @@ async def gateway(tmp_path_factory: pytest.TempPathFactory) -> AsyncGenerator[tu
     }
     write(path, servers, contexts={"flat": {"tools": ["*"], "style": "flat"}})
     async with running(path) as runtime:
-        face = StreamableHttpFrontend(
-            runtime.gateway, runtime.conversations, b"0" * 32, runtime.console.store
-        )
+        face = StreamableHttpFrontend(runtime.gateway, b"0" * 32, runtime.console.store)
 
         async def app(scope: Scope, receive: Receive, send: Send) -> None:
             request = Request(scope, receive, send)

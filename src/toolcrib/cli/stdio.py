@@ -53,7 +53,6 @@ async def _run(document: "Document", *, context: str | None, demo: bool) -> None
                 partial(
                     serve_stdio,
                     runtime.gateway,
-                    runtime.conversations,
                     caller,
                     partial(runtime.settled, _FIRST_LIST_SECONDS),
                 ),

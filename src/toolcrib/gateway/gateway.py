@@ -4,6 +4,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from itertools import compress
+from secrets import token_bytes
 from time import perf_counter
 from typing import Any, TypeVar, Unpack, cast
 
@@ -12,10 +13,12 @@ from toolcrib.cooperative import map_cooperatively
 from toolcrib.errors import Refused
 from toolcrib.gateway.call_options import AccessDenied, CallOptions, ProcessSlots, overloaded
 from toolcrib.gateway.completion import Completion
+from toolcrib.gateway.multi_round_calls import ClientRequest, MultiRoundCalls, StateSigner
 from toolcrib.gateway.related_tools import RelatedTools, TagIndex
 from toolcrib.gateway.resources import ResourceAccess
+from toolcrib.gateway.suspended_calls import EMPTY_OBJECT, SendLog, SuspensionLimits
 from toolcrib.interfaces import Handler, Recorder
-from toolcrib.model import Call, Caller, JsonObject, Origin, Problem, Result, Tool
+from toolcrib.model import Call, Caller, JsonObject, Origin, Problem, Report, Result, Tool
 from toolcrib.names import similar_names, split
 from toolcrib.policy import Context, Policy
 from toolcrib.search import Corpus, Index
@@ -31,6 +34,7 @@ _UNCHECKED_VIEW_BYTES = _MAX_CACHED_VIEW_BYTES // _MAX_CACHED_VIEWS
 _AUDIENCE_TTL_SECONDS = 60.0
 """Cache TTL of what a caller sees, in seconds; a tool may reach its removal date within it."""
 _CachedRelatedTools = tuple[Caller, float, RelatedTools]
+_IdCallback = Callable[[str], None]
 UNKNOWN_ORIGIN = Origin()
 _CALL_DEFAULTS: dict[str, Any] = {
     "deadline": None,
@@ -79,7 +83,10 @@ class _CatalogState:
 
 
 class Gateway:
-    """The only interface that frontends use: `tools`, `call`, and `resource_access` for everything else."""
+    """The only interface that frontends use: `tools`, `call`, and `resource_access` for everything else.
+
+    `call_with_questions` is `call` for clients that retry with answers; it can suspend a call until then.
+    """
 
     def __init__(
         self,
@@ -94,12 +101,14 @@ class Gateway:
         present: Callable[[Caller], Awaitable[Caller]] | None = None,
         denied: Callable[[Call, Problem], Awaitable[None]] | None = None,
         slots: ProcessSlots | None = None,
+        state_signer: StateSigner | None = None,
+        suspension_limits: SuspensionLimits | None = None,
         id: str = "",
     ) -> None:
         self.id = id
         """Identifies this gateway, with all its replicas, among others; empty where none is configured."""
         self._policy, self._compose, self._completion, self._recorder = policy, compose, completion, recorder
-        self._new_id, self._contexts = new_id, contexts
+        self._new_id, self._contexts, self._present, self._on_denied = new_id, contexts, present, denied
         self._state, self._corpus = _CatalogState(), Corpus()
         self._slots = slots or ProcessSlots()
         self.share = self._slots.share
@@ -108,10 +117,16 @@ class Gateway:
         """Resources and prompts. `servers` are the sources that may have some, connected or not."""
         self.session_ended: Callable[[str], None] = lambda _: None
         """Callback for every client session that has ended; gets the owner that its channels have named."""
-        self._listeners: list[Callable[[], None]] = []
-        self._user_listeners: list[Callable[[str], None]] = []
-        self._caller_listeners: list[Callable[[str], None]] = []
-        self._present, self._on_denied = present, denied
+        self._listeners = list[Callable[[], None]]()
+        self._user_listeners, self._caller_listeners = list[_IdCallback](), list[_IdCallback]()
+        self.state_signer = state_signer or StateSigner(partial(token_bytes, 32))
+        """Signs the state that clients return with their answers."""
+        self.suspension_limits = suspension_limits or SuspensionLimits()
+        self._multi_round_calls = MultiRoundCalls(self, self.suspension_limits)
+
+    async def close(self) -> None:
+        """Cancel every suspended call, and wait a bounded time until they have ended."""
+        await self._multi_round_calls.close()
 
     def adopt(self, snapshot: Snapshot) -> None:
         """Replace the catalog: chains of unchanged tools stay cached, others are composed on first call."""
@@ -310,6 +325,41 @@ class Gateway:
             finally:
                 slots.release(principal)
         return self._complete(result, call, started)
+
+    async def call_with_questions(
+        self,
+        name: str,
+        arguments: JsonObject | None,
+        caller: Caller,
+        *,
+        origin: Origin = UNKNOWN_ORIGIN,
+        deadline: float | None = None,
+        capabilities: JsonObject = EMPTY_OBJECT,
+        answers: JsonObject | None = None,
+        state: str = "",
+        idempotency_key: str = "",
+        report: Report | None = None,
+        meta: JsonObject | None = None,
+        level: str | None = None,
+        log: SendLog | None = None,
+    ) -> Result:
+        """Run one call, or resume a suspended one. Never raises except on cancellation.
+
+        `capabilities` are the caller's MCP client capabilities (elicitation, sampling, roots). Where the
+        result has an `ask`, the caller repeats the same call with its state and with the answers by their
+        names.
+        """
+        result: Result | None = None
+        if not (capabilities or state or answers or log):
+            # Fast path: a caller without capabilities and log stream needs no channel.
+            options = CallOptions(origin=origin, deadline=deadline, report=report, meta=meta or EMPTY_OBJECT)
+            options["idempotency_key"] = idempotency_key
+            result = await self.call(name, arguments, caller, **options)
+            if result.ask is None:
+                return result
+        call = (name, arguments or EMPTY_OBJECT, caller, origin, deadline)
+        request = ClientRequest(*call, answers or EMPTY_OBJECT, report, meta, level, log, idempotency_key)
+        return await self._multi_round_calls.run(request, capabilities, state, result)
 
     async def _fetch(
         self,

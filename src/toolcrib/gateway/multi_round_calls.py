@@ -10,23 +10,21 @@ from hmac import compare_digest, digest
 from math import ceil
 from secrets import token_urlsafe
 from time import time
-from typing import NamedTuple, cast
+from typing import NamedTuple, Protocol, Unpack, cast
 
 import anyio
 import orjson
 
 from toolcrib.errors import Broken, Refused, ToolcribError, problem
 from toolcrib.gateway.call_options import CallOptions
-from toolcrib.gateway.gateway import UNKNOWN_ORIGIN, Gateway
 from toolcrib.gateway.suspended_calls import (
-    EMPTY_OBJECT,
     NotifyOnlyChannel,
     SendLog,
     SuspendedCall,
     SuspensionLimits,
     accepts_questions,
 )
-from toolcrib.model import Ask, Caller, Json, JsonObject, Origin, Report, Result, Tool
+from toolcrib.model import Ask, Caller, Json, JsonObject, Origin, Problem, Report, Result, Tool
 
 # --- HMAC-signed opaque state, bound to the caller and the call, with an expiry time ---
 
@@ -107,8 +105,6 @@ def _decoded_state(text: str) -> bytes:
 
 # --- Multi-round calls: returns `input_required` with signed state; the client retries with answers ---
 
-PARKED_SECONDS = 600.0
-"""How long a suspended call stays parked, in seconds."""
 STATE_SECONDS = 24 * 3600.0
 """Validity of signed state from a source, in seconds; the client stores it, so it uses no memory here."""
 
@@ -120,7 +116,7 @@ _CLOSING_SECONDS = 5.0
 """How long `close` waits for cancelled calls, in seconds."""
 
 
-class _ClientRequest(NamedTuple):
+class ClientRequest(NamedTuple):
     """One request of a client: a new call, or a retry that resumes one."""
 
     name: str
@@ -140,19 +136,25 @@ class _ClientRequest(NamedTuple):
         return bound_to(self.caller, tool.name, self.arguments)
 
 
+class ToolCaller(Protocol):
+    """The part of `Gateway` that runs the calls of `MultiRoundCalls`."""
+
+    state_signer: StateSigner
+
+    async def call(
+        self, name: str, arguments: JsonObject | None, caller: Caller, **options: Unpack[CallOptions]
+    ) -> Result: ...
+    def tool(self, name: str, caller: Caller) -> Tool: ...
+    def identified(self, origin: Origin) -> Origin: ...
+    def refusal(self, problem: Problem, origin: Origin) -> Result: ...
+    def completed(self, result: Result, tool: Tool, origin: Origin, seconds: float) -> Result: ...
+
+
 class MultiRoundCalls:
     """Parks suspended calls and finds them again by a signed state; signs the state that sources return."""
 
-    def __init__(
-        self, gateway: Gateway, signer: StateSigner, *, limits: SuspensionLimits, wait: float = PARKED_SECONDS
-    ) -> None:
-        self.signer = signer
-        self._gateway, self._limits, self._wait = gateway, limits, wait
-
-    @property
-    def parked(self) -> int:
-        """The number of calls that wait for a retry of their caller."""
-        return self._limits.waiting()
+    def __init__(self, gateway: ToolCaller, limits: SuspensionLimits) -> None:
+        self._gateway, self._limits = gateway, limits
 
     async def close(self) -> None:
         """Cancel every call that is parked or runs, and wait a bounded time until they have ended."""
@@ -165,48 +167,20 @@ class MultiRoundCalls:
                 await asyncio.wait(running, timeout=_CLOSING_SECONDS)
 
     async def run(
-        self,
-        name: str,
-        arguments: JsonObject | None,
-        caller: Caller,
-        *,
-        origin: Origin = UNKNOWN_ORIGIN,
-        deadline: float | None = None,
-        capabilities: JsonObject = EMPTY_OBJECT,
-        answers: JsonObject | None = None,
-        state: str = "",
-        idempotency_key: str = "",
-        report: Report | None = None,
-        meta: JsonObject | None = None,
-        level: str | None = None,
-        log: SendLog | None = None,
+        self, request: ClientRequest, capabilities: JsonObject, state: str, result: Result | None
     ) -> Result:
-        """Run one call, or resume a suspended one. Never raises except on cancellation.
+        """Run a call that may ask questions, or resume a suspended one.
 
-        `capabilities` are the caller's MCP client capabilities (elicitation, sampling, roots). Where the
-        result has an `ask`, the caller repeats the same call with its state and with the answers by their
-        names.
+        `result` is the outcome where the call has run already, without a channel.
         """
-        result: Result | None = None
-        if not (capabilities or state or answers or log):
-            # Fast path: a caller without capabilities and log stream needs no channel.
-            options = CallOptions(origin=origin, deadline=deadline, report=report, meta=meta or EMPTY_OBJECT)
-            options["idempotency_key"] = idempotency_key
-            result = await self._gateway.call(name, arguments, caller, **options)
-            if result.ask is None:
-                return result
-        call = (name, arguments or EMPTY_OBJECT, caller, origin, deadline)
-        request = _ClientRequest(*call, answers or EMPTY_OBJECT, report, meta, level, log, idempotency_key)
         try:
             if not (capabilities or state):
                 return self._with_signed_state(result or await self._call(request, ""), request)
             return await self._run_with_channel(request, capabilities, state)
         except ToolcribError as error:
-            return self._gateway.refusal(error.problem, origin)
+            return self._gateway.refusal(error.problem, request.origin)
 
-    async def _run_with_channel(
-        self, request: _ClientRequest, capabilities: JsonObject, state: str
-    ) -> Result:
+    async def _run_with_channel(self, request: ClientRequest, capabilities: JsonObject, state: str) -> Result:
         payload = self._verified_state(request, state) if state else ""
         if payload.startswith(_TICKET_PREFIX):
             return await self._resume(payload[1:], request)
@@ -218,7 +192,7 @@ class MultiRoundCalls:
     # --- calls without a channel for questions ---
 
     async def _call(
-        self, request: _ClientRequest, state: str, suspended: SuspendedCall | None = None
+        self, request: ClientRequest, state: str, suspended: SuspendedCall | None = None
     ) -> Result:
         log_channel = (
             None if request.log is None else NotifyOnlyChannel(request.caller, request.level, request.log)
@@ -239,21 +213,23 @@ class MultiRoundCalls:
             meta=request.meta or {},
         )
 
-    def _with_signed_state(self, result: Result, request: _ClientRequest) -> Result:
+    def _with_signed_state(self, result: Result, request: ClientRequest) -> Result:
         """Sign the state that a source returned along with its questions."""
         ask = result.ask
         if ask is None or not ask.state:
             return result
         binding = request.binding(self._gateway.tool(request.name, request.caller))
-        state = self.signer.sign(_STATE_KIND, _SOURCE_STATE_PREFIX + ask.state, binding, STATE_SECONDS)
+        state = self._gateway.state_signer.sign(
+            _STATE_KIND, _SOURCE_STATE_PREFIX + ask.state, binding, STATE_SECONDS
+        )
         return result.replace(ask=Ask(questions=ask.questions, state=state))
 
-    def _verified_state(self, request: _ClientRequest, state: str) -> str:
-        return self.signer.verify(
+    def _verified_state(self, request: ClientRequest, state: str) -> str:
+        return self._gateway.state_signer.verify(
             _STATE_KIND, state, request.binding(self._gateway.tool(request.name, request.caller))
         )
 
-    def _tool_with_questions(self, request: _ClientRequest) -> Tool | None:
+    def _tool_with_questions(self, request: ClientRequest) -> Tool | None:
         """Return the tool if it may send requests to the caller.
 
         None for an in-process tool, which has no way to send one, and for a tool that this caller cannot
@@ -268,7 +244,7 @@ class MultiRoundCalls:
     # --- calls that can be suspended ---
 
     async def _begin(
-        self, request: _ClientRequest, tool: Tool, capabilities: JsonObject, state: str
+        self, request: ClientRequest, tool: Tool, capabilities: JsonObject, state: str
     ) -> Result:
         origin = self._gateway.identified(request.origin)
         suspended = SuspendedCall(
@@ -278,7 +254,7 @@ class MultiRoundCalls:
         suspended.start(partial(self._call, request, state, suspended))
         return await self._wait_for_result(suspended, request)
 
-    async def _wait_for_result(self, suspended: SuspendedCall, request: _ClientRequest) -> Result:
+    async def _wait_for_result(self, suspended: SuspendedCall, request: ClientRequest) -> Result:
         """Wait for the result or the next question and return it; cancels the call when cancelled itself."""
         try:
             await suspended.wait_for_change()
@@ -292,11 +268,11 @@ class MultiRoundCalls:
                 if result is None
                 else self._with_signed_state(result, request)
             )
-        suspended.park(token_urlsafe(16), self._wait)
+        suspended.park(token_urlsafe(16), self._limits.parked_seconds)
         return self._question_result(suspended, request)
 
-    def _question_result(self, suspended: SuspendedCall, request: _ClientRequest) -> Result:
-        state = self.signer.sign(
+    def _question_result(self, suspended: SuspendedCall, request: ClientRequest) -> Result:
+        state = self._gateway.state_signer.sign(
             _STATE_KIND,
             _TICKET_PREFIX + suspended.ticket,
             request.binding(suspended.tool),
@@ -307,7 +283,7 @@ class MultiRoundCalls:
     def _completed(self, suspended: SuspendedCall, result: Result) -> Result:
         return self._gateway.completed(result, suspended.tool, suspended.origin, suspended.seconds)
 
-    async def _resume(self, ticket: str, request: _ClientRequest) -> Result:
+    async def _resume(self, ticket: str, request: ClientRequest) -> Result:
         """Resume a parked call; where an answer is missing, return all pending questions again."""
         suspended = self._limits.parked.get(ticket)
         if suspended is None or not suspended.remaining_seconds:

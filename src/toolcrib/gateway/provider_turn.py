@@ -14,7 +14,6 @@ from toolcrib.errors import Refused, problem
 from toolcrib.formats import provider
 from toolcrib.gateway.call_options import oversized
 from toolcrib.gateway.gateway import UNKNOWN_ORIGIN, Gateway
-from toolcrib.gateway.multi_round_calls import MultiRoundCalls
 from toolcrib.interfaces import Provider, ProviderCall, ProviderResult
 from toolcrib.model import Caller, JsonObject, Origin, Problem, Progress, Report, Result
 from toolcrib.schemas import too_deep
@@ -78,18 +77,8 @@ class ProviderConnection:
     cancelled. Calls that are not read-only are serialized per source, in the order of the message.
     """
 
-    def __init__(
-        self,
-        gateway: Gateway,
-        multi_round_calls: MultiRoundCalls,
-        *,
-        max_running_calls: int = MAX_RUNNING_CALLS,
-    ) -> None:
-        self._gateway, self._multi_round_calls, self._max_running_calls = (
-            gateway,
-            multi_round_calls,
-            max_running_calls,
-        )
+    def __init__(self, gateway: Gateway, *, max_running_calls: int = MAX_RUNNING_CALLS) -> None:
+        self._gateway, self._max_running_calls = gateway, max_running_calls
         self._turn_calls: set[_TurnCall] = set()
         self._tasks: set[asyncio.Task[None]] = set()
         self._seen_ids: dict[str, None] = {}
@@ -217,7 +206,7 @@ class ProviderConnection:
         return None if tool.read_only else tool.source
 
     async def _call(self, call: ProviderCall, options: _TurnOptions) -> Result:
-        return await self._multi_round_calls.run(
+        return await self._gateway.call_with_questions(
             call.name,
             call.arguments,
             options.caller,

@@ -20,6 +20,8 @@ SendLog = Callable[[JsonObject], Awaitable[None]]
 """Sends a log message; takes the parameters of `notifications/message`."""
 
 MAX_PENDING_QUESTIONS = 16
+PARKED_SECONDS = 600.0
+"""How long a suspended call stays parked, in seconds."""
 _CAPABILITY_OF_METHOD = {
     "elicitation/create": "elicitation",
     "sampling/createMessage": "sampling",
@@ -69,6 +71,7 @@ class SuspensionLimits:
     max_calls: int = 1000
     per_caller: int = 16
     share: float = DEFAULT_SHARE
+    parked_seconds: float = PARKED_SECONDS
     calls: "set[SuspendedCall]" = field(default_factory=set["SuspendedCall"])
     """Every call that runs, or has ended and was not fetched yet."""
     parked: "dict[str, SuspendedCall]" = field(default_factory=dict[str, "SuspendedCall"])

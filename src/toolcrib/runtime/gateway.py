@@ -10,7 +10,7 @@ from toolcrib.builtin import AdminTools
 from toolcrib.config import Document
 from toolcrib.errors import Refused, ToolcribError
 from toolcrib.formats import PROVIDERS
-from toolcrib.gateway import Completion, Gateway, ProcessSlots
+from toolcrib.gateway import Completion, Gateway, ProcessSlots, StateSigner, SuspensionLimits
 from toolcrib.gateway.energy import EnergyMeter
 from toolcrib.identity import UserCache
 from toolcrib.interfaces import EnergyAllowance, Handler, Shared, Step, Store
@@ -119,6 +119,8 @@ def make_gateway(
     people: UserCache,
     admin: AdminTools,
     slots: ProcessSlots,
+    state_signer: StateSigner,
+    suspension_limits: SuspensionLimits,
     id: str,
 ) -> Gateway:
     """Build the gateway; calls of admin tools that are denied or fail early are audited."""
@@ -136,6 +138,8 @@ def make_gateway(
         servers=lambda: [state.id for state in supervisor.states() if state.family == "mcp"],
         present=people.present,
         slots=slots,
+        state_signer=state_signer,
+        suspension_limits=suspension_limits,
         denied=admin.denied,
         id=id,
     )

@@ -15,7 +15,7 @@ from toolcrib.catalog import MAX_CATALOG_TOOLS, Catalog
 from toolcrib.config import Document, home, reread
 from toolcrib.config.open_store import open_store_of
 from toolcrib.config.secrets import audited_server
-from toolcrib.gateway import Completion, Gateway, MultiRoundCalls, ProcessSlots, StateSigner, SuspensionLimits
+from toolcrib.gateway import Completion, Gateway, ProcessSlots, StateSigner, SuspensionLimits
 from toolcrib.http.memory import LargeResults
 from toolcrib.identity import FailedLogins, Identity
 from toolcrib.interfaces import Shared, Source, Step, Store
@@ -59,8 +59,6 @@ class Runtime:
 
     document: Document
     gateway: Gateway
-    conversations: MultiRoundCalls
-    """Multi-round calls, for clients without a stream on which the gateway can send an elicitation."""
     console: Admin
     identity: Identity
     failed_logins: FailedLogins
@@ -124,7 +122,7 @@ async def build(
             gateway_id=await own_id(store, env),
         )
         house = await parts.assemble([sink for sink in (journal_to, spans) if sink is not None])
-        stack.push_async_callback(house.conversations.close)
+        stack.push_async_callback(house.gateway.close)
         yield house
 
 
@@ -155,24 +153,29 @@ class _Parts:
         return LargeResults(self.document.limits.share)
 
     @cached_property
+    def suspensions(self) -> SuspensionLimits:
+        limits = self.document.limits
+        return SuspensionLimits(limits.parked, limits.parked_per_user, limits.share, limits.parked_ms / 1000)
+
+    @cached_property
     def admin_tools(self) -> AdminTools:
         return AdminTools(self.audit)
 
     async def assemble(self, sinks: Sequence[Sink]) -> Runtime:
         """Wire all components together and start the background tasks."""
-        document, limits, store = self.document, self.document.limits, self.store
+        document, store = self.document, self.store
         catalog, breaker, sequences = await self._catalog(), Breaker(), Sequences()
         supervisor = Supervisor(catalog, reconnected=breaker.forget)
-        places = SuspensionLimits(limits.parked, limits.parked_per_user, limits.share)
-        metrics = Metrics(document.metrics.prefix, sources=supervisor.states, parked=places.waiting)
+        metrics = Metrics(document.metrics.prefix, sources=supervisor.states, parked=self.suspensions.waiting)
         journal = CallRecorder(metrics, (*sinks, *self._sinks(), sequences))
         contexts = Contexts(contexts_of(document))
         budget = EnergyBudget.of(document, contexts, self.shared)
         steps = self._steps(journal, supervisor, breaker, budget)
         policy = make_policy(document, contexts, budget)
-        completion = Completion(journal.history.rate, sequences.followers, journal.history.tried)
         identity, read_keys = await self._identity()
-        gateway = self._gateway(policy, contexts, steps, supervisor, journal, completion=completion)
+        gateway = self._gateway(
+            policy, contexts, steps, supervisor, journal, sequences=sequences, identity=identity
+        )
         catalog.listen(gateway.adopt)
         catalog.listen(partial(forget_gone, steps))
         self.shared.listen("users", lambda change: gateway.user_changed(change.about))
@@ -196,16 +199,15 @@ class _Parts:
         )
         await self.tasks.start(journal.run)
         await self._start(supervisor, config, console, budget)
-        return self._house(console, identity, places)
+        return self._house(console, identity)
 
-    def _house(self, console: Admin, identity: Identity, places: SuspensionLimits) -> Runtime:
+    def _house(self, console: Admin, identity: Identity) -> Runtime:
         failed_logins = FailedLogins(self.audit)
         self.tasks.start_soon(keep_running, failed_logins.run)
         shown = DemoApps(room=self.room, store=self.store, shared=self.shared, tasks=self.tasks)
         return Runtime(
             document=self.document,
             gateway=console.gateway,
-            conversations=self._conversations(console.gateway, identity, places),
             console=console,
             identity=identity,
             failed_logins=failed_logins,
@@ -247,7 +249,8 @@ class _Parts:
         supervisor: Supervisor,
         journal: CallRecorder,
         *,
-        completion: Completion,
+        sequences: Sequences,
+        identity: Identity,
     ) -> Gateway:
         limits = self.document.limits
         return make_gateway(
@@ -256,10 +259,12 @@ class _Parts:
             steps,
             supervisor,
             journal,
-            completion=completion,
+            completion=Completion(journal.history.rate, sequences.followers, journal.history.tried),
             people=self.room.people,
             admin=self.admin_tools,
             slots=ProcessSlots(limits.process, limits.share),
+            state_signer=StateSigner(partial(identity.secret, "states of calls"), self.store.clock.now),
+            suspension_limits=self.suspensions,
             id=self.gateway_id,
         )
 
@@ -316,13 +321,6 @@ class _Parts:
             phone_microphone=self.document.apps.phone_microphone,
             use=room.use.note,
         )
-
-    def _conversations(
-        self, gateway: Gateway, identity: Identity, places: SuspensionLimits
-    ) -> MultiRoundCalls:
-        wait = self.document.limits.parked_ms / 1000
-        seal = StateSigner(partial(identity.secret, "states of calls"), self.store.clock.now)
-        return MultiRoundCalls(gateway, seal, limits=places, wait=wait)
 
     def _config(
         self, catalog: Catalog, contexts: Contexts, gateway: Gateway, supervisor: Supervisor, breaker: Breaker

@@ -174,9 +174,7 @@ async def serve_mcp(**options: Any) -> AsyncGenerator[McpGateway]:
     """Serve the MCP face; `/NAME/mcp` is the endpoint as the caller of that name sees it."""
     events = ToolEvents()
     async with in_memory_runtime(events, **CONTEXTS) as runtime:
-        face = StreamableHttpFrontend(
-            runtime.gateway, runtime.conversations, b"0" * 32, runtime.console.store, **options
-        )
+        face = StreamableHttpFrontend(runtime.gateway, b"0" * 32, runtime.console.store, **options)
 
         async def app(scope: Scope, receive: Receive, send: Send) -> None:
             if scope["type"] != "http":

@@ -64,7 +64,7 @@ class Client:
     def __init__(self, runtime: Runtime, revision: str = LEGACY, caller: Caller = ALL, **more: Any) -> None:
         self.runtime, self.engine = (
             runtime,
-            more.pop("engine", None) or Engine(runtime.gateway, runtime.conversations),
+            more.pop("engine", None) or Engine(runtime.gateway),
         )
         session = None if revision == MODERN else Session()
         self.session = session

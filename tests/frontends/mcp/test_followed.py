@@ -34,7 +34,7 @@ async def test_a_list_that_changes_has_another_mark(era: str, tmp_path: Path) ->
 async def test_subscription_survives_restarts_until_last_unsubscribe(era: str, tmp_path: Path) -> None:
     quickly = {"restart": {"enabled": True, "max_restarts": 5, "backoff_ms": 10}}
     async with one_server(tmp_path, era, **quickly) as runtime:
-        engine = Engine(runtime.gateway, runtime.conversations)
+        engine = Engine(runtime.gateway)
         one, other = (Client(runtime, LEGACY, engine=engine) for _ in range(2))
         heard: list[tuple[Any, str]] = []
         engine.materials.listen(lambda session, uri: heard.append((session, uri)))

@@ -14,7 +14,7 @@ from toolcrib.catalog import Catalog
 from toolcrib.errors import problem
 from toolcrib.frontends.mcp import StreamableHttpFrontend
 from toolcrib.frontends.mcp.tool_calls import fitted
-from toolcrib.gateway import Completion, Gateway, MultiRoundCalls, StateSigner, SuspensionLimits
+from toolcrib.gateway import Completion, Gateway
 from toolcrib.http import Receive, Request, Scope, Send, send_response
 from toolcrib.interfaces import Offer
 from toolcrib.mcp.revisions import MODERN, REVISIONS
@@ -51,9 +51,8 @@ async def answering(era: str, *blocks: dict[str, Any], **more: Any) -> AsyncGene
     catalog = Catalog(["fake"])
     catalog.listen(gateway.adopt)
     catalog.replace("fake", Offer(tools=[a_tool("fake:show")]))
-    conversations = MultiRoundCalls(gateway, StateSigner(lambda: b"k"), limits=SuspensionLimits())
     store = await open_store("sqlite://")
-    face = StreamableHttpFrontend(gateway, conversations, b"k", store)
+    face = StreamableHttpFrontend(gateway, b"k", store)
 
     async def app(scope: Scope, receive: Receive, send: Send) -> None:
         request = Request(scope, receive, send)

@@ -1,7 +1,7 @@
 """Bridges elicitation across protocol eras, for tool calls and for fetches of resources and prompts.
 
 A client with a session gets a server-initiated request on the stream of its own request. A client without one
-gets `input_required` and retries with the answers; `MultiRoundCalls` suspends a tool call until then.
+gets `input_required` and retries with the answers; the gateway suspends a tool call until then.
 """
 
 from collections.abc import Awaitable
@@ -13,7 +13,7 @@ import orjson
 
 from toolcrib.errors import Refused, problem
 from toolcrib.frontends.mcp.request import McpRequest, Peer, ProtocolError, ResponseChannel, SessionLink
-from toolcrib.gateway import CallOptions, Gateway, MultiRoundCalls, Run, bound_to, idempotency_key
+from toolcrib.gateway import CallOptions, Gateway, Run, bound_to, idempotency_key
 from toolcrib.mcp.jsonrpc import INVALID_PARAMS, INVALID_REQUEST, encode_notification
 from toolcrib.mcp.meta import (
     CORRELATION_KEY,
@@ -50,8 +50,8 @@ _NOTHING: JsonObject = {}
 class ElicitationBridge:
     """Runs calls and fetches with a channel for questions that fits the client's era."""
 
-    def __init__(self, gateway: Gateway, conversations: MultiRoundCalls) -> None:
-        self._gateway, self._conversations = gateway, conversations
+    def __init__(self, gateway: Gateway) -> None:
+        self._gateway = gateway
 
     async def call(self, asked: McpRequest, name: str, arguments: JsonObject | None) -> Result:
         """Call a tool."""
@@ -68,7 +68,7 @@ class ElicitationBridge:
             return await self._in_session(asked, peer.session, run)
         level: str | None = meta.get(LEVEL_KEY)
         answers, state = _answers(asked.params)
-        return await self._conversations.run(
+        return await self._gateway.call_with_questions(
             name,
             arguments,
             peer.caller,
@@ -95,7 +95,7 @@ class ElicitationBridge:
         if peer.session is not None:
             return await self._in_session(asked, peer.session, run)
         answers, state = _answers(asked.params)
-        seal, bound = self._conversations.signer, _bound(asked)
+        seal, bound = self._gateway.state_signer, _bound(asked)
         outcome = await run(
             {
                 "origin": asked.origin,

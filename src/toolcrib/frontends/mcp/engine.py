@@ -20,7 +20,7 @@ from toolcrib.frontends.mcp.request import (
 from toolcrib.frontends.mcp.resource_methods import ResourceMethods
 from toolcrib.frontends.mcp.tool_calls import ToolCalls
 from toolcrib.frontends.mcp.tool_list import McpToolList, SearchResults
-from toolcrib.gateway import Gateway, MultiRoundCalls
+from toolcrib.gateway import Gateway
 from toolcrib.mcp.jsonrpc import (
     INTERNAL_ERROR,
     INVALID_PARAMS,
@@ -50,11 +50,11 @@ _CALLERS = frozenset({Kind.INVALID, Kind.NOT_FOUND, Kind.DENIED})
 class Engine:
     """Handles requests of every transport. `ResourceMethods` handles everything that is not about tools."""
 
-    def __init__(self, gateway: Gateway, conversations: MultiRoundCalls) -> None:
+    def __init__(self, gateway: Gateway) -> None:
         self._gateway = gateway
         self._introduced: JsonObject = {"_meta": {GATEWAY_KEY: gateway.id}} if gateway.id else {}
         """Metadata by which another gateway recognizes this one, or itself (loop detection)."""
-        bridge = ElicitationBridge(gateway, conversations)
+        bridge = ElicitationBridge(gateway)
         self.materials = ResourceMethods(gateway, bridge.fetch)
         self._finds = SearchResults(gateway)
         self.changes = ChangeNotifications(gateway, self.materials, self._finds)

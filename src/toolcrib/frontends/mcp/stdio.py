@@ -32,7 +32,7 @@ from toolcrib.frontends.mcp.request import (
     peer_of,
 )
 from toolcrib.frontends.mcp.sessions import McpSession
-from toolcrib.gateway import Gateway, MultiRoundCalls
+from toolcrib.gateway import Gateway
 from toolcrib.http.request import check_duplicate_keys, parse_body
 from toolcrib.mcp.jsonrpc import (
     INVALID_REQUEST,
@@ -158,9 +158,7 @@ _PATIENCE = 1.0
 """Seconds for the last responses after the client has closed stdin."""
 
 
-async def serve_stdio(
-    gateway: Gateway, conversations: MultiRoundCalls, caller: Caller, settled: Callable[[], Awaitable[object]]
-) -> None:
+async def serve_stdio(gateway: Gateway, caller: Caller, settled: Callable[[], Awaitable[object]]) -> None:
     """Serve one client until it closes stdin; other output to stdout is redirected to stderr.
 
     Handshake requests are answered at once, others once `settled` returns: clients list the tools right after
@@ -171,7 +169,7 @@ async def serve_stdio(
         LineWriter.to_stdout() as output,
         anyio.create_task_group() as tasks,
     ):
-        client = _Client(Engine(gateway, conversations), caller, output, tasks)
+        client = _Client(Engine(gateway), caller, output, tasks)
         tasks.start_soon(client.settle, settled)
         async for line in lines:
             client.take(line)

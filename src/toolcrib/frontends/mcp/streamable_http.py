@@ -26,7 +26,7 @@ from toolcrib.frontends.mcp.request import (
     stated,
 )
 from toolcrib.frontends.mcp.sessions import IDLE_SECONDS, MOST_SESSIONS, McpSession, McpSessionTable
-from toolcrib.gateway import Gateway, MultiRoundCalls
+from toolcrib.gateway import Gateway
 from toolcrib.http import HttpResponse, Request, json_response
 from toolcrib.http.request import check_duplicate_keys, parse_body
 from toolcrib.http.response import EVENT_STREAM_HEADERS, JSON_HEADERS, SAFE_HEADERS, retry_header
@@ -162,7 +162,6 @@ class StreamableHttpFrontend:
     def __init__(
         self,
         gateway: Gateway,
-        conversations: MultiRoundCalls,
         key: bytes,
         store: Store,
         *,
@@ -170,7 +169,7 @@ class StreamableHttpFrontend:
         idle_seconds: float = IDLE_SECONDS,
     ) -> None:
         self._gateway = gateway
-        self._engine = Engine(gateway, conversations)
+        self._engine = Engine(gateway)
         self._sessions = McpSessionTable(
             key,
             store.mcp_sessions,

@@ -23,7 +23,6 @@ from toolcrib.frontends.rest.fields import (
 from toolcrib.gateway import (
     Declarations,
     Gateway,
-    MultiRoundCalls,
     ProviderConnection,
     calls_of,
     map_cooperatively,
@@ -97,16 +96,8 @@ class _TurnRequest(NamedTuple):
 class AnswerRoute:
     """Handler of `POST /api/tools/answer`. A disconnect cancels the running calls."""
 
-    def __init__(
-        self,
-        gateway: Gateway,
-        conversations: MultiRoundCalls,
-        *,
-        body_bytes: int,
-        keep_alive: float = KEEP_ALIVE_SECONDS,
-    ) -> None:
-        self._gateway, self._conversations = gateway, conversations
-        self._body_bytes, self._keep_alive = body_bytes, keep_alive
+    def __init__(self, gateway: Gateway, *, body_bytes: int, keep_alive: float = KEEP_ALIVE_SECONDS) -> None:
+        self._gateway, self._body_bytes, self._keep_alive = gateway, body_bytes, keep_alive
 
     async def answer(self, request: Request) -> HttpResponse:
         """Run all calls of a message. With events, the message is validated before the stream starts."""
@@ -134,7 +125,7 @@ class AnswerRoute:
         return _TurnRequest(_provider_message(fields.get("message")), provider_format, caller, deadline, key)
 
     async def _run_turn(self, request: Request, parsed: _TurnRequest, report: Report | None = None) -> bytes:
-        turn = await ProviderConnection(self._gateway, self._conversations).turn(
+        turn = await ProviderConnection(self._gateway).turn(
             parsed.message,
             parsed.format,
             parsed.caller,
@@ -185,16 +176,8 @@ class _CallRequest(NamedTuple):
 class ExecuteRoute:
     """Handler of `POST /api/tools/execute`."""
 
-    def __init__(
-        self,
-        gateway: Gateway,
-        conversations: MultiRoundCalls,
-        *,
-        body_bytes: int,
-        keep_alive: float = KEEP_ALIVE_SECONDS,
-    ) -> None:
-        self._gateway, self._conversations = gateway, conversations
-        self._body_bytes, self._keep_alive = body_bytes, keep_alive
+    def __init__(self, gateway: Gateway, *, body_bytes: int, keep_alive: float = KEEP_ALIVE_SECONDS) -> None:
+        self._gateway, self._body_bytes, self._keep_alive = gateway, body_bytes, keep_alive
 
     async def execute(self, request: Request) -> HttpResponse:
         """Call a tool."""
@@ -236,7 +219,7 @@ class ExecuteRoute:
     def _call(
         self, request: Request, parsed: _CallRequest, report: Report | None = None
     ) -> Awaitable[Result]:
-        return self._conversations.run(
+        return self._gateway.call_with_questions(
             parsed.name,
             parsed.arguments,
             parsed.caller,
