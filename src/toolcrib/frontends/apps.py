@@ -41,20 +41,10 @@ class AppSockets:
 
     def routes(self) -> tuple[Route, ...]:
         """Return the only route: the WebSocket endpoint."""
-        summary = "WebSocket endpoint of mini-apps; the first message authenticates the app."
-        return (
-            Route(
-                method="GET",
-                path=APP_SOCKET_PATH,
-                handler=self._accept_upgrade,
-                summary=summary,
-                access="open",
-                face="apps",
-                stays=True,
-            ),
-        )
+        return (Route("GET", APP_SOCKET_PATH, self._accept_upgrade, access="open", face="apps", stays=True),)
 
     async def _accept_upgrade(self, request: Request) -> None:
+        """WebSocket endpoint of mini-apps; the first message authenticates the app."""
         upgrade: WebSocketUpgrade | None = request.scope.pop("toolcrib.upgrade", None)
         if upgrade is None:
             raise Refused(

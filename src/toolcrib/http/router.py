@@ -1,7 +1,7 @@
 """Routes requests, and rejects those that may not be served."""
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import KW_ONLY, dataclass, field, replace
 from typing import Any, Literal
 from urllib.parse import unquote
 
@@ -25,14 +25,18 @@ _Methods = dict[str, "Route"]
 _MAX_SEGMENTS = 8
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Route:
     """One method of one path. `needs` names the permission that is required besides a credential."""
 
     method: str
     path: str
     handler: Handler
-    summary: str
+    document: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    """The OpenAPI operation object, besides the summary."""
+    _: KW_ONLY
+    summary: str = ""
+    """The summary in OpenAPI; by default the first line of the handler's docstring."""
     access: Access = "key"
     needs: str | None = None
     cookie: bool = True
@@ -51,8 +55,10 @@ class Route:
     """The administrative action in the audit log; None if it performs none."""
     stays: bool = False
     """Whether its response is an open-ended stream; nothing may wait for its end."""
-    document: Mapping[str, Any] = field(default_factory=dict[str, Any])
-    """The OpenAPI operation object, besides the summary."""
+
+    def __post_init__(self) -> None:
+        if not self.summary:
+            object.__setattr__(self, "summary", (self.handler.__doc__ or "").partition("\n")[0])
 
     @property
     def is_small(self) -> bool:

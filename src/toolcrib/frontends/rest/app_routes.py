@@ -1,12 +1,13 @@
 """Routes about apps: registration, tools, settings and stored data."""
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, cast
 
 from toolcrib.admin import AppAdmin
 from toolcrib.admin.app_admin import APPS, AppStorage, spell_app
 from toolcrib.errors import Refused
-from toolcrib.frontends.rest.fields import COUNT, accepts, count, known_fields, query, refused, returns, text
+from toolcrib.frontends.rest.fields import count, known_fields, limit_of, operation, query, refused, text
 from toolcrib.http import HttpResponse, Request, Route, json_response
 from toolcrib.interfaces import AppRecord
 from toolcrib.model import Caller, JsonObject
@@ -26,7 +27,7 @@ class AppRoutes:
         self._apps, self._confined = apps, confined
 
     async def list(self, request: Request) -> HttpResponse:
-        """List the apps: the caller's own in full, others as users see them."""
+        """Lists the apps; the caller's own with all fields."""
         parameters = request.query("after", "limit")
         check_reader(request.caller)
         limit = count(parameters, "limit", default=100, maximum=MAX_LISTED_APPS)
@@ -34,39 +35,39 @@ class AppRoutes:
         return json_response({"apps": [self._as_json(app, request.caller) for app in found]})
 
     async def get(self, request: Request) -> HttpResponse:
-        """Return one app."""
+        """Returns one app; its owner gets all fields."""
         return json_response(self._as_json(await self._readable(request), request.caller))
 
     async def put(self, request: Request) -> HttpResponse:
-        """Store an app; a new one is returned with its API key."""
+        """Creates or updates an app; the API key of a new app is returned only once."""
         request.query()
         app, key = await self._apps.put(request.params["package"], await request.json(), request.actor)
         stored = spell_app(app, request.caller)
         return json_response(stored) if key is None else json_response({**stored, "apiKey": key}, 201)
 
     async def drop(self, request: Request) -> HttpResponse:
-        """Remove an app."""
+        """Removes an app for all users."""
         request.query()
         package = request.params["package"]
         await self._apps.drop(package, request.actor)
         return json_response({"packageName": package, "removed": True})
 
     async def rotate(self, request: Request) -> HttpResponse:
-        """Rotate an app's API key."""
+        """Replaces an app's API key; the old one is invalid at once."""
         request.query()
         package = request.params["package"]
         key = await self._apps.rotate(package, request.actor)
         return json_response({"packageName": package, "apiKey": key})
 
     async def define(self, request: Request) -> HttpResponse:
-        """Replace an app's tools."""
+        """Replaces all tools of an app; none is stored if one is invalid."""
         request.query()
         fields = known_fields(await request.json(), "tools")
         stored = await self._apps.define(request.params["package"], fields.get("tools"), request.actor)
         return json_response(stored)
 
     async def tools(self, request: Request) -> HttpResponse:
-        """Return the definitions of an app's tools."""
+        """Returns the tool definitions of an app."""
         app = self._confined(await self._readable(request), request.caller)
         fields: JsonObject = {"packageName": app.package, "version": app.version}
         return json_response({**fields, "tools": [each.definition for each in app.tools]})
@@ -81,82 +82,22 @@ class AppRoutes:
 
     def routes(self) -> tuple[Route, ...]:
         """Return the routes of this class."""
-        return (*self._reading(), *self._writing(), *self._defining())
-
-    def _reading(self) -> tuple[Route, ...]:
+        path, tools = "/api/apps/{package}", "/api/apps/{package}/tools"
         page = [
             query("after", "packages after this one, in alphabetical order"),
-            query("limit", "maximum number of apps", {**COUNT, "minimum": 1, "maximum": MAX_LISTED_APPS}),
+            limit_of("apps", MAX_LISTED_APPS),
         ]
+        change = partial(Route, needs=APPS)
+        stored = operation("App", "200", "201", body="NewApp")
+        key, defined = operation("AppKey"), operation("StoredTools", body="NewTools")
         return (
-            Route(
-                method="GET",
-                path="/api/apps",
-                handler=self.list,
-                summary="Lists the apps; the caller's own with all fields.",
-                document={"parameters": page, **returns("Apps")},
-            ),
-            Route(
-                method="GET",
-                path="/api/apps/{package}",
-                handler=self.get,
-                summary="Returns one app; its owner gets all fields.",
-                document=returns("App"),
-            ),
-            Route(
-                method="GET",
-                path="/api/apps/{package}/tools",
-                handler=self.tools,
-                summary="Returns the tool definitions of an app.",
-                document=returns("AppTools"),
-            ),
-        )
-
-    def _writing(self) -> tuple[Route, ...]:
-        return (
-            Route(
-                method="PUT",
-                path="/api/apps/{package}",
-                handler=self.put,
-                summary="Creates or updates an app; the API key of a new app is returned only once.",
-                action="apps.update",
-                needs=APPS,
-                fresh=True,
-                document={**accepts("NewApp"), **returns("App", "200", "201")},
-            ),
-            Route(
-                method="DELETE",
-                path="/api/apps/{package}",
-                handler=self.drop,
-                summary="Removes an app for all users.",
-                action="apps.remove",
-                needs=APPS,
-                document=returns("Removed"),
-            ),
-            Route(
-                method="POST",
-                path="/api/apps/{package}/key/rotate",
-                handler=self.rotate,
-                summary="Replaces an app's API key; the old one is invalid at once.",
-                action="apps.rotate_key",
-                needs=APPS,
-                fresh=True,
-                document=returns("AppKey"),
-            ),
-        )
-
-    def _defining(self) -> tuple[Route, ...]:
-        return (
-            Route(
-                method="POST",
-                path="/api/apps/{package}/tools",
-                handler=self.define,
-                summary="Replaces all tools of an app; none is stored if one is invalid.",
-                action="apps.define_tools",
-                needs=APPS,
-                fresh=True,
-                document={**accepts("NewTools"), **returns("StoredTools")},
-            ),
+            Route("GET", "/api/apps", self.list, operation("Apps", parameters=page)),
+            Route("GET", path, self.get, operation("App")),
+            Route("GET", tools, self.tools, operation("AppTools")),
+            change("PUT", path, self.put, stored, action="apps.update", fresh=True),
+            change("DELETE", path, self.drop, operation("Removed"), action="apps.remove"),
+            change("POST", f"{path}/key/rotate", self.rotate, key, action="apps.rotate_key", fresh=True),
+            change("POST", tools, self.define, defined, action="apps.define_tools", fresh=True),
         )
 
 
@@ -170,7 +111,6 @@ def check_reader(caller: Caller) -> None:
 # --- Key-value storage of apps per user, in the format of the apps' SDKs; an app authenticates by its key
 # ---
 
-_VALUES_PATH, _VALUE_PATH = "/api/sdk/simple-storage/{user}", "/api/sdk/simple-storage/{user}/{key}"
 _AUTHENTICATION_HINT = "send the app's own key in the header `Authorization: Bearer PACKAGE:KEY`"
 
 
@@ -181,12 +121,12 @@ class StorageRoutes:
         self._apps, self._storage = apps, storage
 
     async def all(self, request: Request) -> HttpResponse:
-        """Return all stored values."""
+        """Returns all values an app stores for a user."""
         package, user = self._app_and_user(request)
         return json_response({"success": True, "data": await self._storage.all(package, user)})
 
     async def put(self, request: Request) -> HttpResponse:
-        """Store values; other keys stay."""
+        """Stores values of an app for a user."""
         package, user = self._app_and_user(request)
         data = known_fields(await request.json(), "data").get("data")
         if not isinstance(data, dict) or not all(isinstance(each, str) for each in _values(data)):
@@ -195,13 +135,13 @@ class StorageRoutes:
         return json_response({"success": True})
 
     async def clear(self, request: Request) -> HttpResponse:
-        """Delete all values."""
+        """Deletes all values an app stores for a user."""
         package, user = self._app_and_user(request)
         await self._storage.drop(package, user)
         return json_response({"success": True})
 
     async def one(self, request: Request) -> HttpResponse:
-        """Return the value of one key."""
+        """Returns the value of one key."""
         package, user = self._app_and_user(request)
         key = request.params["key"]
         values = await self._storage.all(package, user)
@@ -210,7 +150,7 @@ class StorageRoutes:
         return json_response({"success": True, "data": values[key]})
 
     async def put_one(self, request: Request) -> HttpResponse:
-        """Store the value of one key."""
+        """Stores the value of one key."""
         package, user = self._app_and_user(request)
         value = known_fields(await request.json(), "value").get("value")
         if not isinstance(value, str):
@@ -219,7 +159,7 @@ class StorageRoutes:
         return json_response({"success": True})
 
     async def drop_one(self, request: Request) -> HttpResponse:
-        """Delete one key; the response reports whether it existed."""
+        """Deletes one key."""
         package, user = self._app_and_user(request)
         removed = await self._storage.drop(package, user, request.params["key"])
         return json_response({"success": removed > 0})
@@ -238,34 +178,16 @@ class StorageRoutes:
 
     def routes(self) -> tuple[Route, ...]:
         """Return the routes of this class."""
-        rows = (
-            (
-                "GET",
-                _VALUES_PATH,
-                self.all,
-                "Returns all values an app stores for a user.",
-                returns("Kept"),
-            ),
-            ("PUT", _VALUES_PATH, self.put, "Stores values of an app for a user.", _done_after("Keep")),
-            (
-                "DELETE",
-                _VALUES_PATH,
-                self.clear,
-                "Deletes all values an app stores for a user.",
-                returns("Done"),
-            ),
-            ("GET", _VALUE_PATH, self.one, "Returns the value of one key.", returns("KeptValue")),
-            ("PUT", _VALUE_PATH, self.put_one, "Stores the value of one key.", _done_after("KeepValue")),
-            ("DELETE", _VALUE_PATH, self.drop_one, "Deletes one key.", returns("Done")),
+        values, value = "/api/sdk/simple-storage/{user}", "/api/sdk/simple-storage/{user}/{key}"
+        route, done = partial(Route, access="app"), operation("Done")
+        return (
+            route("GET", values, self.all, operation("Kept")),
+            route("PUT", values, self.put, operation("Done", body="Keep")),
+            route("DELETE", values, self.clear, done),
+            route("GET", value, self.one, operation("KeptValue")),
+            route("PUT", value, self.put_one, operation("Done", body="KeepValue")),
+            route("DELETE", value, self.drop_one, done),
         )
-        return tuple(
-            Route(method=method, path=path, handler=handler, summary=summary, access="app", document=document)
-            for method, path, handler, summary, document in rows
-        )
-
-
-def _done_after(shape: str) -> dict[str, Any]:
-    return {**accepts(shape), **returns("Done")}
 
 
 def _values(data: Any) -> Any:

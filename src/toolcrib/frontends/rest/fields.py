@@ -1,6 +1,6 @@
 """Fields of bodies and queries: validation, and their description in OpenAPI."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import date
 from math import isfinite
 from typing import Any, cast
@@ -36,7 +36,7 @@ def known_fields(body: Json, *known: str) -> dict[str, Any]:
 
 
 def text(fields: Mapping[str, Any], name: str, *, required: bool = False) -> str | None:
-    """Return an optional text field, 1 to LONGEST_TEXT characters."""
+    """Return an optional text field, 1 to MAX_FIELD_CHARACTERS characters."""
     value = fields.get(name)
     if value is None and not required:
         return None
@@ -184,12 +184,24 @@ OBJECT: Schema = {"type": "object"}
 OBJECT_OR_NULL: Schema = {"type": ["object", "null"]}
 OBJECTS = list_of(OBJECT)
 TEXTS = list_of(TEXT)
+EVENT_STREAM: Schema = {"text/event-stream": {"schema": TEXT}}
+"""The OpenAPI content of a response with server-sent events."""
 TIMESTAMP: Schema = {"type": "number", "description": "seconds since 1970"}
 
 
 def query(name: str, description: str, schema: Schema = FIELD, *, required: bool = False) -> Schema:
     """Return an OpenAPI query parameter."""
     return {"name": name, "in": "query", "required": required, "description": description, "schema": schema}
+
+
+def count_to(maximum: int) -> Schema:
+    """Return the schema of an integer from 1 to `maximum`, as `count` accepts it."""
+    return {**COUNT, "minimum": 1, "maximum": maximum}
+
+
+def limit_of(items: str, maximum: int) -> Schema:
+    """Return the OpenAPI query parameter `limit`."""
+    return query("limit", f"maximum number of {items}", count_to(maximum))
 
 
 def header(name: str, description: str, schema: Schema = TEXT, *, required: bool = False) -> Schema:
@@ -202,15 +214,26 @@ def in_path(name: str, schema: Schema, example: str) -> Schema:
     return {"name": name, "in": "path", "required": True, "schema": schema, "example": example}
 
 
-def returns(schema_name: str, *statuses: str, more: Schema | None = None) -> dict[str, Any]:
-    """Return the OpenAPI responses with this body, by default for status 200."""
-    content = {"application/json": {"schema": ref(schema_name)}, **(more or {})}
-    done = {"description": "done", "content": content}
-    return {"responses": dict.fromkeys(statuses or ("200",), done)}
+def operation(
+    response: str,
+    *statuses: str,
+    body: str | None = None,
+    optional_body: str | None = None,
+    parameters: Sequence[Schema] = (),
+    more: Schema | None = None,
+) -> dict[str, Any]:
+    """Return an OpenAPI operation: its body, its parameters, and its responses, by default for status 200.
+
+    `response`, `body` and `optional_body` name component schemas; `more` has other contents of the response.
+    """
+    done = {"description": "done", "content": {**_json_content(response), **(more or {})}}
+    document: dict[str, Any] = {"responses": dict.fromkeys(statuses or ("200",), done)}
+    if parameters:
+        document["parameters"] = list(parameters)
+    if schema_name := body or optional_body:
+        document["requestBody"] = {"required": body is not None, "content": _json_content(schema_name)}
+    return document
 
 
-def accepts(schema_name: str, *, required: bool = True) -> dict[str, Any]:
-    """Return the OpenAPI request body."""
-    return {
-        "requestBody": {"required": required, "content": {"application/json": {"schema": ref(schema_name)}}}
-    }
+def _json_content(schema_name: str) -> Schema:
+    return {"application/json": {"schema": ref(schema_name)}}

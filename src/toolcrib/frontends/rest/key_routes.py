@@ -1,20 +1,20 @@
 """REST routes of API keys: listing, creation, rotation and revocation, with their authorization rules."""
 
 from dataclasses import replace
+from functools import partial
 
 from toolcrib.admin import Admin
 from toolcrib.admin.app_admin import APPS
 from toolcrib.admin.key_admin import MAX_LISTED_KEYS, MAX_OVERLAP_SECONDS, read_moment, spell_key
 from toolcrib.errors import Refused
 from toolcrib.frontends.rest.fields import (
-    COUNT,
-    accepts,
     count,
     flag,
     known_fields,
+    limit_of,
+    operation,
     query,
     required_text,
-    returns,
     text,
     texts,
 )
@@ -33,16 +33,16 @@ class KeyRoutes:
         self._console = console
 
     async def list(self, request: Request) -> HttpResponse:
-        """List the keys without secrets; a confined caller sees its own, its creations and those in reach."""
-        asked = request.query("after", "limit")
-        limit = count(asked, "limit", default=MAX_LISTED_KEYS, maximum=MAX_LISTED_KEYS)
-        page = await self._console.keys_after(text(asked, "after") or "", limit)
+        """Lists the API keys by name, without secrets; `next` is the cursor of the next page."""
+        parameters = request.query("after", "limit")
+        limit = count(parameters, "limit", default=MAX_LISTED_KEYS, maximum=MAX_LISTED_KEYS)
+        page = await self._console.keys_after(text(parameters, "after") or "", limit)
         shown = [spell_key(each) for each in page if _may_see(request, each)]
         more = {"next": page[-1].name} if len(page) == limit else {}
         return json_response({"keys": shown, **more})
 
     async def create(self, request: Request) -> HttpResponse:
-        """Create a key with at most the caller's own privileges."""
+        """Creates an API key with at most the caller's privileges; it is returned only once."""
         fields = known_fields(await request.json(), *KEY_FIELDS)
         contexts, given = texts(fields, "contexts"), fields.get("expires")
         wanted = KeyRecord(
@@ -71,7 +71,7 @@ class KeyRoutes:
         return json_response(made, 201)
 
     async def rotate(self, request: Request) -> HttpResponse:
-        """Rotate the secret of a key."""
+        """Replaces a key's secret; the old one is invalid at once, or after `overlapSeconds`."""
         overlap = await _overlap(request)
         name = request.params["name"]
         record = await self._console.key(name)
@@ -85,7 +85,7 @@ class KeyRoutes:
         return json_response(await self._console.rotate_key(name, overlap=overlap, actor=request.actor))
 
     async def revoke(self, request: Request) -> HttpResponse:
-        """Revoke a key."""
+        """Revokes an API key at once: one the caller created, or any with crib:admin."""
         name = request.params["name"]
         record = await self._console.key(name)
         if record is not None:
@@ -103,56 +103,21 @@ class KeyRoutes:
 
     def routes(self) -> tuple[Route, ...]:
         """Return the routes of this class."""
-        return (*self._collection(), *self._single())
-
-    def _collection(self) -> tuple[Route, ...]:
-        limit = {**COUNT, "minimum": 1, "maximum": MAX_LISTED_KEYS}
-        paging = [
+        key = "/api/keys/{name}"
+        page = [
             query("after", "keys after this name, in alphabetical order"),
-            query("limit", "maximum number of keys", limit),
+            limit_of("keys", MAX_LISTED_KEYS),
         ]
-        return (
-            Route(
-                method="GET",
-                path="/api/keys",
-                handler=self.list,
-                summary="Lists the API keys by name, without secrets; `next` is the cursor of the next page.",
-                needs=KEYS,
-                document={"parameters": paging, **returns("Keys")},
-            ),
-            Route(
-                method="POST",
-                path="/api/keys",
-                handler=self.create,
-                summary="Creates an API key with at most the caller's privileges; it is returned only once.",
-                action="keys.create",
-                needs=KEYS,
-                fresh=True,
-                document={**accepts("NewKey"), **returns("MadeKey", "201")},
-            ),
+        route = partial(Route, needs=KEYS)
+        made, rotated = (
+            operation("MadeKey", "201", body="NewKey"),
+            operation("MadeKey", optional_body="Rotation"),
         )
-
-    def _single(self) -> tuple[Route, ...]:
         return (
-            Route(
-                method="DELETE",
-                path="/api/keys/{name}",
-                handler=self.revoke,
-                summary="Revokes an API key at once: one the caller created, or any with crib:admin.",
-                action="keys.revoke",
-                needs=KEYS,
-                document=returns("Revoked"),
-            ),
-            Route(
-                method="POST",
-                path="/api/keys/{name}/rotate",
-                handler=self.rotate,
-                summary="Replaces a key's secret; the old one is invalid at once, or after `overlapSeconds`.",
-                action="keys.rotate",
-                needs=KEYS,
-                fresh=True,
-                document={**accepts("Rotation", required=False), **returns("MadeKey")},
-            ),
+            route("GET", "/api/keys", self.list, operation("Keys", parameters=page)),
+            route("POST", "/api/keys", self.create, made, action="keys.create", fresh=True),
+            route("DELETE", key, self.revoke, operation("Revoked"), action="keys.revoke"),
+            route("POST", f"{key}/rotate", self.rotate, rotated, action="keys.rotate", fresh=True),
         )
 
 
@@ -181,6 +146,7 @@ def _denied(message: str, path: str) -> Refused:
 
 
 def _may_see(request: Request, key: KeyRecord) -> bool:
+    """Return whether a key is the caller's own, created by it, or within the contexts it is confined to."""
     caller = request.caller
     own = key.name == caller.key or key.created_by == Actor.of(caller, "rest").label
     return own or _reaches(caller, key.contexts)

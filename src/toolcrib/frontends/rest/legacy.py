@@ -1,6 +1,7 @@
 """Deprecated routes for app tools in their old formats; calls run through the same pipeline. Optional."""
 
 from collections.abc import Awaitable, Callable, Iterable
+from functools import wraps
 from typing import Any, cast
 from urllib.parse import quote
 
@@ -13,7 +14,7 @@ from toolcrib.apps.properties import phrases
 from toolcrib.errors import Refused, ToolcribError
 from toolcrib.formats.rest import as_json
 from toolcrib.frontends.rest.app_routes import check_reader
-from toolcrib.frontends.rest.fields import accepts, refused, required_text, returns, text
+from toolcrib.frontends.rest.fields import operation, refused, required_text, text
 from toolcrib.gateway import Gateway
 from toolcrib.http import HttpResponse, Request, Route, call_timeout, json_response, result_response
 from toolcrib.http.response import Header
@@ -35,7 +36,7 @@ class LegacyRoutes:
         self._gateway, self._identity, self._console = gateway, identity, console
 
     async def app_tools(self, request: Request) -> HttpResponse:
-        """List an app's tools."""
+        """Lists an app's tools in the old format; use `GET /api/apps/{package}/tools`."""
         request.query()
         check_reader(request.caller)
         found = await self._console.apps.get(request.params["package"])
@@ -44,7 +45,7 @@ class LegacyRoutes:
         return json_response([_legacy_tool(tool_of(app, each), language) for each in app.tools])
 
     async def user_tools(self, request: Request) -> HttpResponse:
-        """List the tools of all apps that a user may use now."""
+        """Lists the tools of a user's apps in the old format; use `GET /api/tools`."""
         request.query()
         caller = await self._present(request.caller, request.params["user"])
         tools = [tool for tool in self._gateway.tools(caller) if tool.family == "app"]
@@ -53,7 +54,7 @@ class LegacyRoutes:
         )
 
     async def call(self, request: Request) -> HttpResponse:
-        """Call a tool of an app."""
+        """Calls a tool of an app in the old format; use `POST /api/tools/execute`."""
         request.query()
         fields = _object(await request.json(free=frozenset({"toolParameters"})))
         given = fields.get("toolParameters")
@@ -76,35 +77,22 @@ class LegacyRoutes:
 
     def routes(self) -> tuple[Route, ...]:
         """Return the routes of this class."""
-        apps, users = "/api/tools/apps/{package}", "/api/tools/users/{user}"
+        app, user = "/api/tools/apps/{package}", "/api/tools/users/{user}"
+        app_tools = self._outgoing(self.app_tools, "/api/apps/{package}/tools")
+        user_tools = self._outgoing(self.user_tools, "/api/tools")
+        call = self._outgoing(self.call, "/api/tools/execute")
+        tools: JsonObject = {"deprecated": True, **operation("OldTools")}
+        answer: JsonObject = {"deprecated": True, **operation("OldAnswer", body="OldCall")}
         return (
-            Route(
-                method="GET",
-                path=f"{apps}/tools",
-                handler=self._outgoing(self.app_tools, "/api/apps/{package}/tools"),
-                summary="Lists an app's tools in the old format; use `GET /api/apps/{package}/tools`.",
-                document={"deprecated": True, **returns("OldTools")},
-            ),
-            Route(
-                method="GET",
-                path=f"{users}/tools",
-                handler=self._outgoing(self.user_tools, "/api/tools"),
-                summary="Lists the tools of a user's apps in the old format; use `GET /api/tools`.",
-                document={"deprecated": True, **returns("OldTools")},
-            ),
-            Route(
-                method="POST",
-                path=f"{apps}/tool",
-                handler=self._outgoing(self.call, "/api/tools/execute"),
-                summary="Calls a tool of an app in the old format; use `POST /api/tools/execute`.",
-                calls=True,
-                document={"deprecated": True, **accepts("OldCall"), **returns("OldAnswer")},
-            ),
+            Route("GET", f"{app}/tools", app_tools, tools),
+            Route("GET", f"{user}/tools", user_tools, tools),
+            Route("POST", f"{app}/tool", call, answer, calls=True),
         )
 
     def _outgoing(self, answer: _Handler, successor: str) -> _Handler:
         """Wrap a handler: add the Deprecation header and a link to the successor to every response."""
 
+        @wraps(answer)
         async def answered(request: Request) -> HttpResponse:
             try:
                 given = await answer(request)

@@ -36,12 +36,12 @@ class HealthRoutes:
         self._console, self._draining, self._short_of_memory = console, draining, short_of_memory
 
     async def health(self, request: Request) -> HttpResponse:
-        """Liveness: respond if the event loop runs."""
+        """Liveness check."""
         del request
         return json_response({"status": "ok"})
 
     async def ready(self, request: Request) -> HttpResponse:
-        """Readiness: refuse while draining, short of memory, or if the database fails."""
+        """Readiness check: whether the gateway accepts calls."""
         del request
         if self._draining():
             raise Refused("OVERLOADED", "the gateway is stopping; send calls elsewhere", retry_after=5.0)
@@ -56,7 +56,7 @@ class HealthRoutes:
         return json_response({"ready": True})
 
     async def metrics(self, request: Request) -> HttpResponse:
-        """Return the metrics in Prometheus text format."""
+        """Prometheus metrics; without a key on this machine only."""
         del request
         return HttpResponse(200, self._console.metrics(), (_PROMETHEUS, *SAFE_HEADERS))
 
@@ -77,32 +77,32 @@ class ServerRoutes:
         self._servers = console.servers
 
     async def status(self, request: Request) -> HttpResponse:
-        """Return the status of every server."""
+        """Returns the status of every MCP server, and the tool behind each exposed name."""
         request.query()
         return json_response(self._servers.status())
 
     async def test(self, request: Request) -> HttpResponse:
-        """Fetch the tools of one server now."""
+        """Fetches the tools of an MCP server now; it is started if necessary."""
         request.query()
         return json_response(await self._servers.test(request.params["server_id"], actor=request.actor))
 
     async def remove(self, request: Request) -> HttpResponse:
-        """Remove a server that was added at run time."""
+        """Removes an MCP server that was added at run time."""
         request.query()
         return json_response(await self._servers.remove(request.params["server_id"], actor=request.actor))
 
     async def reload(self, request: Request) -> HttpResponse:
-        """Reload the config, or with `dry_run` only return what that would change."""
+        """Reloads the config and returns what changed."""
         dry = choice(request.query("dry_run"), "dry_run", ("true", "false"), "false")
         return json_response(await self._servers.reload(dry_run=dry == "true", actor=request.actor))
 
     async def pins(self, request: Request) -> HttpResponse:
-        """List the definitions that differ from the trusted ones."""
+        """Lists the tools whose definition differs from the trusted one."""
         request.query()
         return json_response({"pins": self._servers.pins()})
 
     async def approve(self, request: Request) -> HttpResponse:
-        """Trust the current definition of a tool."""
+        """Trusts the current definition of a tool."""
         request.query()
         fields = known_fields(await request.json(), *PIN_FIELDS)
         name, seal = required_text(fields, "name"), text(fields, "seal")
@@ -127,12 +127,12 @@ class OperatorRoutes:
         self._console, self._identity = console, identity
 
     async def status(self, request: Request) -> HttpResponse:
-        """Return the status of the gateway."""
+        """Returns the status of the gateway and its sources."""
         request.query()
         return json_response(self._console.status(request.caller))
 
     async def calls(self, request: Request) -> HttpResponse:
-        """List the most recent calls."""
+        """Lists the latest calls: the caller's own, or all with crib:calls."""
         query = request.query("limit", "tool", "caller", "before")
         limit = count(query, "limit", default=100, maximum=MAX_LISTED_CALLS)
         about, before = _caller_filter(request.caller, query), moment(query, "before")
@@ -140,7 +140,7 @@ class OperatorRoutes:
         return json_response({"calls": rows})
 
     async def usage(self, request: Request) -> HttpResponse:
-        """Return the usage statistics of each tool."""
+        """Returns usage per tool: the caller's own, or all with crib:calls."""
         query = request.query("since", "tool", "app", "caller", "user")
         about = _caller_filter(request.caller, _with_user_filter(query))
         usage = await self._console.usage(
@@ -149,7 +149,7 @@ class OperatorRoutes:
         return json_response(usage)
 
     async def explain(self, request: Request) -> HttpResponse:
-        """Explain why a tool is visible or not."""
+        """Explains why a tool may be used or not; with crib:explain also hidden tools."""
         query = request.query("name", "context", "user")
         caller = request.caller
         if "user" in query:
@@ -162,7 +162,7 @@ class OperatorRoutes:
         )
 
     async def audit(self, request: Request) -> HttpResponse:
-        """List audit records."""
+        """Lists audit records: administrative actions and failed authentications, newest first."""
         query = request.query("limit", "before", "actor", "action", "since")
         limit = count(query, "limit", default=100, maximum=MAX_LISTED_RECORDS)
         before = count(query, "before", default=0, maximum=MAX_AUDIT_NUMBER) or None

@@ -100,12 +100,13 @@ class AnswerRoute:
         self._gateway, self._body_bytes, self._keep_alive = gateway, body_bytes, keep_alive
 
     async def answer(self, request: Request) -> HttpResponse:
-        """Run all calls of a message. With events, the message is validated before the stream starts."""
+        """Runs all calls of a provider message, returns the reply messages; events as for a call."""
         parsed = self._parsed(
             request,
             known_fields(await request.json(self._body_bytes, free=TURN_DUPLICATES_ALLOWED), *TURN_FIELDS),
         )
         if wants_events(request):
+            # A malformed message is refused with its own status, before the stream starts.
             calls_of(parsed.message, parsed.format)
             run = partial(self._run_turn, request, parsed)
             return HttpResponse(
@@ -180,7 +181,7 @@ class ExecuteRoute:
         self._gateway, self._body_bytes, self._keep_alive = gateway, body_bytes, keep_alive
 
     async def execute(self, request: Request) -> HttpResponse:
-        """Call a tool."""
+        """Calls a tool; `Accept: text/event-stream` streams events progress, waiting, result."""
         parsed = self._parsed(request, await request.json(self._body_bytes, free=DUPLICATES_ALLOWED))
         if wants_events(request):
             run = partial(self._run, request, parsed)
@@ -313,7 +314,7 @@ class RestToolList:
         self._max_lines = _MIN_CACHED_LINES
 
     async def tools(self, request: Request) -> HttpResponse:
-        """List the tools, optionally searched, limited and reduced to the provider's limit."""
+        """Lists the tools the caller may use."""
         query = request.query("context", "format", "style", "q", "limit", "text")
         caller = self._gateway.enter(request.caller, text(query, "context"))
         format_name = choice(query, "format", tuple(FORMATS), "rest")

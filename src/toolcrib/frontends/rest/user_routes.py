@@ -13,15 +13,14 @@ from toolcrib.errors import Refused
 from toolcrib.frontends.rest.app_payload_schemas import MAX_UTTERANCE_CHARACTERS
 from toolcrib.frontends.rest.app_routes import USERS
 from toolcrib.frontends.rest.fields import (
-    COUNT,
-    TEXT,
-    accepts,
+    EVENT_STREAM,
     count,
     flag,
     known_fields,
+    limit_of,
+    operation,
     query,
     refused,
-    returns,
     text,
 )
 from toolcrib.frontends.rest.tool_routes import KEEP_ALIVE_SECONDS, cancel_on_disconnect, write_keep_alives
@@ -43,7 +42,7 @@ class UserRoutes:
         self._users = users
 
     async def list(self, request: Request) -> HttpResponse:
-        """List the users."""
+        """Lists the users."""
         query_parameters = request.query("after", "limit")
         limit = count(query_parameters, "limit", default=100, maximum=MAX_LISTED_USERS)
         return json_response(
@@ -51,18 +50,18 @@ class UserRoutes:
         )
 
     async def get(self, request: Request) -> HttpResponse:
-        """Return one user in full."""
+        """Returns a user with installed apps, their compatibility and state, and the session."""
         return json_response(await self._users.get(managed(request)))
 
     async def put(self, request: Request) -> HttpResponse:
-        """Store a user."""
+        """Stores a user's language and time zone."""
         user, fields = managed(request), known_fields(await _body(request), "language", "timeZone")
         language, zone = text(fields, "language"), text(fields, "timeZone")
         put = self._users.put(user, language=language, time_zone=zone, actor=request.actor)
         return json_response(await put)
 
     async def drop(self, request: Request) -> HttpResponse:
-        """Remove a user."""
+        """Removes a user and all of the user's data."""
         user = managed(request)
         await self._users.drop(user, actor=request.actor)
         return json_response({"id": user, "removed": True})
@@ -70,7 +69,7 @@ class UserRoutes:
     # --- apps ---
 
     async def install(self, request: Request) -> HttpResponse:
-        """Install an app, or change its settings."""
+        """Installs an app for a user, or changes its settings."""
         user, package = managed(request), request.params["package"]
         settings = known_fields(await _body(request, SETTINGS_BYTES), "settings").get("settings")
         if settings is not None and not isinstance(settings, dict):
@@ -80,37 +79,37 @@ class UserRoutes:
         return json_response(app, 201 if new else 200)
 
     async def uninstall(self, request: Request) -> HttpResponse:
-        """Uninstall an app."""
+        """Stops and uninstalls an app of a user."""
         user, package = managed(request), request.params["package"]
         await self._users.uninstall(user, package, actor=request.actor)
         return json_response({"packageName": package, "removed": True})
 
     async def start(self, request: Request) -> HttpResponse:
-        """Start an app."""
+        """Starts an app for a user and waits until it is running."""
         user, package = managed(request), request.params["package"]
         return json_response(await self._users.start(user, package, actor=request.actor))
 
     async def stop(self, request: Request) -> HttpResponse:
-        """Stop an app."""
+        """Stops an app of a user."""
         user, package = managed(request), request.params["package"]
         return json_response(await self._users.stop(user, package, actor=request.actor))
 
     # --- disabled tools and apps ---
 
     async def disable(self, request: Request) -> HttpResponse:
-        """Disable a tool or an app."""
+        """Disables a tool, or an app by its package, for a user."""
         name = await self._users.disable(managed(request), request.params["name"], request.actor)
         return json_response({"name": name, "disabled": True})
 
     async def enable(self, request: Request) -> HttpResponse:
-        """Enable a tool or an app again."""
+        """Enables a tool or an app again for a user."""
         name = await self._users.enable(managed(request), request.params["name"], request.actor)
         return json_response({"name": name, "disabled": False})
 
     # --- the session ---
 
     async def begin(self, request: Request) -> HttpResponse:
-        """Start a session, or change it."""
+        """Starts a user's session, or changes its device, language and time zone."""
         user, fields = managed(request), known_fields(await _body(request), "device", "language", "timeZone")
         language, zone = text(fields, "language"), text(fields, "timeZone")
         begun = await self._users.begin(
@@ -119,16 +118,16 @@ class UserRoutes:
         return json_response(begun)
 
     async def session(self, request: Request) -> HttpResponse:
-        """Return the session."""
+        """Returns a user's session."""
         return json_response(await self._users.session(managed(request)))
 
     async def end(self, request: Request) -> HttpResponse:
-        """End the session."""
+        """Ends a user's session and stops its apps."""
         ended = await self._users.end(managed(request), actor=request.actor)
         return json_response({"sessionId": ended, "ended": True})
 
     async def transcribe(self, request: Request) -> HttpResponse:
-        """Forward transcribed speech of the user to listening apps."""
+        """Forwards a user's transcribed speech to the listening apps."""
         user, fields = managed(request), known_fields(await request.json(), "text", "isFinal", "language")
         words = fields.get("text")
         if not isinstance(words, str) or len(words) > MAX_UTTERANCE_CHARACTERS:
@@ -170,7 +169,7 @@ class UserEventStream:
         self._streams: dict[anyio.CancelScope, str] = {}
 
     async def listen(self, request: Request) -> None:
-        """Stream all events from now on, until the device disconnects or the stream is ended."""
+        """Streams the output of apps as events: display, speak, tool, app."""
         user = managed(request)
         async with self._users.listen(user, request.caller.principal) as events:
             stream = partial(self._stream, request, events)
@@ -197,164 +196,37 @@ class UserEventStream:
 
 # --- The route table of users ---
 
+_USER, _APP = "/api/users/{id}", "/api/users/{id}/apps/{package}"
+_DISABLED, _SESSION = "/api/users/{id}/tools/{name}/disabled", "/api/users/{id}/session"
+
 
 def user_routes(users: UserRoutes, stream: UserEventStream) -> tuple[Route, ...]:
     """Return every route of users."""
-    return (
-        *_user_records(users),
-        *_apps(users),
-        *_switches(users),
-        *_session(users),
-        *_events(users, stream),
+    page = [query("after", "ids after this one, in alphabetical order"), limit_of("users", MAX_LISTED_USERS)]
+    speech = operation("Delivered", body="Transcription")
+    events = {"responses": {"200": {"description": "events", "content": EVENT_STREAM}}}
+    stored, begun = (
+        operation("User", optional_body="NewUser"),
+        operation("Session", optional_body="NewSession"),
     )
-
-
-def _user_records(users: UserRoutes) -> tuple[Route, ...]:
-    page = [
-        query("after", "ids after this one, in alphabetical order"),
-        query("limit", "maximum number of users", {**COUNT, "minimum": 1, "maximum": MAX_LISTED_USERS}),
-    ]
+    installed = operation("Installed", "200", "201", optional_body="NewInstall")
     return (
+        Route("GET", "/api/users", users.list, operation("Users", parameters=page), needs=USERS, whole=True),
+        Route("GET", _USER, users.get, operation("User")),
+        Route("PUT", _USER, users.put, stored, action="users.update"),
+        Route("DELETE", _USER, users.drop, operation("Removed"), action="users.remove"),
+        Route("PUT", _APP, users.install, installed, action="users.install"),
+        Route("DELETE", _APP, users.uninstall, operation("Removed"), action="users.uninstall"),
         Route(
-            method="GET",
-            path="/api/users",
-            handler=users.list,
-            summary="Lists the users.",
-            needs=USERS,
-            whole=True,
-            document={"parameters": page, **returns("Users")},
+            "POST", f"{_APP}/start", users.start, operation("Started"), action="users.start_app", calls=True
         ),
-        Route(
-            method="GET",
-            path="/api/users/{id}",
-            handler=users.get,
-            summary="Returns a user with installed apps, their compatibility and state, and the session.",
-            document=returns("User"),
-        ),
-        Route(
-            method="PUT",
-            path="/api/users/{id}",
-            handler=users.put,
-            summary="Stores a user's language and time zone.",
-            action="users.update",
-            document={**accepts("NewUser", required=False), **returns("User")},
-        ),
-        Route(
-            method="DELETE",
-            path="/api/users/{id}",
-            handler=users.drop,
-            summary="Removes a user and all of the user's data.",
-            action="users.remove",
-            document=returns("Removed"),
-        ),
-    )
-
-
-def _apps(users: UserRoutes) -> tuple[Route, ...]:
-    return (
-        Route(
-            method="PUT",
-            path="/api/users/{id}/apps/{package}",
-            handler=users.install,
-            summary="Installs an app for a user, or changes its settings.",
-            action="users.install",
-            document={**accepts("NewInstall", required=False), **returns("Installed", "200", "201")},
-        ),
-        Route(
-            method="DELETE",
-            path="/api/users/{id}/apps/{package}",
-            handler=users.uninstall,
-            summary="Stops and uninstalls an app of a user.",
-            action="users.uninstall",
-            document=returns("Removed"),
-        ),
-        Route(
-            method="POST",
-            path="/api/users/{id}/apps/{package}/start",
-            handler=users.start,
-            summary="Starts an app for a user and waits until it is running.",
-            action="users.start_app",
-            calls=True,
-            document=returns("Started"),
-        ),
-        Route(
-            method="POST",
-            path="/api/users/{id}/apps/{package}/stop",
-            handler=users.stop,
-            summary="Stops an app of a user.",
-            action="users.stop_app",
-            document=returns("Started"),
-        ),
-    )
-
-
-def _switches(users: UserRoutes) -> tuple[Route, ...]:
-    return (
-        Route(
-            method="PUT",
-            path="/api/users/{id}/tools/{name}/disabled",
-            handler=users.disable,
-            summary="Disables a tool, or an app by its package, for a user.",
-            action="users.disable",
-            document=returns("Switched"),
-        ),
-        Route(
-            method="DELETE",
-            path="/api/users/{id}/tools/{name}/disabled",
-            handler=users.enable,
-            summary="Enables a tool or an app again for a user.",
-            action="users.enable",
-            document=returns("Switched"),
-        ),
-    )
-
-
-def _session(users: UserRoutes) -> tuple[Route, ...]:
-    return (
-        Route(
-            method="GET",
-            path="/api/users/{id}/session",
-            handler=users.session,
-            summary="Returns a user's session.",
-            document=returns("Session"),
-        ),
-        Route(
-            method="PUT",
-            path="/api/users/{id}/session",
-            handler=users.begin,
-            summary="Starts a user's session, or changes its device, language and time zone.",
-            action="users.begin_session",
-            document={**accepts("NewSession", required=False), **returns("Session")},
-        ),
-        Route(
-            method="DELETE",
-            path="/api/users/{id}/session",
-            handler=users.end,
-            summary="Ends a user's session and stops its apps.",
-            action="users.end_session",
-            document=returns("Ended"),
-        ),
-    )
-
-
-def _events(users: UserRoutes, stream: UserEventStream) -> tuple[Route, ...]:
-    events = {"200": {"description": "events", "content": {"text/event-stream": {"schema": TEXT}}}}
-    return (
-        Route(
-            method="POST",
-            path="/api/users/{id}/transcription",
-            handler=users.transcribe,
-            summary="Forwards a user's transcribed speech to the listening apps.",
-            document={**accepts("Transcription"), **returns("Delivered")},
-        ),
-        Route(
-            method="GET",
-            path="/api/users/{id}/events",
-            handler=stream.listen,
-            summary="Streams the output of apps as events: display, speak, tool, app.",
-            # No cookie: the page does not use this stream, and a session that ends must leave none open.
-            cookie=False,
-            stays=True,
-            document={"responses": events},
-        ),
+        Route("POST", f"{_APP}/stop", users.stop, operation("Started"), action="users.stop_app"),
+        Route("PUT", _DISABLED, users.disable, operation("Switched"), action="users.disable"),
+        Route("DELETE", _DISABLED, users.enable, operation("Switched"), action="users.enable"),
+        Route("GET", _SESSION, users.session, operation("Session")),
+        Route("PUT", _SESSION, users.begin, begun, action="users.begin_session"),
+        Route("DELETE", _SESSION, users.end, operation("Ended"), action="users.end_session"),
+        Route("POST", f"{_USER}/transcription", users.transcribe, speech),
+        # No cookie: the page does not use this stream, and a session that ends must leave none open.
+        Route("GET", f"{_USER}/events", stream.listen, events, cookie=False, stays=True),
     )

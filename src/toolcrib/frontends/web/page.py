@@ -138,31 +138,32 @@ class Page:
         }
 
     async def index(self, request: Request) -> HttpResponse:
-        """Return the page. It contains no data and no secret, signed in or not."""
-        del request
+        """The web page."""
+        del request  # the page is the same, signed in or not: it contains no data and no secret
         return self._index
 
     async def asset(self, request: Request) -> HttpResponse:
-        """Return an asset: script, style or icon."""
+        """Returns an asset of the web page."""
         found = self._assets.get(request.params["file"])
         if found is None:
             raise Refused("NOT_FOUND", "the page has no such asset", path="file")
         return found
 
     async def moved(self, request: Request) -> HttpResponse:
-        """Redirect to the page."""
+        """Redirects to the web page."""
         del request
         return HttpResponse(303, b"", ((b"location", b"/"), *_PAGE_HEADERS))
 
     async def link(self, request: Request) -> HttpResponse:
-        """Return a single-use sign-in link. Its token is in the URL fragment, which browsers never send."""
+        """Creates a single-use sign-in link for the web page."""
         own = f"{request.scope.get('scheme', 'http')}://{request.header(b'host')}"
         async with self._audited(request.actor, "signin.link"):
+            # The token is in the URL fragment, which browsers never send.
             token = self._make_link(request.caller, request.header(b"authorization"))
         return json_response({"url": f"{self._public_url or own}/#token={token}"})
 
     async def exchange(self, request: Request) -> HttpResponse:
-        """Exchange a link's token for a session: set the cookie, and return its secret, this once."""
+        """Exchanges a sign-in link for a session: sets the cookie, returns the secret once."""
         if not from_own_page(request):
             message = "only the gateway's own page can exchange a link; open the link in a browser"
             raise Refused("ORIGIN_REFUSED", message, path="Origin")
@@ -179,7 +180,7 @@ class Page:
         return json_response({"secret": session.secret}, 200, self._sessions.cookie(request, session))
 
     async def sign_out(self, request: Request) -> HttpResponse:
-        """End the session, in every tab."""
+        """Ends the web page's session."""
         session = self._sessions.verified(request)
         if session is None:
             message = "there is no session of the web page to end; revoke a key with DELETE /api/keys"
@@ -190,69 +191,24 @@ class Page:
 
     def routes(self) -> tuple[Route, ...]:
         """Return every route of this frontend."""
-        return (*self._shown(), *self._signing())
-
-    def _shown(self) -> tuple[Route, ...]:
         html = {"text/html": {"schema": {"type": "string"}}}
+        page = {"responses": {"200": {"description": "the page", "content": html}}}
+        redirect = {"responses": {"303": {"description": "go to `/`"}}}
+        link, exchange = "/api/signin", {**_request_body("LinkToken"), **_json_response("SignedIn")}
+        signed_out = {
+            "parameters": [_SECRET_PARAMETER],
+            "security": [{"page": []}],
+            **_json_response("SignedOut"),
+        }
+        made = _json_response("Link")
         return (
-            Route(
-                method="GET",
-                path="/",
-                handler=self.index,
-                summary="The web page.",
-                access="open",
-                document={"responses": {"200": {"description": "the page", "content": html}}},
-            ),
-            Route(
-                method="GET",
-                path="/assets/{file}",
-                handler=self.asset,
-                summary="Returns an asset of the web page.",
-                access="open",
-            ),
-            Route(
-                method="GET",
-                path="/admin",
-                handler=self.moved,
-                summary="Redirects to the web page.",
-                access="open",
-                document={"responses": {"303": {"description": "go to `/`"}}},
-            ),
-        )
-
-    def _signing(self) -> tuple[Route, ...]:
-        return (
-            Route(
-                method="POST",
-                path="/api/signin",
-                handler=self.link,
-                summary="Creates a single-use sign-in link for the web page.",
-                action="signin.link",
-                needs=ADMIN,
-                # Not with a session: it could renew itself forever.
-                cookie=False,
-                document=_json_response("Link"),
-            ),
-            Route(
-                method="POST",
-                path="/api/signin/exchange",
-                handler=self.exchange,
-                summary="Exchanges a sign-in link for a session: sets the cookie, returns the secret once.",
-                access="open",
-                document={**_request_body("LinkToken"), **_json_response("SignedIn")},
-            ),
-            Route(
-                method="POST",
-                path="/api/signout",
-                handler=self.sign_out,
-                summary="Ends the web page's session.",
-                action="signin.end",
-                document={
-                    "parameters": [_SECRET_PARAMETER],
-                    "security": [{"page": []}],
-                    **_json_response("SignedOut"),
-                },
-            ),
+            Route("GET", "/", self.index, page, access="open"),
+            Route("GET", "/assets/{file}", self.asset, access="open"),
+            Route("GET", "/admin", self.moved, redirect, access="open"),
+            # Without a cookie: a session could renew itself forever.
+            Route("POST", link, self.link, made, action="signin.link", needs=ADMIN, cookie=False),
+            Route("POST", f"{link}/exchange", self.exchange, exchange, access="open"),
+            Route("POST", "/api/signout", self.sign_out, signed_out, action="signin.end"),
         )
 
 
