@@ -53,7 +53,7 @@ from toolcrib.frontends.rest.tool_routes import (
     RestToolList,
 )
 from toolcrib.frontends.rest.user_routes import UserEventStream, UserRoutes, user_routes
-from toolcrib.gateway import Gateway, MultiRoundCalls
+from toolcrib.gateway import Gateway
 from toolcrib.http import HttpResponse, Request, Route
 from toolcrib.identity import Identity
 
@@ -70,7 +70,6 @@ class RestFrontend:
         console: Admin,
         identity: Identity,
         *,
-        conversations: MultiRoundCalls,
         body_bytes: int,
         draining: Callable[[], bool],
         short_of_memory: Callable[[], None],
@@ -78,8 +77,8 @@ class RestFrontend:
         legacy: bool,
     ) -> None:
         self._listing = RestToolList(gateway)
-        self._execute = ExecuteRoute(gateway, conversations, body_bytes=body_bytes)
-        self._answer = AnswerRoute(gateway, conversations, body_bytes=body_bytes)
+        self._execute = ExecuteRoute(gateway, body_bytes=body_bytes)
+        self._answer = AnswerRoute(gateway, body_bytes=body_bytes)
         self._operators = OperatorRoutes(console, identity)
         self._keys = KeyRoutes(console)
         self._servers = ServerRoutes(console)
