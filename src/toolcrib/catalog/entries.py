@@ -10,6 +10,7 @@ from orjson import dumps
 from toolcrib.catalog.pins import PinChange, Pins
 from toolcrib.errors import Refused
 from toolcrib.interfaces import Offer, SourceResources, Withheld
+from toolcrib.mcp.methods import GET_PROMPT, READ_RESOURCE, SUBSCRIBE
 from toolcrib.model import (
     Category,
     Deprecation,
@@ -102,12 +103,9 @@ class Overrides:
 # --- Hidden pseudo-tools for resources and prompts: policy, overrides and steps apply to them as to tools
 # ---
 
-RESOURCES_READ, RESOURCES_COMPLETE, RESOURCES_SUBSCRIBE = (
-    "resources/read",
-    "resources/complete",
-    "resources/subscribe",
-)
-PROMPTS_GET, PROMPTS_COMPLETE = "prompts/get", "prompts/complete"
+RESOURCES_READ, RESOURCES_SUBSCRIBE, PROMPTS_GET = READ_RESOURCE, SUBSCRIBE, GET_PROMPT
+RESOURCES_COMPLETE, PROMPTS_COMPLETE = "resources/complete", "prompts/complete"
+"""MCP has one method for both; here each shares the policy decision of what it completes."""
 
 PSEUDO_TOOLS: Mapping[str, tuple[str, ...]] = {
     RESOURCES_READ: (RESOURCES_COMPLETE, RESOURCES_SUBSCRIBE),

@@ -9,6 +9,9 @@ from math import inf
 from time import perf_counter
 from typing import NamedTuple
 
+from toolcrib.mcp.jsonrpc import INVALID_PARAMS, METHOD_NOT_FOUND, NO_ANSWER
+from toolcrib.mcp.methods import ELICIT
+from toolcrib.mcp.revisions import CAPABILITY_OF_REQUEST, RELAYS
 from toolcrib.model import Caller, Json, JsonObject, Origin, Progress, Report, Result, Tool, Unanswered
 from toolcrib.slots import DEFAULT_SHARE, Slots
 
@@ -22,18 +25,11 @@ SendLog = Callable[[JsonObject], Awaitable[None]]
 MAX_PENDING_QUESTIONS = 16
 PARKED_SECONDS = 600.0
 """How long a suspended call stays parked, in seconds."""
-_CAPABILITY_OF_METHOD = {
-    "elicitation/create": "elicitation",
-    "sampling/createMessage": "sampling",
-    "roots/list": "roots",
-}
-"""The client capability that each server-initiated request needs."""
-_METHOD_NOT_FOUND, _INVALID_PARAMS, _NO_ANSWER = -32601, -32602, -32000
 
 
 def accepts_questions(capabilities: Collection[str]) -> bool:
     """Whether a client declared a capability for a server-initiated request."""
-    return any(capability in capabilities for capability in _CAPABILITY_OF_METHOD.values())
+    return any(capability in capabilities for capability in RELAYS)
 
 
 class NotifyOnlyChannel:
@@ -98,9 +94,9 @@ class SuspensionLimits:
             message = (
                 f"{self.per_caller} calls of this caller wait for answers, which is the limit; answer one"
             )
-            raise Unanswered(_NO_ANSWER, message)
+            raise Unanswered(NO_ANSWER, message)
         if not self._slots.take(caller.principal):
-            raise Unanswered(_NO_ANSWER, "too many calls wait for answers; try again later")
+            raise Unanswered(NO_ANSWER, "too many calls wait for answers; try again later")
         self._by_caller[caller.id] += 1
 
     def release(self, caller: Caller) -> None:
@@ -179,7 +175,7 @@ class SuspendedCall(NotifyOnlyChannel):
         finally:
             self._pending.pop(name, None)
         if answer is None:
-            raise Unanswered(_NO_ANSWER, "the call ended before the client answered")
+            raise Unanswered(NO_ANSWER, "the call ended before the client answered")
         return answer
 
     async def report(self, progress: Progress) -> None:
@@ -188,19 +184,17 @@ class SuspendedCall(NotifyOnlyChannel):
             await self._report(progress)
 
     def _check(self, method: str, params: JsonObject) -> None:
-        declared_modes: Json = self.capabilities.get(_CAPABILITY_OF_METHOD.get(method, ""))
+        declared_modes: Json = self.capabilities.get(CAPABILITY_OF_REQUEST.get(method, ""))
         if not isinstance(declared_modes, dict):
             raise _not_declared(method)
-        mode: Json = params.get("mode", "form") if method == "elicitation/create" else None
+        mode: Json = params.get("mode", "form") if method == ELICIT else None
         if mode is not None and mode not in (declared_modes if "url" in declared_modes else ("form",)):
-            raise Unanswered(
-                _INVALID_PARAMS, f"this client does not support elicitation by {str(mode)[:100]}"
-            )
+            raise Unanswered(INVALID_PARAMS, f"this client does not support elicitation by {str(mode)[:100]}")
         if self.ended:
-            raise Unanswered(_NO_ANSWER, "the call has ended, so there is no client to ask")
+            raise Unanswered(NO_ANSWER, "the call has ended, so there is no client to ask")
         if len(self._pending) >= MAX_PENDING_QUESTIONS:
             raise Unanswered(
-                _NO_ANSWER, f"this call has {MAX_PENDING_QUESTIONS} pending questions, which is the limit"
+                NO_ANSWER, f"this call has {MAX_PENDING_QUESTIONS} pending questions, which is the limit"
             )
 
     # --- its task ---
@@ -309,4 +303,4 @@ class SuspendedCall(NotifyOnlyChannel):
 
 
 def _not_declared(method: str) -> Unanswered:
-    return Unanswered(_METHOD_NOT_FOUND, f"this client did not declare the capability for {method[:100]}")
+    return Unanswered(METHOD_NOT_FOUND, f"this client did not declare the capability for {method[:100]}")

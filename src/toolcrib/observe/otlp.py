@@ -15,6 +15,7 @@ from opentelemetry.trace import SpanContext, SpanKind, TraceFlags
 from opentelemetry.trace.status import Status, StatusCode
 
 from toolcrib.catalog import PROMPTS_COMPLETE, PSEUDO_TOOL_NAMES, RESOURCES_COMPLETE
+from toolcrib.mcp.methods import CALL_TOOL, COMPLETE
 from toolcrib.model import Tool
 from toolcrib.observe.call_entry import CallEntry
 from toolcrib.observe.redact import Redactor
@@ -150,8 +151,8 @@ def _is_pseudo_tool(tool: Tool) -> bool:
 
 def _method_name(tool: Tool) -> str:
     if not _is_pseudo_tool(tool):
-        return "tools/call"
-    return "completion/complete" if tool.local in _COMPLETION_TOOLS else tool.local
+        return CALL_TOOL
+    return COMPLETE if tool.local in _COMPLETION_TOOLS else tool.local
 
 
 def _span_name(tool: Tool) -> str:
