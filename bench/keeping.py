@@ -11,8 +11,8 @@ from tests.parts.install import ROOT
 HERE = Path(__file__).resolve().parent
 PICTURES = {"bench.svg": picture, "bench-gateways.svg": contest}
 SHOWN = (
-    "![Calls a second through gateways, as bars](pictures/bench-gateways.svg)",
-    "![Calls a second beside the bare thing, as bars with the goals marked](pictures/bench.svg)",
+    "![Calls per second through gateways, as bars](pictures/bench-gateways.svg)",
+    "![Calls per second compared with an echo server, as bars with the goals marked](pictures/bench.svg)",
 )
 BEGIN, END = "<!-- bench:begin -->", "<!-- bench:end -->"
 

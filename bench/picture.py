@@ -22,8 +22,8 @@ def picture(outcome: Outcome) -> str:
     """Draw what we reach of what there is to reach."""
     return drawn(
         list(_groups(outcome, _BARE)),
-        name="Toolcrib beside the bare thing",
-        heading="Calls a second, beside the bare thing and other servers",
+        name="Toolcrib compared with an echo server",
+        heading="Calls per second, compared with an echo server and other servers",
         facts=_facts(outcome),
     )
 
@@ -32,8 +32,8 @@ def contest(outcome: Outcome) -> str:
     """Draw us beside other gateways, before the same server."""
     return drawn(
         list(_groups(outcome, _GATEWAYS)),
-        name="Toolcrib beside other gateways",
-        heading="Calls a second through a gateway, before the same server",
+        name="Toolcrib compared with other gateways",
+        heading="Calls per second through a gateway, in front of the same server",
         facts=_facts(outcome),
     )
 
