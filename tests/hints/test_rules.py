@@ -69,7 +69,7 @@ def test_valid_hints_have_no_faults(hints: Hints) -> None:
 def test_confidence_is_a_number_from_0_to_1(value: Any) -> None:
     fault = only(replace(RICH, confidence=value))
     assert fault.startswith("agentHints.confidence is ")
-    assert fault.endswith(f": give {SHARE.wanted}")
+    assert fault.endswith(f": give {SHARE.description}")
 
 
 @pytest.mark.requirement("E7")
@@ -376,4 +376,4 @@ def test_faults_of_lists_and_words_name_the_expectation() -> None:
     place = "agentHints.relatedResources[0].metadata.quality"
     assert reported(faults(said), "a quality above 1", place)
     (fault,) = faults(replace(RICH, context_needed=["a list"]))
-    assert fault.endswith(f": give {TEXTS.wanted}")
+    assert fault.endswith(f": give {TEXTS.description}")

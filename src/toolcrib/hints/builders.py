@@ -44,24 +44,24 @@ def completeness_of(items: object, total: int | None) -> float:
     size = item_count(items)
     if size is None:
         return _filled_share(items)
-    looked_at = [_filled_share(each) for each in islice(cast("Iterable[Any]", items), _SAMPLED_ITEMS)]
-    filled = sum(looked_at) / max(1, len(looked_at))
+    shares = [_filled_share(each) for each in islice(cast("Iterable[Any]", items), _SAMPLED_ITEMS)]
+    filled = sum(shares) / max(1, len(shares))
     return filled * min(1.0, size / total) if total else filled
 
 
-def _filled_share(thing: object) -> float:
-    values = _values(thing)
+def _filled_share(item: object) -> float:
+    values = _values(item)
     return sum(value is not None for value in values) / len(values) if values else 1.0
 
 
-def _values(thing: object) -> list[object]:
+def _values(item: object) -> list[object]:
     """Return the values of a mapping, or the field values of an object."""
-    if isinstance(thing, Mapping):
-        return list(cast("Mapping[Any, object]", thing).values())
-    if is_dataclass(thing):
-        return [getattr(thing, each.name) for each in fields(thing)]
-    own: dict[str, object] = getattr(thing, "__dict__", {})
-    return [value for name, value in own.items() if not name.startswith("_")]
+    if isinstance(item, Mapping):
+        return list(cast("Mapping[Any, object]", item).values())
+    if is_dataclass(item):
+        return [getattr(item, each.name) for each in fields(item)]
+    attributes: dict[str, object] = getattr(item, "__dict__", {})
+    return [value for name, value in attributes.items() if not name.startswith("_")]
 
 
 # --- Hint builders for common outcomes: found, created, changed, removed, computed, generated, failed ---
@@ -77,7 +77,7 @@ def found(items: object, *, total: int | None = None, **more: Unpack[HintOptions
 
     Completeness is calculated from the share of items returned and the share of their fields that are set.
     """
-    _require(COUNT.fits(total or 0), "total", total, COUNT.wanted)
+    _require(COUNT.fits(total or 0), "total", total, COUNT.description)
     size = item_count(items)
     if size == 0:
         return empty(**more)
@@ -93,19 +93,19 @@ def found(items: object, *, total: int | None = None, **more: Unpack[HintOptions
 
 def empty(looked_for: str = "", **more: Unpack[HintOptions]) -> Hints:
     """Return hints for an empty result; they suggest a broader query."""
-    told = f"Nothing was found for “{brief(looked_for)}”" if looked_for else "Nothing was found"
+    outcome = f"Nothing was found for “{brief(looked_for)}”" if looked_for else "Nothing was found"
     preset: HintOptions = {
         "next": action(
             "broaden-search",
             "high",
-            description=f"{told}: use fewer or wider words, or leave out a filter.",
+            description=f"{outcome}: use fewer or wider words, or leave out a filter.",
             category="exploration",
             expected_outcome="Something near to what was wanted.",
         ),
         "completeness": 0.5,
         "context_needed": "another way to say what is wanted",
     }
-    return build(f"{told}.", more, preset, because="an empty answer may be the fault of the question")
+    return build(f"{outcome}.", more, preset, because="an empty answer may be the fault of the question")
 
 
 def created(
@@ -131,8 +131,8 @@ def changed(
     steps = (_read_back_step(read, type, id, label, more), _step(undo, "low", "Make it as it was.", type, id))
     preset: HintOptions = {"related": resource(type, id, label, freshness="current")}
     names = brief(", ".join(as_texts(fields)))
-    told = f"{brief(label or id)} was changed{f': {names}' if names else ''}."
-    return build(told, _with_steps(more, *steps), preset)
+    outcome = f"{brief(label or id)} was changed{f': {names}' if names else ''}."
+    return build(outcome, _with_steps(more, *steps), preset)
 
 
 def removed(type: str, id: str, label: str = "", *, undo: Step = None, **more: Unpack[HintOptions]) -> Hints:
@@ -146,7 +146,7 @@ def computed(
     *, method: str = "", samples: int | None = None, enough: int = 30, **more: Unpack[HintOptions]
 ) -> Hints:
     """Return hints for a calculated result: the method, the sample size, and the size that suffices."""
-    _require(COUNT.fits(samples or 0), "samples", samples, COUNT.wanted)
+    _require(COUNT.fits(samples or 0), "samples", samples, COUNT.description)
     _require(COUNT.fits(enough) and enough > 0, "enough", enough, "a whole number above 0")
     preset: HintOptions = {"assumptions": f"{brief(method)} suits the data."} if method else {}
     if samples is None:
@@ -154,8 +154,8 @@ def computed(
     preset["completeness"] = min(1.0, samples / enough)
     if samples < enough:
         preset["context_needed"] = f"more data: {samples} samples are there, {enough} are enough"
-    told = f"It was worked out from {samples} samples."
-    return build(told, more, preset, because=f"{enough} samples are enough")
+    outcome = f"It was worked out from {samples} samples."
+    return build(outcome, more, preset, because=f"{enough} samples are enough")
 
 
 def generated(*, model: str = "", reviewed: bool = False, **more: Unpack[HintOptions]) -> Hints:
@@ -163,11 +163,11 @@ def generated(*, model: str = "", reviewed: bool = False, **more: Unpack[HintOpt
     by = brief(model) or "A model"
     preset: HintOptions = {"quality": "medium", "assumptions": f"{by} was told all it needed to know."}
     if not reviewed:
-        look = "Look it over before anybody relies on it."
-        wrong = "It may state as fact what is none."
+        review = "Look it over before anybody relies on it."
+        error = "It may state as fact what is none."
         preset["validation"] = 0.5
-        preset["next"] = action("review-draft", "medium", description=look, category="correction")
-        preset["risk_factors"] = risk("accuracy", wrong, probability=0.3, impact=0.5, mitigation=look)
+        preset["next"] = action("review-draft", "medium", description=review, category="correction")
+        preset["risk_factors"] = risk("accuracy", error, probability=0.3, impact=0.5, mitigation=review)
     return build(f"{by} made it.", more, preset)
 
 
@@ -175,21 +175,21 @@ def failed(
     problem: Problem | str, *, fix: Several[NextAction | str] = (), **more: Unpack[HintOptions]
 ) -> Hints:
     """Return hints for a failure; `fix` is a sentence, a tool name or an action that corrects it."""
-    known = None if isinstance(problem, str) else problem
-    sure = known is None or known.kind in _EXPLAINED_KINDS
+    fault = None if isinstance(problem, str) else problem
+    is_explained = fault is None or fault.kind in _EXPLAINED_KINDS
     preset: HintOptions = {
         "completeness": 0.0,
-        "validation": EXPLAINED_FAILURE if sure else UNEXPECTED_FAILURE,
+        "validation": EXPLAINED_FAILURE if is_explained else UNEXPECTED_FAILURE,
         "valid_for": "immediate",
     }
-    if known is not None and known.path:
-        preset["context_needed"] = f"a right value for {brief(known.path)}"
+    if fault is not None and fault.path:
+        preset["context_needed"] = f"a right value for {brief(fault.path)}"
     steps = tuple(_fixing_step(each) for each in as_tuple(fix))
     if not steps and "next" not in more:
-        steps = (_next_step(known),)
-    told = (problem if isinstance(problem, str) else problem.message) or "It failed."
-    why = "a known rule explains it" if sure else "something broke, and may work another time"
-    return build(told, _with_steps(more, *steps), preset, because=why)
+        steps = (_next_step(fault),)
+    outcome = (problem if isinstance(problem, str) else problem.message) or "It failed."
+    why = "a known rule explains it" if is_explained else "something broke, and may work another time"
+    return build(outcome, _with_steps(more, *steps), preset, because=why)
 
 
 def deprecated(
@@ -207,30 +207,30 @@ def deprecated(
 
 def slow(seconds: float, promised: float = 1.0, *, also: Hints | None = None) -> Hints:
     """Add a performance warning to hints if the call exceeded the promised seconds."""
-    _require(AMOUNT.fits(seconds), "seconds", seconds, AMOUNT.wanted)
-    _require(AMOUNT.fits(promised), "promised", promised, AMOUNT.wanted)
+    _require(AMOUNT.fits(seconds), "seconds", seconds, AMOUNT.description)
+    _require(AMOUNT.fits(promised), "promised", promised, AMOUNT.description)
     hints = also or build(f"It was done in {seconds:g} s.", {}, {})
     if seconds <= promised:
         return hints
-    less = "Ask for less at a time, or do something else meanwhile."
+    advice = "Ask for less at a time, or do something else meanwhile."
     again = risk(
         "performance",
         "The next call may take as long.",
         probability=round(1 - promised / seconds, 3),
         impact=min(1.0, round(seconds / 60, 3)),
-        mitigation=less,
+        mitigation=advice,
     )
-    told = f"It took {seconds:g} s, and {promised:g} s are promised."
+    outcome = f"It took {seconds:g} s, and {promised:g} s are promised."
     return _with_parts(
         hints,
-        warnings=warning("performance", told, again.severity, suggested_fix=less),
+        warnings=warning("performance", outcome, again.severity, suggested_fix=advice),
         risk_factors=again,
     )
 
 
-def _require(fits: bool, name: str, value: object, wanted: str) -> None:  # noqa: FBT001 - condition first
+def _require(fits: bool, name: str, value: object, expected: str) -> None:  # noqa: FBT001 - condition first
     if not fits:
-        raise HintsError((f"{name} is {value_description(value)}: give {wanted}",))
+        raise HintsError((f"{name} is {value_description(value)}: give {expected}",))
 
 
 def _read_back_step(read: Step, type: str, id: str, label: str, more: HintOptions) -> NextAction | None:

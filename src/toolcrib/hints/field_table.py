@@ -167,14 +167,14 @@ _SHAPES: dict[type[Any], dict[str, ValueType | One | Many]] = {
 }
 
 
-def _rules_of_part(kind: type[Any]) -> tuple[FieldRule, ...]:
-    defaults = {each.name: each.default for each in fields(kind)}
-    return tuple(
-        FieldRule(name, json_name(name), shape, defaults[name]) for name, shape in _SHAPES[kind].items()
+RULES: dict[type[Any], tuple[FieldRule, ...]] = {
+    kind: tuple(
+        FieldRule(each.name, json_name(each.name), shapes[each.name], each.default)
+        for each in fields(kind)
+        if each.name in shapes
     )
-
-
-RULES: dict[type[Any], tuple[FieldRule, ...]] = {kind: _rules_of_part(kind) for kind in _SHAPES}
+    for kind, shapes in _SHAPES.items()
+}
 """Field rules of each part."""
 
 
@@ -184,13 +184,10 @@ RULES: dict[type[Any], tuple[FieldRule, ...]] = {kind: _rules_of_part(kind) for 
 def schema(kind: type[Any] = Hints) -> dict[str, Any]:
     """Return the schema of a part, nested parts included."""
     shapes = {rule.name: rule.shape for rule in RULES[kind]}
-    said = spoken(kind)
-    described: dict[str, Any] = {
-        "type": "object",
-        "properties": {key: _shape_schema(shapes[name]) for name, (key, _) in said.items()},
-    }
-    needed = [key for key, always in said.values() if always]
-    return {**described, "required": needed} if needed else described
+    keys = spoken(kind)
+    properties = {key: _shape_schema(shapes[name]) for name, (key, _) in keys.items()}
+    required = [key for key, always in keys.values() if always]
+    return {"type": "object", "properties": properties} | ({"required": required} if required else {})
 
 
 def _shape_schema(shape: ValueType | One | Many) -> dict[str, Any]:

@@ -69,17 +69,13 @@ class ResourceDetails(TypedDict, total=False):
     freshness: Freshness | float | None
 
 
-def as_texts(said: Several[str]) -> tuple[str, ...]:
+def as_texts(texts: Several[str]) -> tuple[str, ...]:
     """Return texts as a tuple; a string is one text, not a sequence of characters."""
-    return (said,) if isinstance(said, str) else tuple(said)
+    return (texts,) if isinstance(texts, str) else tuple(texts)
 
 
 def action(
-    action: str,
-    priority: Level = "medium",
-    *,
-    prerequisites: Several[str] = (),
-    **more: Unpack[ActionFields],
+    action: str, priority: Level = "medium", *, prerequisites: Several[str] = (), **more: Unpack[ActionFields]
 ) -> NextAction:
     """Return a suggested action: the name of a tool, or a step in kebab-case."""
     return NextAction(action=action, priority=priority, prerequisites=as_texts(prerequisites), **more)
@@ -96,8 +92,8 @@ def resource(
 ) -> Resource:
     """Return a resource that the result refers to; the label defaults to its id."""
     accessed = last_accessed.isoformat() if isinstance(last_accessed, datetime) else last_accessed
-    known = ResourceFacts(last_accessed=accessed, **facts) if facts or accessed else None
-    return Resource(type=type, id=id, label=label or id, relevance=relevance, metadata=known)
+    metadata = ResourceFacts(last_accessed=accessed, **facts) if facts or accessed else None
+    return Resource(type=type, id=id, label=label or id, relevance=relevance, metadata=metadata)
 
 
 def risk(
@@ -130,9 +126,8 @@ def depends(
 def impact(benefit: float, effort: float, *metrics: str) -> Impact:
     """Return benefit and effort of the suggestions, each from 0 to 1, with the calculated ROI."""
     benefit, effort = round(benefit, 3), round(effort, 3)
-    return Impact(
-        benefit=benefit, effort=effort, roi=round(roi(benefit, effort), 3), affected_metrics=metrics
-    )
+    ratio = round(roi(benefit, effort), 3)
+    return Impact(benefit=benefit, effort=effort, roi=ratio, affected_metrics=metrics)
 
 
 def alignment(action: str, preference: str, score: float, explanation: str | None = None) -> Alignment:
@@ -240,34 +235,34 @@ class HintOptions(TypedDict, total=False):
 _OPTION_NAMES = frozenset(HintOptions.__annotations__)
 
 
-def build(told: str, said: HintOptions, preset: HintOptions, *, because: str = "") -> Hints:
+def build(outcome: str, options: HintOptions, preset: HintOptions, *, because: str = "") -> Hints:
     """Build hints from the given options, and from `preset` for those that are missing.
 
     The first argument is a sentence on what happened, `because` a further reason for or against the result.
     """
-    given: HintOptions = {**preset, **said}
-    if strange := given.keys() - _OPTION_NAMES:
-        raise TypeError(_refusal(min(strange)))
-    word, counted = quality(given.get("quality", "high"))
-    age, fresh = freshness(given.get("freshness", "current"))
+    given: HintOptions = {**preset, **options}
+    if unknown := given.keys() - _OPTION_NAMES:
+        raise TypeError(_unknown_option_message(min(unknown)))
+    quality_word, quality_value = quality(given.get("quality", "high"))
+    freshness_word, freshness_value = freshness(given.get("freshness", "current"))
     evidence = Evidence(
-        quality=counted,
-        freshness=fresh,
+        quality=quality_value,
+        freshness=freshness_value,
         completeness=_share_option(given, "completeness"),
         validation=_share_option(given, "validation"),
     )
-    trust = confidence(evidence)
+    result_confidence = confidence(evidence)
+    why = because or _evidence_text(evidence)
     actions = as_actions(given.get("next", ()))
     return checked(
         Hints(
             suggested_next_actions=actions,
             related_resources=as_tuple(given.get("related", ())),
-            confidence=trust,
-            source_quality=word,
+            confidence=result_confidence,
+            source_quality=quality_word,
             validity_period=validity(given.get("valid_for", "short")),
-            estimated_impact=given.get("estimated_impact") or _estimated_impact(actions, trust),
-            reasoning=given.get("reasoning")
-            or _reasoning_text(told, word, age, because or _evidence_text(evidence)),
+            estimated_impact=given.get("estimated_impact") or _estimated_impact(actions, result_confidence),
+            reasoning=given.get("reasoning") or _reasoning_text(outcome, quality_word, freshness_word, why),
             context_needed=as_tuple(given.get("context_needed", ())),
             assumptions=as_tuple(given.get("assumptions", ())),
             risk_factors=as_tuple(given.get("risk_factors", ())),
@@ -282,18 +277,18 @@ def build(told: str, said: HintOptions, preset: HintOptions, *, because: str = "
     )
 
 
-def as_actions(said: Several[NextAction | str]) -> tuple[NextAction, ...]:
+def as_actions(steps: Several[NextAction | str]) -> tuple[NextAction, ...]:
     """Return steps as actions; a bare name becomes an action of medium priority."""
-    return tuple(action(each) if isinstance(each, str) else each for each in as_tuple(said))
+    return tuple(action(each) if isinstance(each, str) else each for each in as_tuple(steps))
 
 
-def as_tuple(said: Any) -> tuple[Any, ...]:
+def as_tuple(value: Any) -> tuple[Any, ...]:
     """Return the argument as a tuple; a string, a part or a mapping counts as one item."""
-    if isinstance(said, tuple):
-        return cast("tuple[Any, ...]", said)
-    if isinstance(said, str | Part | Mapping) or not isinstance(said, Iterable):
-        return (cast("Any", said),)
-    return tuple(cast("Iterable[Any]", said))
+    if isinstance(value, tuple):
+        return cast("tuple[Any, ...]", value)
+    if isinstance(value, str | Part | Mapping) or not isinstance(value, Iterable):
+        return (cast("Any", value),)
+    return tuple(cast("Iterable[Any]", value))
 
 
 def brief(text: str) -> str:
@@ -301,49 +296,40 @@ def brief(text: str) -> str:
     return text if len(text) <= _MAX_BRIEF_CHARACTERS else f"{text[: _MAX_BRIEF_CHARACTERS - 1]}…"
 
 
-def _refusal(name: str) -> str:
+def _unknown_option_message(name: str) -> str:
     if name == "confidence":
         return "confidence is reckoned: say quality, freshness, completeness or validation instead"
     return f"hints have no {name!r}; there are {', '.join(sorted(_OPTION_NAMES))}"
 
 
-def _share_option(given: Mapping[str, Any], name: str) -> float:
-    value = given.get(name, 1.0)
+def _share_option(options: Mapping[str, Any], name: str) -> float:
+    value = options.get(name, 1.0)
     if not is_share(value):
-        raise HintsError((f"{name} is {value_description(value)}: give {SHARE.wanted}",))
+        raise HintsError((f"{name} is {value_description(value)}: give {SHARE.description}",))
     return value
 
 
-def _estimated_impact(actions: tuple[NextAction, ...], trust: float) -> Impact:
+def _estimated_impact(actions: tuple[NextAction, ...], confidence: float) -> Impact:
     """Estimate the impact: benefit is confidence times the weight of the highest priority."""
     if not actions:
         return Impact()
     times = (getattr(each, "estimated_time", None) for each in actions)
     time = sum(each for each in times if is_number(each) and each > 0)
     weight = max(_WEIGHT_OF_PRIORITY.get(getattr(each, "priority", "low"), 0.0) for each in actions)
-    return impact(
-        trust * weight, min(1.0, _EFFORT_PER_ACTION * len(actions) + time / _MAX_EFFORT_MILLISECONDS)
-    )
+    effort = min(1.0, _EFFORT_PER_ACTION * len(actions) + time / _MAX_EFFORT_MILLISECONDS)
+    return impact(confidence * weight, effort)
 
 
-def _reasoning_text(told: str, word: Quality, age: Freshness, because: str) -> str:
+def _reasoning_text(outcome: str, quality: Quality, freshness: Freshness, why: str) -> str:
     """Return the inputs of the confidence in words."""
-    told = told if len(told) <= _MAX_OUTCOME_CHARACTERS else f"{told[: _MAX_OUTCOME_CHARACTERS - 1]}…"
-    return f"{told} The source is of {word} quality, its data {_FRESHNESS_TEXT[age]}; {because}."
+    if len(outcome) > _MAX_OUTCOME_CHARACTERS:
+        outcome = f"{outcome[: _MAX_OUTCOME_CHARACTERS - 1]}…"
+    age = "of unknown age" if freshness == "unknown" else freshness
+    return f"{outcome} The source is of {quality} quality, its data {age}; {why}."
 
 
 def _evidence_text(evidence: Evidence) -> str:
-    share, checks = evidence.completeness, evidence.validation
-    here = "all of it is here" if share == 1 else f"{int(share * 100)} % of it is here"
-    looked = "was checked" if checks == 1 else "was checked in part" if checks else "was not checked"
-    return f"{here}, and it {looked}"
-
-
-_FRESHNESS_TEXT: dict[Freshness, str] = {
-    "current": "current",
-    "fresh": "fresh",
-    "recent": "recent",
-    "stale": "stale",
-    "outdated": "outdated",
-    "unknown": "of unknown age",
-}
+    complete, validated = evidence.completeness, evidence.validation
+    share = "all of it is here" if complete == 1 else f"{int(complete * 100)} % of it is here"
+    checks = "was checked" if validated == 1 else "was checked in part" if validated else "was not checked"
+    return f"{share}, and it {checks}"

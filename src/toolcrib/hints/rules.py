@@ -25,15 +25,15 @@ from toolcrib.model.hints import Alignment, AlignmentWord, Freshness, Impact, Le
 # --- Cycle detection in dependencies ---
 
 
-def find_cycle(waits: Collection[tuple[str, tuple[str, ...]]]) -> tuple[str, ...]:
+def find_cycle(edges: Collection[tuple[str, tuple[str, ...]]]) -> tuple[str, ...]:
     """Return the names of a dependency cycle, the first one repeated at the end; empty if there is none."""
-    names = {name for name, _ in waits}
-    # Fast path: a cycle needs a name that both waits and is waited for, which is rare.
-    if all(map(names.isdisjoint, (others for _, others in waits))):
+    names = {name for name, _ in edges}
+    # Fast path: a cycle needs a name that both has a dependency and is one, which is rare.
+    if all(map(names.isdisjoint, (dependencies for _, dependencies in edges))):
         return ()
     order: TopologicalSorter[str] = TopologicalSorter()
-    for name, others in waits:
-        order.add(name, *others)
+    for name, dependencies in edges:
+        order.add(name, *dependencies)
     try:
         order.prepare()
     except CycleError as error:
@@ -66,10 +66,10 @@ _PRIOR_SUCCESS, _PRIOR_CALLS = 0.9, 4.0
 
 def confidence(evidence: Evidence) -> float:
     """Return quality times a factor for each other component; it is monotonic in all five."""
-    trust = evidence.quality
+    product = evidence.quality
     for name, floor in CONFIDENCE_FLOORS.items():
-        trust *= floor + (1.0 - floor) * getattr(evidence, name)
-    return round(min(1.0, max(0.0, trust)), 3)
+        product *= floor + (1.0 - floor) * getattr(evidence, name)
+    return round(min(1.0, max(0.0, product)), 3)
 
 
 def smoothed_success(rate: float, calls: int) -> float:
@@ -123,20 +123,19 @@ def rules_of(faults: tuple[str, ...]) -> tuple[str, ...]:
 
 def checked(hints: Hints) -> Hints:
     """Return the hints if they are valid, else raise HintsError."""
-    found = faults(hints)
-    if found:
-        raise HintsError(found)
+    if violations := faults(hints):
+        raise HintsError(violations)
     return hints
 
 
 def _is_valid(part: Any) -> bool:
     """Fast check: it builds no paths and no messages."""
-    values, checks, between = _FAST_CHECKS[part.__class__]
+    values, checks, check_across = _FAST_CHECKS[part.__class__]
     for value, (fits, default) in zip(values(part), checks):  # noqa: B905 - `strict` costs as much as a check
         # Defaults are always valid, and most fields have one.
         if value is not default and not fits(value):
             return False
-    return between is None or between(part) is None
+    return check_across is None or check_across(part) is None
 
 
 def _check_of(shape: ValueType | One | Many) -> Check:
@@ -146,7 +145,7 @@ def _check_of(shape: ValueType | One | Many) -> Check:
     if isinstance(shape, One):
         return lambda value: value.__class__ is kind and _is_valid(value)
 
-    def many(value: Any) -> bool:
+    def is_valid_tuple(value: Any) -> bool:
         if not is_tuple(value):
             return False
         for each in value:  # noqa: SIM110 - a generator would double the cost
@@ -154,22 +153,22 @@ def _check_of(shape: ValueType | One | Many) -> Check:
                 return False
         return True
 
-    return many
+    return is_valid_tuple
 
 
 def _faults_in(part: Any, path: str) -> Iterator[str]:
     """Yield the violations in detail: the path, and what is required instead."""
-    wrong: set[str] = set()
+    invalid: set[str] = set()
     for rule in RULES[part.__class__]:
         value = getattr(part, rule.name)
         if value is rule.default:
             continue
         for fault in _field_faults(rule.shape, value, f"{path}.{rule.key}"):
-            wrong.add(rule.name)
+            invalid.add(rule.name)
             yield fault
-    names, between = _CROSS_FIELD_CHECKS.get(part.__class__, _NO_CROSS_FIELD_CHECK)
+    names, check_across = _CROSS_FIELD_CHECKS.get(part.__class__, _NO_CROSS_FIELD_CHECK)
     # Constraints between fields are only checked if those fields are valid.
-    fault = between(part) if between is not None and wrong.isdisjoint(names) else None
+    fault = check_across(part) if check_across is not None and invalid.isdisjoint(names) else None
     if fault is not None:
         yield f"{path}{fault}"
 
@@ -179,18 +178,13 @@ def _field_faults(shape: ValueType | One | Many, value: Any, path: str) -> Itera
         yield from _part_faults(shape.kind, value, path)
     elif isinstance(shape, ValueType) and shape.each is None:
         if not shape.fits(value):
-            yield f"{path} is {value_description(value)}: give {shape.wanted}"
+            yield f"{path} is {value_description(value)}: give {shape.description}"
     elif not is_tuple(value):
         yield f"{path} is {value_description(value)}: give {TUPLE_DESCRIPTION}"
     else:
-        for place, each in enumerate(value):
-            yield from _item_faults(shape, each, f"{path}[{place}]")
-
-
-def _item_faults(shape: ValueType | Many, value: Any, path: str) -> Iterator[str]:
-    if isinstance(shape, Many):
-        return _part_faults(shape.kind, value, path)
-    return _field_faults(shape.each or shape, value, path)
+        item_shape = One(shape.kind) if isinstance(shape, Many) else shape.each or shape
+        for index, item in enumerate(value):
+            yield from _field_faults(item_shape, item, f"{path}[{index}]")
 
 
 def _part_faults(kind: type[Any], value: Any, path: str) -> Iterator[str]:
@@ -201,10 +195,10 @@ def _part_faults(kind: type[Any], value: Any, path: str) -> Iterator[str]:
 
 
 def _impact(impact: Impact) -> str | None:
-    wanted = roi(impact.benefit, impact.effort)
-    if abs(impact.roi - wanted) <= _ROI_TOLERANCE * max(1.0, wanted) < inf:
+    expected = roi(impact.benefit, impact.effort)
+    if abs(impact.roi - expected) <= _ROI_TOLERANCE * max(1.0, expected) < inf:
         return None
-    return f".roi is {value_description(impact.roi)}: give benefit by effort, which is {wanted:g}"
+    return f".roi is {value_description(impact.roi)}: give benefit by effort, which is {expected:g}"
 
 
 def roi(benefit: float, effort: float) -> float:
@@ -215,24 +209,24 @@ def roi(benefit: float, effort: float) -> float:
 def _alignment(alignment: Alignment) -> str | None:
     word, score = alignment.alignment, alignment.score
     if word == "conflict":
-        agrees, wanted = score < 0, "below 0"
+        agrees, required = score < 0, "below 0"
     elif word == "neutral":
-        agrees, wanted = abs(score) <= _MAX_NEUTRAL_SCORE, f"within {_MAX_NEUTRAL_SCORE} of 0"
+        agrees, required = abs(score) <= _MAX_NEUTRAL_SCORE, f"within {_MAX_NEUTRAL_SCORE} of 0"
     else:
-        agrees, wanted = score > 0, "above 0"
-    return None if agrees else f".score is {value_description(score)}: {word} is {wanted}"
+        agrees, required = score > 0, "above 0"
+    return None if agrees else f".score is {value_description(score)}: {word} is {required}"
 
 
 def _dependency_cycle(hints: Hints) -> str | None:
     """Check that dependencies and prerequisites of actions form no cycle."""
-    waits = [(each.action, each.depends_on) for each in hints.dependencies]
+    edges = [(each.action, each.depends_on) for each in hints.dependencies]
     actions = hints.suggested_next_actions
-    waits += [(each.action, each.prerequisites) for each in actions if each.prerequisites]
-    found = find_cycle(waits) if waits else ()
-    if not found:
+    edges += [(each.action, each.prerequisites) for each in actions if each.prerequisites]
+    cycle = find_cycle(edges) if edges else ()
+    if not cycle:
         return None
-    where = ".dependencies" if hints.dependencies else ".suggestedNextActions"
-    return f"{where} go round in a circle ({' -> '.join(found)}): leave one of them out"
+    path = ".dependencies" if hints.dependencies else ".suggestedNextActions"
+    return f"{path} go round in a circle ({' -> '.join(cycle)}): leave one of them out"
 
 
 _CROSS_FIELD_CHECKS: dict[type[Any], tuple[tuple[str, ...], CrossFieldCheck]] = {
@@ -245,9 +239,9 @@ _NO_CROSS_FIELD_CHECK: tuple[tuple[str, ...], CrossFieldCheck] = ((), None)
 
 
 def _fast_checks(kind: type[Any]) -> tuple[Values, tuple[tuple[Check, Any], ...], CrossFieldCheck]:
-    rules, (_, between) = RULES[kind], _CROSS_FIELD_CHECKS.get(kind, _NO_CROSS_FIELD_CHECK)
+    rules, (_, check_across) = RULES[kind], _CROSS_FIELD_CHECKS.get(kind, _NO_CROSS_FIELD_CHECK)
     checks = tuple((_check_of(rule.shape), rule.default) for rule in rules)
-    return attrgetter(*(rule.name for rule in rules)), checks, between
+    return attrgetter(*(rule.name for rule in rules)), checks, check_across
 
 
 _FAST_CHECKS = {kind: _fast_checks(kind) for kind in RULES}
@@ -260,58 +254,54 @@ _CALCULATED = {(Hints, "confidence")}
 _REQUIRED = {(Impact, "benefit"), (Impact, "effort")}
 
 
-def read(said: JsonObject) -> Hints:
+def read(document: JsonObject) -> Hints:
     """Parse hints. Fields with a default, and those that can be calculated, are optional.
 
     A missing `confidence` is calculated from `sourceQuality`, a missing `roi` from benefit and effort.
     """
     faults: list[str] = []
-    hints = _parsed_part(Hints, said, ROOT_PATH, faults)
+    hints = _parsed_part(Hints, document, ROOT_PATH, faults)
     if faults:
         raise HintsError(tuple(faults[:MAX_HINT_FAULTS]))
     return checked(hints)
 
 
-def _parsed_part(kind: type[Any], said: Any, path: str, faults: list[str]) -> Any:
-    if not isinstance(said, Mapping):
-        faults.append(f"{path} is {value_description(said)}: give an object")
+def _parsed_part(kind: type[Any], value: Any, path: str, faults: list[str]) -> Any:
+    if not isinstance(value, Mapping):
+        faults.append(f"{path} is {value_description(value)}: give an object")
         return None
-    given = cast("Mapping[Any, Any]", said)
+    fields = cast("Mapping[Any, Any]", value)
     rules = {rule.key: rule for rule in RULES[kind] if rule.name != _INTERNAL_FIELD}
-    strange = islice((key for key in given if key not in rules), MAX_HINT_FAULTS)
-    faults += (f"{path} has a field {value_description(key)}: there is none" for key in strange)
+    unknown = islice((key for key in fields if key not in rules), MAX_HINT_FAULTS)
+    faults += (f"{path} has a field {value_description(key)}: there is none" for key in unknown)
     values: dict[str, Any] = {}
     for key, rule in rules.items():
-        if given.get(key) is not None:
-            values[rule.name] = _parsed_value(rule, given[key], f"{path}.{key}", faults)
-        elif _is_required(kind, rule):
+        field = (kind, rule.name)
+        if fields.get(key) is not None:
+            values[rule.name] = _parsed_value(rule, fields[key], f"{path}.{key}", faults)
+        elif field in _REQUIRED or (rule.default is MISSING and field not in _CALCULATED):
             faults.append(f"{path} has no {key}: it is needed")
     return None if faults else kind(**_with_calculated(kind, values))
 
 
-def _is_required(kind: type[Any], rule: FieldRule) -> bool:
-    place = (kind, rule.name)
-    return place in _REQUIRED or (rule.default is MISSING and place not in _CALCULATED)
-
-
-def _parsed_value(rule: FieldRule, said: Any, path: str, faults: list[str]) -> Any:
+def _parsed_value(rule: FieldRule, value: Any, path: str, faults: list[str]) -> Any:
     if isinstance(rule.shape, One):
-        return _parsed_part(rule.shape.kind, said, path, faults)
-    if isinstance(said, list | tuple):
-        return _parsed_list(rule, cast("list[Any]", said), path, faults)
+        return _parsed_part(rule.shape.kind, value, path, faults)
+    if isinstance(value, list | tuple):
+        return _parsed_list(rule, cast("list[Any]", value), path, faults)
     if isinstance(rule.shape, Many):
-        faults.append(f"{path} is {value_description(said)}: give a list")
-    return said
+        faults.append(f"{path} is {value_description(value)}: give a list")
+    return value
 
 
-def _parsed_list(rule: FieldRule, said: list[Any], path: str, faults: list[str]) -> tuple[Any, ...]:
-    if len(said) > MAX_ITEMS:
-        faults.append(f"{path} is {value_description(said)}: give at most {MAX_ITEMS}")
+def _parsed_list(rule: FieldRule, items: list[Any], path: str, faults: list[str]) -> tuple[Any, ...]:
+    if len(items) > MAX_ITEMS:
+        faults.append(f"{path} is {value_description(items)}: give at most {MAX_ITEMS}")
         return ()
     if not isinstance(rule.shape, Many):
-        return tuple(said)
+        return tuple(items)
     kind = rule.shape.kind
-    return tuple(_parsed_part(kind, each, f"{path}[{place}]", faults) for place, each in enumerate(said))
+    return tuple(_parsed_part(kind, item, f"{path}[{index}]", faults) for index, item in enumerate(items))
 
 
 def _with_calculated(kind: type[Any], values: dict[str, Any]) -> dict[str, Any]:
@@ -321,9 +311,8 @@ def _with_calculated(kind: type[Any], values: dict[str, Any]) -> dict[str, Any]:
         return values | {"roi": roi(benefit, effort)} if is_number(benefit) and is_number(effort) else values
     if kind is Hints and "confidence" not in values:
         word = values.get("source_quality", "unknown")
-        evidence = Evidence(
-            quality=next((count for each, count in QUALITY_VALUES.items() if each == word), 0.0)
-        )
+        number = next((each for known, each in QUALITY_VALUES.items() if known == word), 0.0)
+        evidence = Evidence(quality=number)
         return values | {"evidence": evidence, "confidence": confidence(evidence)}
     return values
 
@@ -331,16 +320,18 @@ def _with_calculated(kind: type[Any], values: dict[str, Any]) -> dict[str, Any]:
 # --- Scales between numbers and words: quality, freshness, validity, severity, alignment ---
 
 W = TypeVar("W", bound=str)
+_Scale = tuple[tuple[float, W], ...]
+"""Words with the lower bound of each, in descending order."""
 
-_QUALITY_SCALE: tuple[tuple[float, Quality], ...] = ((0.92, "high"), (0.7, "medium"), (0, "low"))
-_FRESHNESS_SCALE: tuple[tuple[float, Freshness], ...] = (
+_QUALITY_SCALE: _Scale[Quality] = ((0.92, "high"), (0.7, "medium"), (0, "low"))
+_FRESHNESS_SCALE: _Scale[Freshness] = (
     (1, "current"),
     (0.9, "fresh"),
     (0.7, "recent"),
     (0.3, "stale"),
     (0, "outdated"),
 )
-VALIDITY_SCALE: tuple[tuple[float, Validity], ...] = (
+VALIDITY_SCALE: _Scale[Validity] = (
     (inf, "indefinite"),
     (86_400, "long"),
     (3_600, "medium"),
@@ -348,13 +339,8 @@ VALIDITY_SCALE: tuple[tuple[float, Validity], ...] = (
     (0, "immediate"),
 )
 """Minimum duration of each word, in seconds."""
-_SEVERITY_SCALE: tuple[tuple[float, Level], ...] = (
-    (0.5, "critical"),
-    (0.25, "high"),
-    (0.08, "medium"),
-    (0, "low"),
-)
-_ALIGNMENT_SCALE: tuple[tuple[float, AlignmentWord], ...] = (
+_SEVERITY_SCALE: _Scale[Level] = ((0.5, "critical"), (0.25, "high"), (0.08, "medium"), (0, "low"))
+_ALIGNMENT_SCALE: _Scale[AlignmentWord] = (
     (0.7, "strong"),
     (0.4, "moderate"),
     (0.1, "weak"),
@@ -363,43 +349,44 @@ _ALIGNMENT_SCALE: tuple[tuple[float, AlignmentWord], ...] = (
 )
 
 
-def quality(said: Quality | float) -> tuple[Quality, float]:
+def quality(value: Quality | float) -> tuple[Quality, float]:
     """Return the word and the number for a source's quality, given either of them."""
-    return _word_and_number("quality", said, QUALITY_VALUES, _QUALITY_SCALE)
+    return _word_and_number("quality", value, QUALITY_VALUES, _QUALITY_SCALE)
 
 
-def freshness(said: Freshness | float) -> tuple[Freshness, float]:
+def freshness(value: Freshness | float) -> tuple[Freshness, float]:
     """Return the word and the number for freshness, given either of them."""
-    return _word_and_number("freshness", said, FRESHNESS_VALUES, _FRESHNESS_SCALE)
+    return _word_and_number("freshness", value, FRESHNESS_VALUES, _FRESHNESS_SCALE)
 
 
 def _word_and_number(
-    what: str, said: W | float, counts: Mapping[W, float], words: tuple[tuple[float, W], ...]
+    option: str, value: W | float, numbers: Mapping[W, float], scale: _Scale[W]
 ) -> tuple[W, float]:
-    if isinstance(said, str):
-        if said in counts:
-            return said, counts[said]
-    elif is_share(said):
-        return _word_for(said, words), float(said)
-    raise HintsError(
-        (f"{what} is {value_description(said)}: give one of {', '.join(counts)}, or a number from 0 to 1",)
-    )
+    if isinstance(value, str):
+        if value in numbers:
+            return value, numbers[value]
+    elif is_share(value):
+        return _word_for(value, scale), float(value)
+    expected = f"give one of {', '.join(numbers)}, or a number from 0 to 1"
+    raise HintsError((f"{option} is {value_description(value)}: {expected}",))
 
 
-def _word_for(number: float, words: tuple[tuple[float, W], ...]) -> W:
+def _word_for(number: float, scale: _Scale[W]) -> W:
     """Return the first word with a bound that the number reaches, else the last word."""
-    return next((word for least, word in words if number >= least), words[-1][1])
+    return next((word for lower_bound, word in scale if number >= lower_bound), scale[-1][1])
 
 
-def validity(said: Validity | float) -> Validity:
+def validity(value: Validity | float) -> Validity:
     """Return the longest period that the seconds cover; a word is returned unchanged."""
     words = [word for _, word in VALIDITY_SCALE]
-    if isinstance(said, str):
-        if said in words:
-            return said
-    elif is_number(said) and said >= 0:
-        return _word_for(said, VALIDITY_SCALE)
-    raise HintsError((f"valid_for is {value_description(said)}: give one of {', '.join(words)}, or seconds",))
+    if isinstance(value, str):
+        if value in words:
+            return value
+    elif is_number(value) and value >= 0:
+        return _word_for(value, VALIDITY_SCALE)
+    raise HintsError(
+        (f"valid_for is {value_description(value)}: give one of {', '.join(words)}, or seconds",)
+    )
 
 
 def severity_of(probability: float, impact: float) -> Level:

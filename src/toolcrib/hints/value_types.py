@@ -25,10 +25,10 @@ _NUMBERS = frozenset({int, float})
 
 @dataclass(frozen=True, slots=True)
 class ValueType:
-    """A predicate for values, and the description of what it requires."""
+    """A predicate for values, and a description of those it accepts."""
 
     fits: Callable[[Any], bool]
-    wanted: str
+    description: str
     schema: JsonObject
     """The same constraint as JSON Schema."""
     each: "ValueType | None" = None
@@ -77,49 +77,41 @@ def _is_timestamp(value: Any) -> bool:
     return True
 
 
-def _is_object(value: Any) -> bool:
-    return isinstance(value, Mapping) and _budget_after(value, MAX_DATA_SIZE, MAX_DATA_DEPTH) >= 0
-
-
-def _budget_after(value: Any, room: int, depth: int) -> int:
+def _budget_after(value: Any, budget: int, depth: int) -> int:
     """Subtract the cost of a JSON value from the budget; below zero if it is too large or not JSON."""
-    room -= 1
+    budget -= 1
     if isinstance(value, str):
-        return room - len(value) if value.isascii() or _is_encodable(value) else -1
+        return budget - len(value) if value.isascii() or _is_encodable(value) else -1
     if value is None or isinstance(value, bool):
-        return room
+        return budget
     if is_number(value):
-        return room if abs(value) <= MAX_NUMBER else -1
+        return budget if abs(value) <= MAX_NUMBER else -1
     if depth == 0:
         return -1
+    return _budget_after_items(value, budget, depth)
+
+
+def _budget_after_items(value: Any, budget: int, depth: int) -> int:
+    """Subtract the cost of a mapping's keys and values, or of a list's items."""
     if isinstance(value, Mapping):
-        return _budget_after_mapping(cast("Mapping[Any, Any]", value), room, depth)
-    return (
-        _budget_after_items(cast("Sequence[Any]", value), room, depth)
-        if isinstance(value, list | tuple)
-        else -1
-    )
-
-
-def _budget_after_mapping(value: Mapping[Any, Any], room: int, depth: int) -> int:
-    if not all(isinstance(key, str) for key in value):
-        return -1
-    return _budget_after_items((*value, *value.values()), room, depth)
-
-
-def _budget_after_items(values: Sequence[Any], room: int, depth: int) -> int:
-    for each in values:
-        room = _budget_after(each, room, depth - 1)
-        if room < 0:
+        members = cast("Mapping[Any, Any]", value)
+        items = (*members, *members.values()) if all(isinstance(key, str) for key in members) else None
+    else:
+        items = cast("Sequence[Any]", value) if isinstance(value, list | tuple) else None
+    for each in items or ():
+        budget = _budget_after(each, budget, depth - 1)
+        if budget < 0:
             break
-    return room
+    return -1 if items is None else budget
 
 
 def one_of(words: Collection[str]) -> ValueType:
     """Return the type of an enumeration."""
-    known = frozenset(words)
-    wanted = f"one of {', '.join(words)}"
-    return ValueType(lambda value: isinstance(value, str) and value in known, wanted, {"enum": list(words)})
+    allowed = frozenset(words)
+    description = f"one of {', '.join(words)}"
+    return ValueType(
+        lambda value: isinstance(value, str) and value in allowed, description, {"enum": list(words)}
+    )
 
 
 def word_or_share(words: Collection[str]) -> ValueType:
@@ -127,7 +119,7 @@ def word_or_share(words: Collection[str]) -> ValueType:
     word = one_of(words)
     return ValueType(
         lambda value: word.fits(value) or is_share(value),
-        f"{word.wanted}, or {SHARE.wanted}",
+        f"{word.description}, or {SHARE.description}",
         {"anyOf": [word.schema, SHARE.schema]},
     )
 
@@ -172,12 +164,12 @@ COUNT = ValueType(
 )
 FLAG = ValueType(lambda value: value is True or value is False, "true or false", {"type": "boolean"})
 TIMESTAMP = ValueType(
-    _is_timestamp,
-    "a moment as ISO 8601 spells it, such as 2030-01-31T12:00:00Z",
-    {"type": "string"},
+    _is_timestamp, "a moment as ISO 8601 spells it, such as 2030-01-31T12:00:00Z", {"type": "string"}
 )
 OBJECT = ValueType(
-    _is_object, f"an object of JSON with at most {MAX_DATA_SIZE} characters and values", {"type": "object"}
+    lambda value: isinstance(value, Mapping) and _budget_after(value, MAX_DATA_SIZE, MAX_DATA_DEPTH) >= 0,
+    f"an object of JSON with at most {MAX_DATA_SIZE} characters and values",
+    {"type": "object"},
 )
 TEXTS = tuple_of(TEXT)
 ACTION_NAMES = tuple_of(ACTION_NAME)
