@@ -229,13 +229,7 @@ def transcription(text: str, *, final: bool, language: str, now: float) -> Messa
     """Build the payload of a transcription event."""
     moment = now * 1000
     times = {"startTime": moment, "endTime": moment}
-    return {
-        "type": TRANSCRIPTION,
-        "text": text,
-        "isFinal": final,
-        "transcribeLanguage": language,
-        **times,
-    }
+    return {"type": TRANSCRIPTION, "text": text, "isFinal": final, "transcribeLanguage": language, **times}
 
 
 def audio_play_response(

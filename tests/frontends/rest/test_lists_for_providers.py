@@ -56,7 +56,7 @@ async def test_a_list_that_is_too_long_is_cut_by_pins_talk_and_use() -> None:
         assert (await gateway.request("POST", "/api/tools/execute", body=body)).code != "TOOL_NOT_FOUND"
         why = (await gateway.request("GET", "/api/explain?name=flood&context=short")).json
         assert why["visible"]
-        assert why["cut"].startswith("tools:flood exceeds the limit of 3 tools in a list of short")
+        assert why["cut"].startswith("tools:flood exceeds the limit of 3 tools in lists of short")
         assert (await gateway.request("GET", "/api/explain?name=who&context=short")).json["cut"] is None
 
 

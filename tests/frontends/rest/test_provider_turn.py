@@ -105,12 +105,12 @@ async def test_a_tool_may_silence_the_turn(gateway: InProcessGateway) -> None:
             "there is no provider named morse; there are mcp, openai",
         ),
         ({"format": "rest", "message": {}}, "format", "there is no provider named rest"),
-        ({"message": {}}, "format", "must be given: the context default has no provider"),
-        ({"format": "gemini"}, "message", "must be an object"),
-        ({"format": "gemini", "message": []}, "message", "must be an object"),
+        ({"message": {}}, "format", "is required: the context default has no provider"),
+        ({"format": "gemini"}, "message", "must be the message object"),
+        ({"format": "gemini", "message": []}, "message", "must be the message object"),
         ({"format": "anthropic", "message": {"content": 1}}, "message.content", "must be"),
         ({"format": "gemini", "message": {}, "timeout": 1}, "timeout", "unknown field 'timeout'"),
-        ([], None, "must be a JSON object with format, message, context, idempotencyKey"),
+        ([], None, "must be a JSON object with the fields format, message, context, idempotencyKey"),
     ],
 )
 async def test_invalid_message_is_refused(

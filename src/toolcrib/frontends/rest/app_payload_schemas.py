@@ -232,11 +232,7 @@ APP_SCHEMAS: dict[str, Schema] = {
     "NewInstall": only_of(settings=OBJECT_OR_NULL),
     "Started": {"allOf": [object_of(("packageName",), packageName=TEXT, stopped=FLAG), ref("Running")]},
     "Session": _SESSION,
-    "NewSession": only_of(
-        device=DEVICE,
-        language=_LANGUAGE_TAG,
-        timeZone=_TIME_ZONE,
-    ),
+    "NewSession": only_of(device=DEVICE, language=_LANGUAGE_TAG, timeZone=_TIME_ZONE),
     "Ended": object_of(("sessionId", "ended"), sessionId=TEXT, ended=FLAG),
     "User": _USER,
     "Users": object_of(("users",), users=list_of(_LISTED_USER)),

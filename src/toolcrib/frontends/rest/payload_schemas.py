@@ -35,10 +35,7 @@ from toolcrib.model import ActorKind, Kind
 
 # --- JSON Schemas of the request and response bodies of the key routes ---
 
-KEY_NAME: Schema = {
-    **text_of(MAX_NAME_LENGTH, r"[\p{L}\p{N}._-]+"),
-    "not": {"enum": sorted(RESERVED_NAMES)},
-}
+KEY_NAME: Schema = {**text_of(MAX_NAME_LENGTH, r"[\p{L}\p{N}._-]+"), "not": {"enum": sorted(RESERVED_NAMES)}}
 _PERMISSION = text_of(MAX_FIELD_CHARACTERS, r"(\*|([^*:]|[^:]{2,}):[^:]+)")
 _EXPIRES: Schema = {
     "anyOf": [
@@ -321,11 +318,7 @@ _PIN = object_of(
     mode={"enum": ["strict", "notify", "off"]},
 )
 
-_JSON_TEXT: Schema = {
-    "type": "string",
-    "contentMediaType": "application/json",
-    "contentSchema": OBJECT,
-}
+_JSON_TEXT: Schema = {"type": "string", "contentMediaType": "application/json", "contentSchema": OBJECT}
 
 SCHEMAS: dict[str, Schema] = {
     "Code": {

@@ -20,14 +20,7 @@ from toolcrib.frontends.rest.fields import (
     refused,
     text,
 )
-from toolcrib.gateway import (
-    Declarations,
-    Gateway,
-    ProviderConnection,
-    calls_of,
-    map_cooperatively,
-    oversized,
-)
+from toolcrib.gateway import Declarations, Gateway, ProviderConnection, calls_of, map_cooperatively, oversized
 from toolcrib.http import HttpResponse, Request, Write, call_timeout, parse_json, result_response, sse_event
 from toolcrib.http.response import EVENT_STREAM_HEADERS
 from toolcrib.model import REPLAYED, Caller, Json, JsonObject, Progress, Report, Result, Tool

@@ -5,12 +5,4 @@ from toolcrib.sdk.app.connection import SessionEnded
 from toolcrib.sdk.app.server import AppServer
 from toolcrib.sdk.app.session import AppContext, AppSession, StorageError
 
-__all__ = [
-    "AppContext",
-    "AppServer",
-    "AppSession",
-    "SessionEnded",
-    "Spoken",
-    "StorageError",
-    "Transcription",
-]
+__all__ = ["AppContext", "AppServer", "AppSession", "SessionEnded", "Spoken", "StorageError", "Transcription"]
