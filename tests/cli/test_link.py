@@ -8,7 +8,7 @@ import pytest
 
 from tests.cli.conftest import Shell
 from tests.cli.processes import Serving, serving
-from toolcrib.cli import discovery, link
+from toolcrib.cli import discovery, keys
 from toolcrib.cli.backend import Target
 from toolcrib.cli.discovery import GATEWAY_FILE, publish_address, running_address
 
@@ -18,7 +18,7 @@ pytestmark = pytest.mark.requirement("I1")
 @pytest.fixture
 def terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     """Have the command believe that a person reads what it prints."""
-    monkeypatch.setattr(link, "may_show_secrets", lambda: True)
+    monkeypatch.setattr(keys, "may_show_secrets", lambda: True)
 
 
 @pytest.mark.slow

@@ -4,14 +4,14 @@ import gc
 import subprocess
 import sys
 
-from toolcrib.cli import startup_gc
+from toolcrib.cli import pause_collector, resume_collector
 
 
 def test_it_is_back_on_when_loading_is_done() -> None:
     try:
-        startup_gc.pause_collector()
+        pause_collector()
         assert not gc.isenabled()
-        startup_gc.resume_collector()
+        resume_collector()
         assert gc.isenabled()
         assert gc.get_freeze_count() > 0
     finally:
@@ -20,7 +20,7 @@ def test_it_is_back_on_when_loading_is_done() -> None:
 
 
 def test_nothing_happens_to_a_program_that_did_not_begin() -> None:
-    startup_gc.resume_collector()
+    resume_collector()
     assert gc.isenabled()
     assert gc.get_freeze_count() == 0
 

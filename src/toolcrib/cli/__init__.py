@@ -1,15 +1,14 @@
-"""The command line: one module per command, imported when that command runs."""
+"""The command line: the module of a command is imported when that command runs."""
 
+import gc
 import sys
 from collections.abc import Sequence
 from typing import NoReturn
 
-from toolcrib.cli import startup_gc
-
 
 def main() -> NoReturn:
     """Run the command in `sys.argv` and exit with its status."""
-    startup_gc.pause_collector()
+    pause_collector()
     sys.exit(run(sys.argv[1:]))
 
 
@@ -24,3 +23,15 @@ def run(arguments: Sequence[str]) -> int:
 
         return report_error(error, as_json="--json" in arguments)
     return outcome if isinstance(outcome, int) else 0
+
+
+def pause_collector() -> None:
+    """Pause garbage collection while modules are imported: it would scan objects that all stay alive."""
+    gc.disable()
+
+
+def resume_collector() -> None:
+    """Turn the collector on; existing objects live as long as the process, so it never scans them."""
+    if not gc.isenabled():
+        gc.freeze()
+        gc.enable()

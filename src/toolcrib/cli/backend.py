@@ -11,7 +11,7 @@ from typing import Any, Protocol, TypedDict, TypeVar
 import click
 from click.core import ParameterSource
 
-from toolcrib.cli import startup_gc
+from toolcrib.cli import resume_collector
 from toolcrib.model import Actor, Caller, JsonObject, Progress
 
 # --- The actor in audit records of commands ---
@@ -255,7 +255,7 @@ def with_backend(target: Target, work: Callable[[Backend], Awaitable[T]], *, las
 
     async def run() -> T:
         async with _open_backend(target, lasting=lasting) as backend:
-            startup_gc.resume_collector()
+            resume_collector()
             return await work(backend)
 
     return anyio.run(run)

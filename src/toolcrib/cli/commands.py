@@ -1,36 +1,36 @@
-"""The list of commands, in the order of the help; each is one module, imported on use."""
+"""The table of commands, in the order of the help; the module of a command is imported on use."""
 
 from importlib import import_module
-from keyword import iskeyword
 
 import click
 
 from toolcrib.version import VERSION
 
-COMMANDS = (
-    "serve",
-    "stdio",
-    "check",
-    "tools",
-    "call",
-    "explain",
-    "usage",
-    "keys",
-    "audit",
-    "pins",
-    "config",
-    "secrets",
-    "link",
-    "reload",
-    "import",
-    "apps",
-    "migrate",
-    "device",
-)
+COMMANDS = {
+    "serve": "serve:command",
+    "stdio": "stdio:command",
+    "check": "check:command",
+    "tools": "tools:command",
+    "call": "call:command",
+    "explain": "explain:command",
+    "usage": "tools:usage",
+    "keys": "keys:command",
+    "audit": "audit:command",
+    "pins": "pins:command",
+    "config": "config:command",
+    "secrets": "secrets:command",
+    "link": "keys:link",
+    "reload": "reload:command",
+    "import": "import_:command",
+    "apps": "apps:command",
+    "migrate": "migrate:command",
+    "device": "device:command",
+}
+"""The module and attribute of each command."""
 
 
 class Commands(click.Group):
-    """A group that imports a command from the module of its name, attribute `command`."""
+    """A group that imports the module of a command on use."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Return the names of the commands."""
@@ -40,8 +40,8 @@ class Commands(click.Group):
         """Load one command."""
         if cmd_name not in COMMANDS:
             return None
-        file = f"{cmd_name}_" if iskeyword(cmd_name) else cmd_name
-        command: click.Command = import_module(f"toolcrib.cli.{file}").command
+        module, _, attribute = COMMANDS[cmd_name].partition(":")
+        command: click.Command = getattr(import_module(f"toolcrib.cli.{module}"), attribute)
         return command
 
 

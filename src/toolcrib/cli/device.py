@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from toolcrib.cli import startup_gc
+from toolcrib.cli import resume_collector
 from toolcrib.cli.backend import Target, json_option, with_running_gateway
 from toolcrib.cli.discovery import explain_connection_errors, find_gateway
 from toolcrib.cli.output import console, in_terminal
@@ -80,7 +80,7 @@ def _run(url: str, key: str, options: "SimulationOptions", renderer: "Renderer")
 
     async def run() -> None:
         async with open_connection(url, key, options.user) as connection:
-            startup_gc.resume_collector()
+            resume_collector()
             await simulate_device(connection, options, renderer)
 
     try:

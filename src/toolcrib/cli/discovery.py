@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 import click
 
-from toolcrib.cli import startup_gc
+from toolcrib.cli import resume_collector
 from toolcrib.cli.backend import KEY_VARIABLE, Target, given_key
 from toolcrib.errors import ToolcribError
 from toolcrib.private_files import FILE_MODE, private_folder
@@ -96,7 +96,7 @@ def with_running_backend(target: Target, work: "Callable[[RemoteBackend], Awaita
 
     async def run() -> T:
         async with remote_backend(url, key) as backend:
-            startup_gc.resume_collector()
+            resume_collector()
             return await work(backend)
 
     with explain_connection_errors(target, url):

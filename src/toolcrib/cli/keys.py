@@ -1,4 +1,4 @@
-"""`toolcrib keys`: create, list, rotate and revoke API keys."""
+"""`toolcrib keys` and `toolcrib link`: manages API keys, and creates one-time sign-in links."""
 
 import re
 from collections.abc import Sequence
@@ -8,8 +8,17 @@ from typing import Any
 
 import click
 
-from toolcrib.cli.backend import Backend, Target, json_option, with_backend, with_target
-from toolcrib.cli.output import in_terminal, print_line, print_note, show_json, show_table
+from toolcrib.cli.backend import Backend, Target, json_option, with_backend, with_running_gateway, with_target
+from toolcrib.cli.discovery import with_running_backend
+from toolcrib.cli.output import (
+    in_terminal,
+    may_show_secrets,
+    print_line,
+    print_note,
+    show_json,
+    show_link,
+    show_table,
+)
 from toolcrib.errors import Refused
 from toolcrib.model import JsonObject
 
@@ -57,7 +66,7 @@ class MomentParameter(click.ParamType[float]):
             self.fail(message, param, ctx)
 
 
-# --- The commands ---
+# --- `toolcrib keys` ---
 
 
 @click.group("keys")
@@ -231,3 +240,25 @@ def _state(key: JsonObject) -> str:
 
 def _format_moment(seconds: float) -> str:
     return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M")
+
+
+# --- `toolcrib link` ---
+
+_LINK_NEEDS_TERMINAL = (
+    "a sign-in link is printed only to a terminal, never to a pipe, a file or a log; "
+    "run this command in a terminal (`ssh -t`, `docker exec -it`), or send POST /api/signin"
+)
+
+
+@click.command("link")
+@with_running_gateway
+def link(target: Target) -> int:
+    """Print a link that signs you in to the web page of a running gateway, once, within 10 minutes.
+
+    Without --url, it is the gateway that runs with the state in this folder, and its admin key is used. The
+    page gets the permissions of the key that creates the link, and is signed out when that key is revoked.
+    """
+    if not may_show_secrets():
+        raise click.UsageError(_LINK_NEEDS_TERMINAL)
+    show_link(with_running_backend(target, lambda backend: backend.sign_in_link()))
+    return 0

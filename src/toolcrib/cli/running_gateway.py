@@ -10,7 +10,7 @@ from pathlib import Path
 
 import click
 
-from toolcrib.cli import startup_gc
+from toolcrib.cli import resume_collector
 from toolcrib.cli.output import console, in_terminal, may_show_secrets, show_link, strip_control
 from toolcrib.config import Document, home
 from toolcrib.config.load import ADMIN_KEY
@@ -33,7 +33,7 @@ async def running_gateway(document: Document, *, demo: bool) -> AsyncGenerator[R
     log = setup(settings.level, file, redactor, arguments=settings.arguments)
     try:
         async with build(document, env=os.environ, demo=demo, journal_to=log, redactor=redactor) as runtime:
-            startup_gc.resume_collector()
+            resume_collector()
             yield runtime
     finally:
         log.close()
