@@ -25,12 +25,14 @@ from toolcrib.interfaces.calls import (
 )
 from toolcrib.interfaces.formats import Bounds, Loss, Provider, ProviderCall, ProviderResult
 from toolcrib.interfaces.keys import KeyChanges, KeyPosition, KeyRecord, StoredKeys
-from toolcrib.interfaces.reload import ConfigReload, ReloadPlan, ServerEntry
 from toolcrib.interfaces.shared import ChangeSignal, EnergyAllowance, RateDemand, Shared
 from toolcrib.interfaces.sources import (
+    ConfigReload,
     KeepsConnections,
     Offer,
     ReachableSource,
+    ReloadPlan,
+    ServerEntry,
     ServerMisbehaved,
     ServerUnreachable,
     Source,
