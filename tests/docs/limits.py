@@ -102,14 +102,14 @@ def _requests() -> list[Row]:
 
 def _mcp() -> list[Row]:
     return [
-        ("request body on MCP", size(streamable_http.MOST_BYTES), _FIXED),
-        ("MCP sessions", f"{sessions.MOST_SESSIONS:,}", _FIXED),
+        ("request body on MCP", size(streamable_http.MAX_BODY_BYTES), _FIXED),
+        ("MCP sessions", f"{sessions.MAX_SESSIONS:,}", _FIXED),
         ("idle MCP session in memory", f"{sessions.IDLE_SECONDS / 60:g} min", _FIXED),
-        ("unused MCP session", f"{sessions.LONGEST_LIFE / 86_400:g} days", _FIXED),
-        ("MCP clients subscribed to changes", f"{change_notifications.MOST_LISTENERS:,}", _FIXED),
+        ("unused MCP session", f"{sessions.SESSION_LIFETIME_SECONDS / 86_400:g} days", _FIXED),
+        ("MCP clients subscribed to changes", f"{change_notifications.MAX_LISTENERS:,}", _FIXED),
         (
             "time for an MCP client with a session to answer a question",
-            f"{client_requests.ANSWER_SECONDS:g} s",
+            f"{client_requests.ANSWER_TIMEOUT_SECONDS:g} s",
             _FIXED,
         ),
     ]

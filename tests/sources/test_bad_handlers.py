@@ -107,7 +107,7 @@ BROKEN: dict[str, tuple[Deed, str]] = {
     "hints of the wrong parts": (hinted(related_resources=(Odd(),)), "agentHints.relatedResources[0]"),
     "hints of no shape": (lambda _: ToolResult(data=1, hints=Odd()), "hints must be built"),  # pyright: ignore[reportArgumentType]
     "mapping, wrong": (lambda _: ToolResult(data=1, hints={"confidence": 7}), "agentHints.confidence"),
-    "rule without words": (fail(BusinessRuleError("X", Odd())), "an error says"),  # pyright: ignore[reportArgumentType]
+    "rule without words": (fail(BusinessRuleError("X", Odd())), "an error must have"),  # pyright: ignore[reportArgumentType]
     "rule, wrong hints": (
         fail(BusinessRuleError("X", CANARY, hints=Hints(confidence=2))),
         "agentHints.confidence: give a number from 0 to 1",

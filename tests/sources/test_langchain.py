@@ -128,8 +128,8 @@ def test_content_and_artifact_stay_apart(walk: dict[str, Any]) -> None:
         ("odd", "INVALID_ARGUMENTS", "odd", "arguments.count"),
         ("refuse", "TOOL_FAILED", "not today", None),
         ("unsaid", "TOOL_FAILED", "nothing to shout", None),
-        ("crash", "HANDLER_ERROR", "the operator has the details", None),
-        ("stumble", "HANDLER_ERROR", "the operator has the details", None),
+        ("crash", "HANDLER_ERROR", "the details are in the log", None),
+        ("stumble", "HANDLER_ERROR", "the details are in the log", None),
     ],
 )
 def test_every_failure_has_its_code(
@@ -142,7 +142,7 @@ def test_every_failure_has_its_code(
 
 
 def test_tool_requiring_agent_state_is_refused(walk: dict[str, Any]) -> None:
-    assert walk["refused"].startswith("tool wants_a_state: state must be filled in by a running agent")
+    assert walk["refused"].startswith("tool wants_a_state: state is injected by a running agent")
 
 
 def test_tools_of_its_mcp_client_are_tools_too(walk: dict[str, Any]) -> None:

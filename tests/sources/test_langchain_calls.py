@@ -208,7 +208,7 @@ async def test_half_a_character_breaks_the_contract() -> None:
     "said,message",
     [
         ("not today", "not today"),
-        ("", "the tool says that it failed, but not why"),
+        ("", "the tool failed without a reason"),
         ("x" * 5_000, f"{'x' * (MAX_TOOL_ERROR_CHARS - 1)}…"),
         ("half \ud800", "half ?"),
     ],

@@ -57,7 +57,7 @@ class Machine(RuleBasedStateMachine):
         """Unhandled errors in callbacks and tasks."""
         self.loop.set_exception_handler(lambda _, context: self.upset.append(context))
         self.catalog = Catalog(IDS)
-        self.supervisor = Supervisor(self.catalog, patience=0.2)
+        self.supervisor = Supervisor(self.catalog, crash_loop_delay=0.2)
         self.subjects: dict[str, tuple[Subject, Watched]] = {}
         """Every instance ever, by the name of the tool that only it has."""
         self.newest: dict[str, Subject] = {}

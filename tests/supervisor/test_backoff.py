@@ -17,9 +17,9 @@ def states(runs: int, up: float, *, misbehaved: bool) -> list[str]:
     for _ in range(runs):
         backoff.came_up(now)
         now += up
-        backoff.lost(now)
+        backoff.connection_lost(now)
         backoff.misbehaved = misbehaved
-        found.append(backoff.died(now, away=False)[0])
+        found.append(backoff.failed(now, unreachable=False)[0])
     return found
 
 

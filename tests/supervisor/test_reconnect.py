@@ -192,7 +192,7 @@ async def test_a_call_waits_a_second_for_a_probe_at_most() -> None:
 @pytest.mark.requirement("C2")
 async def test_failed_handshakes_back_off_into_a_crash_loop() -> None:
     remote = Remote()
-    supervisor = Supervisor(RecordingSink(), patience=60.0)
+    supervisor = Supervisor(RecordingSink(), crash_loop_delay=60.0)
     supervisor.add(remote, Upkeep(most_restarts=3, backoff=1.0))
     async with running(supervisor):
         await reaches(supervisor, "up")
@@ -326,7 +326,7 @@ async def test_connected_servers_take_no_probes() -> None:
     one.begin(1.0)
     one.begin(5.0)
     other.begin(1.0)
-    assert (len(away), one.lasting) == (2, True)
+    assert (len(away), one.in_progress) == (2, True)
     one.end()
-    assert (len(away), one.lasting) == (1, False)
-    await until(lambda: 0.07 < one.pause(100.0) < 0.13)
+    assert (len(away), one.in_progress) == (1, False)
+    await until(lambda: 0.07 < one.delay(100.0) < 0.13)

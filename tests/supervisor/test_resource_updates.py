@@ -7,7 +7,7 @@ from tests.supervisor.running import QUICK, TOOL, RecordingSink, reaches, runnin
 from toolcrib.errors import Refused, ToolcribError
 from toolcrib.interfaces import Offer, Upkeep
 from toolcrib.supervisor import Supervisor
-from toolcrib.supervisor.runner_environment import PATIENCE
+from toolcrib.supervisor.runner_environment import SUBSCRIBE_TIMEOUT_SECONDS
 from toolcrib.testing import FakeSource
 
 pytestmark = pytest.mark.anyio
@@ -46,7 +46,7 @@ class Reader:
 
 def told(reader: Reader, *sources: FakeSource, upkeep: Upkeep = QUICK) -> Supervisor:
     supervisor = Supervisor(RecordingSink())
-    supervisor.news.attend(reader.wanted, reader.updated)
+    supervisor.resource_updates.connect(reader.wanted, reader.updated)
     for each in sources:
         supervisor.add(each, upkeep)
     return supervisor
@@ -79,12 +79,12 @@ async def reaches_up(teller: FakeSource) -> None:
 async def test_changed_subscriptions_reach_the_source() -> None:
     reader, teller = Reader(), Teller()
     supervisor = told(reader, teller)
-    supervisor.refollow("f")
+    supervisor.resubscribe("f")
     async with running(supervisor):
         await reaches(supervisor, "up")
         reader.uris = frozenset({"x://2"})
-        supervisor.refollow("f")
-        supervisor.refollow("nobody")
+        supervisor.resubscribe("f")
+        supervisor.resubscribe("nobody")
         await until(lambda: teller.followed == [{"x://2"}])
 
 
@@ -107,11 +107,11 @@ async def test_subscription_errors_are_logged_only(caplog: pytest.LogCaptureFixt
     async with running(supervisor):
         await until(lambda: "f does not tell of changes to x://1: there is none" in caplog.text)
         teller.raising = ValueError("odd")
-        supervisor.refollow("f")
+        supervisor.resubscribe("f")
         await until(lambda: "f does not tell what has changed: ValueError: odd" in caplog.text)
-        teller.thinking = 10 * PATIENCE
-        supervisor.refollow("f")
-        await anyio.sleep(2 * PATIENCE)
+        teller.thinking = 10 * SUBSCRIBE_TIMEOUT_SECONDS
+        supervisor.resubscribe("f")
+        await anyio.sleep(2 * SUBSCRIBE_TIMEOUT_SECONDS)
         assert state_of(supervisor).state == "up"
 
 
@@ -120,7 +120,7 @@ async def test_source_without_updates_gets_no_subscription() -> None:
     supervisor = told(Reader("x://1"), fake)
     async with running(supervisor):
         await reaches(supervisor, "up")
-        supervisor.refollow("f")
+        supervisor.resubscribe("f")
 
 
 async def test_subscribed_source_does_not_idle_stop() -> None:
@@ -137,11 +137,11 @@ async def test_subscribed_source_does_not_idle_stop() -> None:
 async def test_subscription_does_not_wake_a_source() -> None:
     reader, teller = Reader(), Teller()
     supervisor = Supervisor(RecordingSink())
-    supervisor.news.attend(reader.wanted, reader.updated)
+    supervisor.resource_updates.connect(reader.wanted, reader.updated)
     supervisor.add(teller, Upkeep(lazy=True), remembered=Offer(tools=[TOOL]))
     async with running(supervisor):
         reader.uris = frozenset({"x://1"})
-        supervisor.refollow("f")
+        supervisor.resubscribe("f")
         await anyio.sleep(10)
         assert (state_of(supervisor).state, teller.followed) == ("asleep", [])
         await supervisor.wake("f")

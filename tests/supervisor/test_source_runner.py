@@ -73,7 +73,7 @@ async def test_restarts_back_off_with_jitter_to_crash_loop() -> None:
 async def test_crash_loop_ends_when_the_source_is_up() -> None:
     fake = source()
     fake.failing = "no"
-    supervisor = Supervisor(RecordingSink(), patience=5.0)
+    supervisor = Supervisor(RecordingSink(), crash_loop_delay=5.0)
     supervisor.add(fake, Upkeep(backoff=0.1, most_restarts=1))
     async with running(supervisor):
         await reaches(supervisor, "crash_loop")
@@ -94,7 +94,7 @@ async def test_crash_loop_ends_when_the_source_is_up() -> None:
 async def test_check_waits_for_a_running_crash_loop_attempt() -> None:
     fake = source()
     fake.failing = "no"
-    supervisor = Supervisor(RecordingSink(), patience=5.0)
+    supervisor = Supervisor(RecordingSink(), crash_loop_delay=5.0)
     supervisor.add(fake, Upkeep(most_restarts=0))
     async with running(supervisor) as tasks:
         await reaches(supervisor, "crash_loop")
@@ -236,7 +236,7 @@ async def test_down_report_stays_in_the_crash_loop() -> None:
 
     fake = Doubtful([TOOL])
     fake.failing = "no"
-    supervisor = Supervisor(RecordingSink(), patience=1.0)
+    supervisor = Supervisor(RecordingSink(), crash_loop_delay=1.0)
     supervisor.add(fake, Upkeep(most_restarts=0))
     async with running(supervisor):
         await reaches(supervisor, "crash_loop")

@@ -15,7 +15,7 @@ from tests.gateways import InProcessGateway, open_gateway
 from tests.servers.client import until
 from tests.servers.settings import PYTHON, ROOT, config, hostile, stdio
 from tests.walks.checks.loop_watch import up, watched
-from toolcrib.sources.mcp.request_multiplexer import FLOOD_SECONDS, FLOODED, MAX_PER_SECOND
+from toolcrib.sources.mcp.request_multiplexer import FLOOD_SECONDS, FLOODED, MAX_MESSAGES_PER_SECOND
 
 pytestmark = [
     pytest.mark.anyio,
@@ -31,7 +31,7 @@ STALL = 0.25
 GROWTH = 64 << 20
 QUIET = 1.0
 RESTART: Any = {"restart": {"backoff_ms": 100, "max_restarts": 1}, "start_timeout_ms": 10_000}
-FEW = MAX_PER_SECOND + 200
+FEW = MAX_MESSAGES_PER_SECOND + 200
 ENDLESS = [("log", "changed", "answers"), ("changed", "long", "log"), ("answers", "log", "changed")]
 """What each transport sends without end."""
 SLACK = 15.0

@@ -144,7 +144,7 @@ def make_gateway(
         id=id,
     )
     subscriptions = gateway.resource_access.subscriptions
-    supervisor.news.attend(subscriptions.wanted, subscriptions.updated)
-    subscriptions.on_unused = supervisor.refollow
+    supervisor.resource_updates.connect(subscriptions.wanted, subscriptions.updated)
+    subscriptions.on_unused = supervisor.resubscribe
     gateway.session_ended = supervisor.release
     return gateway

@@ -78,15 +78,15 @@ def _encoded(arguments: JsonObject) -> bytes:
 # Two response shapes are accepted: `{success, content, ...}`, and the older `{status, reply}`.
 
 # Suggested follow-ups of one result; further ones are dropped.
-MOST_FOLLOW_UPS = 32
+MAX_FOLLOW_UPS = 32
 
-_IN_CHARGE = frozenset({"GIVE_APP_CONTROL_OF_TOOL_RESPONSE", "GIVE_APP_CONTROL_OF_TOOL_REPONSE"})
+_DIRECT_REPLIES = frozenset({"GIVE_APP_CONTROL_OF_TOOL_RESPONSE", "GIVE_APP_CONTROL_OF_TOOL_REPONSE"})
 """Replies of older apps that answer the user directly; early apps misspell it."""
-_IT_ANSWERS = "The app answers the user itself."
-_SILENT = "the app says that it failed, but not why"
-_UNSAFE = "it may have taken effect, so check before trying again"
-_SAFE = "it is safe to try again"
-_BLANK = Result()
+_DIRECT_REPLY_DATA = "The app answers the user itself."
+_NO_REASON = "the app says that it failed, but not why"
+_UNSAFE_TO_RETRY = "it may have taken effect, so check before trying again"
+_SAFE_TO_RETRY = "it is safe to try again"
+_EMPTY_RESULT = Result()
 
 
 def result_of(reply: PostResponse, tool: Tool) -> Result:
@@ -117,8 +117,8 @@ def error_of(error: Exception, tool: Tool) -> ToolcribError:
     if isinstance(error, PostResponseTooLarge):
         return Broken("RESULT_TOO_LARGE", f"{tool.name}: {error}; ask for less")
     if _is_safe(tool):
-        return Lost("NETWORK_ERROR", f"{tool.source} broke off during the call; {_SAFE}")
-    return Lost("OUTCOME_UNKNOWN", f"{tool.source} broke off during the call; {_UNSAFE}")
+        return Lost("NETWORK_ERROR", f"{tool.source} broke off during the call; {_SAFE_TO_RETRY}")
+    return Lost("OUTCOME_UNKNOWN", f"{tool.source} broke off during the call; {_UNSAFE_TO_RETRY}")
 
 
 # Result bodies
@@ -140,7 +140,7 @@ def _object(reply: PostResponse, tool: Tool) -> JsonObject:
 def _succeeded(said: JsonObject) -> Result:
     """`data` is for programs, `content` for models; most apps send only one of them."""
     content, data, message = said.get("content"), said.get("data"), one_line(said.get("message"))
-    blank = _BLANK.replace(message=message, voice=_voice(said), hints=_hints(said))
+    blank = _EMPTY_RESULT.replace(message=message, voice=_voice(said), hints=_hints(said))
     if content is None:
         content, data = (data, None) if data is not None else (message, None)
     if data is None or data == content:
@@ -150,23 +150,23 @@ def _succeeded(said: JsonObject) -> Result:
 
 
 def _replied(reply: Json) -> Result:
-    if isinstance(reply, str) and reply in _IN_CHARGE:
-        return _BLANK.replace(data=_IT_ANSWERS, structured=False, voice=Voice(suppress=True))
+    if isinstance(reply, str) and reply in _DIRECT_REPLIES:
+        return _EMPTY_RESULT.replace(data=_DIRECT_REPLY_DATA, structured=False, voice=Voice(suppress=True))
     if reply is None:
-        return _BLANK.replace(data="", structured=False)
-    return _BLANK.replace(data=reply, structured=type(reply) is not str)
+        return _EMPTY_RESULT.replace(data="", structured=False)
+    return _EMPTY_RESULT.replace(data=reply, structured=type(reply) is not str)
 
 
 def _failed(said: JsonObject) -> Result:
-    return _BLANK.replace(problem=_problem(said), voice=_voice(said), hints=_hints(said))
+    return _EMPTY_RESULT.replace(problem=_problem(said), voice=_voice(said), hints=_hints(said))
 
 
 def _problem(said: JsonObject) -> Problem:
     why, code = app_error(said)
     retryable = object_member(said, "error").get("retryable") is True
     if code == "HANDLER_ERROR":
-        return problem("HANDLER_ERROR", why or _SILENT, retryable=retryable)
-    return problem("TOOL_FAILED", why or _SILENT, tool_code=code, retryable=retryable)
+        return problem("HANDLER_ERROR", why or _NO_REASON, retryable=retryable)
+    return problem("TOOL_FAILED", why or _NO_REASON, tool_code=code, retryable=retryable)
 
 
 # Optional parts: invalid values are ignored, so that they cannot fail a successful call
@@ -175,7 +175,7 @@ def _problem(said: JsonObject) -> Problem:
 def _voice(said: JsonObject) -> Voice:
     wishes = object_member(said, "mentraExtensions")
     asked = wishes.get("suggestedFollowUps")
-    texts = map(one_line, cast("list[Json]", asked)[:MOST_FOLLOW_UPS]) if isinstance(asked, list) else ()
+    texts = map(one_line, cast("list[Json]", asked)[:MAX_FOLLOW_UPS]) if isinstance(asked, list) else ()
     return Voice(suppress=wishes.get("suppressVoiceResponse") is True, follow_ups=tuple(filter(None, texts)))
 
 
@@ -205,7 +205,7 @@ def _status(reply: PostResponse, tool: Tool) -> ToolcribError:
     message = f"{tool.source}: {why or 'the app did not answer properly'} (HTTP {status})"
     if status < 500:
         return Unavailable("HTTP_ERROR", message, retryable=False, tool_code=code)
-    advice = _SAFE if _is_safe(tool) else _UNSAFE
+    advice = _SAFE_TO_RETRY if _is_safe(tool) else _UNSAFE_TO_RETRY
     return Lost("HTTP_ERROR", f"{message}; {advice}", retryable=True, tool_code=code)
 
 
@@ -220,9 +220,9 @@ def _broken(tool: Tool, how: str) -> Broken:
 # --- All mini-apps as one source: tools come from the store, calls are posted to each app's public URL ---
 
 # Bytes of one response body.
-_MOST_BYTES = 8 << 20
+_MAX_RESPONSE_BYTES = 8 << 20
 # The path of a definition that is validated alone; replaced by its index in the list.
-_ALONE = "tools[0]"
+_SINGLE_TOOL_PATH = "tools[0]"
 _MASK = b"[redacted]"
 
 
@@ -258,7 +258,7 @@ class AppSource:
         post: JsonPoster,
         *,
         timeout: float = 30.0,
-        most_bytes: int = _MOST_BYTES,
+        most_bytes: int = _MAX_RESPONSE_BYTES,
         clock: Callable[[], float] = time.time,
     ) -> None:
         self.timeout = timeout
@@ -358,7 +358,9 @@ def _made(record: AppRecord, tool: AppTool, place: int) -> Tool | Withheld:
     said = tool.definition.get("name") or tool.definition.get("id") or f"tools[{place}]"
     # The full validation runs only here: it takes twenty times as long as building the tool.
     fault = next(iter(tool_faults([tool.definition])), "its definition is not one")
-    return Withheld(f"{record.package}:{said}", record.package, str(fault).replace(_ALONE, f"tools[{place}]"))
+    return Withheld(
+        f"{record.package}:{said}", record.package, str(fault).replace(_SINGLE_TOOL_PATH, f"tools[{place}]")
+    )
 
 
 def _is_sound(tool: Tool) -> bool:

@@ -20,7 +20,7 @@ from toolcrib.sdk.threads import MAX_THREADS, Threads, is_own_cancellation, warn
 from toolcrib.slots import DEFAULT_SHARE
 
 # Seconds that the close callback of a source may take.
-_CLOSING_SECONDS = 5.0
+_CLOSE_TIMEOUT_SECONDS = 5.0
 
 
 Run = Handler
@@ -71,7 +71,7 @@ class Functions:
             await anyio.sleep_forever()
         finally:
             if self._close is not None:
-                with anyio.move_on_after(_CLOSING_SECONDS, shield=True):
+                with anyio.move_on_after(_CLOSE_TIMEOUT_SECONDS, shield=True):
                     await self._close()
 
     def call(self, call: Call) -> Outcome:

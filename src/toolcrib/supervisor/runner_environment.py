@@ -37,7 +37,7 @@ class ToolSink(Protocol):
 
 # --- Calls in flight on one source: all of them are cancelled when the source dies ---
 
-_AGAIN = 0.05
+_CANCEL_RETRY_SECONDS = 0.05
 """Seconds until a task that swallowed its cancellation is cancelled again."""
 
 
@@ -47,19 +47,19 @@ class InFlightCall:
     The task is cancelled directly: a cancel scope per call would cost four times as much.
     """
 
-    __slots__ = ("call", "lost", "task", "told")
+    __slots__ = ("call", "cancellations", "lost", "task")
 
     def __init__(self, call: Call, task: "asyncio.Task[object]") -> None:
-        self.call, self.task, self.told, self.lost = call, task, 0, False
+        self.call, self.task, self.cancellations, self.lost = call, task, 0, False
 
     def is_cancelled(self) -> bool:
         """Whether someone other than us has requested cancellation of the task."""
-        return self.task.cancelling() > self.told
+        return self.task.cancelling() > self.cancellations
 
-    def take_back(self) -> None:
+    def uncancel(self) -> None:
         """Withdraw our own cancellation requests with `uncancel`."""
-        while self.told:
-            self.told -= 1
+        while self.cancellations:
+            self.cancellations -= 1
             self.task.uncancel()
 
 
@@ -68,28 +68,28 @@ class InFlightCalls(set[InFlightCall]):
 
     def ids(self) -> tuple[str, ...]:
         """Return the sorted ids of the calls."""
-        return tuple(sorted(flight.call.id for flight in self))
+        return tuple(sorted(entry.call.id for entry in self))
 
-    def end(self) -> None:
+    def cancel(self) -> None:
         """Cancel all current calls: their responses can no longer arrive."""
-        for flight in self:
-            flight.lost = True
+        for entry in self:
+            entry.lost = True
         if self:
-            self._tell(asyncio.get_running_loop())
+            self._cancel(asyncio.get_running_loop())
 
-    def _lost(self) -> Iterator[InFlightCall]:
-        return (flight for flight in self if flight.lost)
+    def _lost_calls(self) -> Iterator[InFlightCall]:
+        return (entry for entry in self if entry.lost)
 
-    def _tell(self, loop: asyncio.AbstractEventLoop) -> None:
+    def _cancel(self, loop: asyncio.AbstractEventLoop) -> None:
         """Cancel the tasks of lost calls, repeatedly until they end."""
         current = asyncio.current_task(loop)
-        for flight in self._lost():
+        for entry in self._lost_calls():
             # A running task is skipped: its cancellation would be delivered at its next await, anywhere.
-            if flight.task is not current:
-                flight.told += 1
-                flight.task.cancel()
-        if any(self._lost()):
-            loop.call_later(_AGAIN, self._tell, loop)
+            if entry.task is not current:
+                entry.cancellations += 1
+                entry.task.cancel()
+        if any(self._lost_calls()):
+            loop.call_later(_CANCEL_RETRY_SECONDS, self._cancel, loop)
 
 
 def lost(tool: Tool) -> Lost:
@@ -104,7 +104,7 @@ def lost(tool: Tool) -> Lost:
 
 log = logging.getLogger(__name__)
 
-Later = Callable[[float, Callable[[], None]], anyio.CancelScope]
+CallLater = Callable[[float, Callable[[], None]], anyio.CancelScope]
 """Schedules a callback after a delay in seconds; returns the scope that cancels it."""
 
 
@@ -112,76 +112,67 @@ class PublishedTools:
     """The tools that one instance publishes. It writes to the catalog only while it is active."""
 
     def __init__(
-        self, id: str, shelf: ToolSink, later: Later, *, grace: float, remembered: Offer | None
+        self, id: str, sink: ToolSink, call_later: CallLater, *, grace: float, remembered: Offer | None
     ) -> None:
         self.id, self.offer = id, remembered
-        self.placed = self.faded = False
-        self._shelf, self._later, self._grace = shelf, later, grace
-        self._fading: anyio.CancelScope | None = None
+        self.active = self.expired = False
+        self._sink, self._call_later, self._grace = sink, call_later, grace
+        self._expiry: anyio.CancelScope | None = None
 
     @property
     def tools(self) -> int:
         """Return the number of listed tools."""
-        return 0 if self.offer is None or self.faded else len(self.offer.tools)
+        return 0 if self.offer is None or self.expired else len(self.offer.tools)
 
-    def place(self, before: "PublishedTools | None", *, sound: bool) -> None:
+    def activate(self, previous: "PublishedTools | None", *, healthy: bool) -> None:
         """Become the active instance; the previous offer stays published until this instance has its own."""
-        self.placed = True
-        if before is not None and self.offer is None:
-            self.offer, self.faded = before.offer, before.faded
-        if self.offer is not None and not self.faded:
-            self._shelf.replace(self.id, self.offer, degraded=not sound)
+        self.active = True
+        if previous is not None and self.offer is None:
+            self.offer, self.expired = previous.offer, previous.expired
+        if self.offer is not None and not self.expired:
+            self._sink.replace(self.id, self.offer, degraded=not healthy)
 
-    def show(self, offer: Offer) -> None:
+    def publish(self, offer: Offer) -> None:
         """Publish a new offer."""
-        self.offer, self.faded = offer, False
-        self._stop_fading()
-        if self.placed:
-            self._shelf.replace(self.id, offer)
+        self.offer, self.expired = offer, False
+        self._cancel_expiry()
+        if self.active:
+            self._sink.replace(self.id, offer)
 
-    def dim(self) -> None:
+    def degrade(self) -> None:
         """Mark the tools as degraded; after the grace period they are removed."""
-        if not self.placed:
+        if not self.active:
             return
-        self._shelf.degrade(self.id, True)
-        if self._fading is None and not self.faded:
-            self._fading = self._later(self._grace, self._fade)
+        self._sink.degrade(self.id, True)
+        if self._expiry is None and not self.expired:
+            self._expiry = self._call_later(self._grace, self._expire)
 
-    def leave(self) -> None:
+    def deactivate(self) -> None:
         """Stop being the active instance; the catalog entries belong to the next one from now on."""
-        self.placed = False
-        self._stop_fading()
+        self.active = False
+        self._cancel_expiry()
 
-    def _fade(self) -> None:
+    def _expire(self) -> None:
         log.warning("%s has been down for %g s; its tools are listed no more", self.id, self._grace)
-        self._fading, self.faded = None, True
-        self._shelf.remove(self.id)
+        self._expiry, self.expired = None, True
+        self._sink.remove(self.id)
 
-    def _stop_fading(self) -> None:
-        if self._fading is not None:
-            self._fading.cancel()
-            self._fading = None
+    def _cancel_expiry(self) -> None:
+        if self._expiry is not None:
+            self._expiry.cancel()
+            self._expiry = None
 
 
 # --- Resource subscriptions: reports the wanted resources to sources and delivers their update notifications
 # ---
 
-PATIENCE = 30.0
-"""Seconds that a source has to accept a changed set of subscriptions."""
+SUBSCRIBE_TIMEOUT_SECONDS = 30.0
+"""For a source to accept a changed set of subscriptions."""
 
-Wanted = Callable[[str], frozenset[str]]
+WantedUris = Callable[[str], frozenset[str]]
 """Returns the resource URIs of a source that have subscribers now."""
-Updated = Callable[[str, str], None]
+OnUpdate = Callable[[str, str], None]
 """Callback for an updated resource: source id and URI. Must not block."""
-
-
-def _nothing(_source: str) -> frozenset[str]:
-    """Return no subscriptions; the default until `attend` is called."""
-    return frozenset()
-
-
-def _unheard(_source: str, _uri: str) -> None:
-    """Discard the notification; the default until `attend` is called."""
 
 
 class ResourceUpdates:
@@ -191,22 +182,23 @@ class ResourceUpdates:
         self, start: Callable[[Callable[[Source], Coroutine[Any, Any, None]], Source], None]
     ) -> None:
         self._start = start
-        self.wanted: Wanted = _nothing
-        self.updated: Updated = _unheard
+        # Without subscribers, until `connect` is called.
+        self.wanted: WantedUris = lambda _source: frozenset()
+        self.updated: OnUpdate = lambda _source, _uri: None
 
-    def attend(self, wanted: Wanted, updated: Updated) -> None:
+    def connect(self, wanted: WantedUris, updated: OnUpdate) -> None:
         """Set the lookup of wanted subscriptions and the callback for updates."""
         self.wanted, self.updated = wanted, updated
 
-    def agree(self, source: Source) -> None:
+    def subscribe(self, source: Source) -> None:
         """Start a task that sends the current subscriptions to a source that is up."""
         if isinstance(source, SubscribableSource):
-            self._start(self._agree, source)
+            self._start(self._subscribe, source)
 
-    async def _agree(self, source: Source) -> None:
+    async def _subscribe(self, source: Source) -> None:
         refused: Mapping[str, Exception] = {}
         try:
-            with anyio.move_on_after(PATIENCE):
+            with anyio.move_on_after(SUBSCRIBE_TIMEOUT_SECONDS):
                 if isinstance(source, SubscribableSource):
                     refused = await source.follow(self.wanted(source.id))
         except Exception as error:  # noqa: BLE001 - the boundary: what one source raises must not end the others
@@ -222,15 +214,15 @@ class ResourceUpdates:
 class RunnerEnvironment:
     """Dependencies shared by all source runners: tool sink, timers, callbacks, crash-loop delay."""
 
-    shelf: ToolSink
-    later: Later
-    hear: "Callable[[SourceRunner], None]"
+    sink: ToolSink
+    call_later: CallLater
+    on_change: "Callable[[SourceRunner], None]"
     """Called when a runner has settled, and whenever its source goes down."""
-    patience: float
+    crash_loop_delay: float
     """Seconds between two starts of a source in a crash loop."""
-    news: ResourceUpdates
+    resource_updates: ResourceUpdates
     """The resource subscriptions and the callback for their updates."""
-    away: set[Reconnect] = field(default_factory=set[Reconnect])
+    unreachable: set[Reconnect] = field(default_factory=set[Reconnect])
     """The unreachable servers that are being probed now."""
     reconnected: Callable[[str], None] = lambda _: None
     """Called with the id of a source that is reachable again after an outage."""
@@ -239,20 +231,20 @@ class RunnerEnvironment:
 class RunLink:
     """The SourceLink of one run; once the run is abandoned, its events are ignored."""
 
-    def __init__(self, life: "SourceRunner") -> None:
-        self._life, self.held = life, True
+    def __init__(self, runner: "SourceRunner") -> None:
+        self._runner, self.active = runner, True
 
     def up(self, offer: Offer) -> None:
         """Report that the source is up, or that its offer has changed."""
-        if self.held:
-            self._life.came_up(offer)
+        if self.active:
+            self._runner.came_up(offer)
 
     def down(self, reason: str) -> None:
         """Report that the source has lost its server."""
-        if self.held:
-            self._life.was_lost(one_line(reason))
+        if self.active:
+            self._runner.connection_lost(one_line(reason))
 
     def updated(self, uri: str) -> None:
         """Report that a resource was updated."""
-        if self.held:
-            self._life.was_updated(uri)
+        if self.active:
+            self._runner.resource_updated(uri)

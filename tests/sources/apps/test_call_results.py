@@ -16,7 +16,7 @@ from toolcrib.errors import Broken, Lost, ToolcribError, Unavailable
 from toolcrib.formats.mcp import encode as as_mcp
 from toolcrib.formats.rest import as_json
 from toolcrib.model import Hints, Problem, Result, Voice
-from toolcrib.sources.apps import MOST_FOLLOW_UPS, error_of, result_of
+from toolcrib.sources.apps import MAX_FOLLOW_UPS, error_of, result_of
 from toolcrib.testing import a_tool
 
 TOOL = a_tool("com.example.todo:add", family="app")
@@ -113,7 +113,7 @@ def test_follow_ups_are_few_and_texts() -> None:
     asked = [1, None, "", *(f"ask {n}" for n in range(99))]
     voice = read(success=True, content="x", mentraExtensions={"suggestedFollowUps": asked}).voice
     assert voice.follow_ups[0] == "ask 0"
-    assert len(voice.follow_ups) == MOST_FOLLOW_UPS - 3
+    assert len(voice.follow_ups) == MAX_FOLLOW_UPS - 3
 
 
 @pytest.mark.requirement("E9")
@@ -230,7 +230,7 @@ def test_the_newer_shape_decides_where_both_are_there() -> None:
         (b"oops", "text/html", "a page of HTML"),
         (b"\x00\xff\xfe garbage", "application/json", "is not JSON"),
         (b'{"success": tru', "application/json", "is not JSON"),
-        (b"[" * 500 + b"]" * 500, "application/json", "levels deep"),
+        (b"[" * 500 + b"]" * 500, "application/json", "levels of nesting"),
         (b"[" + b"1," * 200_000 + b"1]", "application/json", "more than 100,000 values"),
         (b"[]", "application/json", "not an object"),
         (b'"success"', "application/json", "not an object"),

@@ -85,9 +85,9 @@ def through(door: str, **arguments: Any) -> Call:
 @pytest.fixture
 def brisk(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let a second pass in no time."""
-    monkeypatch.setattr(connected_server, "GRACE", 0.01)
-    monkeypatch.setattr(list_watch, "LULL", 0.001)
-    monkeypatch.setattr(list_watch, "PAUSE", 0.001)
+    monkeypatch.setattr(connected_server, "RESOURCE_WAIT_SECONDS", 0.01)
+    monkeypatch.setattr(list_watch, "MIN_DEBOUNCE_SECONDS", 0.001)
+    monkeypatch.setattr(list_watch, "RETRY_DELAY_SECONDS", 0.001)
 
 
 @pytest.mark.parametrize("server", [old(), new()])
@@ -198,7 +198,7 @@ async def test_modern_subscription_covers_all_supported_changes() -> None:
 
 
 async def test_a_restart_does_not_make_them_blink(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(connected_server, "GRACE", 0.01)
+    monkeypatch.setattr(connected_server, "RESOURCE_WAIT_SECONDS", 0.01)
     server = old()
     source = of(server)
     async with running(source):
@@ -351,7 +351,7 @@ async def test_unsupported_subscription_is_refused() -> None:
 async def test_broken_stream_reconnects_and_refreshes_all_lists(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("toolcrib.sources.mcp.resource_lists.PAUSE", 0.001)
+    monkeypatch.setattr("toolcrib.sources.mcp.resource_lists.RECONNECT_DELAY_SECONDS", 0.001)
     source = of(server := new())
     async with running(source) as link:
         await until(lambda: server.count("subscriptions/listen") == 1)

@@ -11,9 +11,9 @@ from tests.texts import matches
 from toolcrib.errors import Broken, Failed, Lost, ToolcribError, Unavailable
 from toolcrib.model import Ask, Hints, JsonObject, Result, Tool
 from toolcrib.sources.mcp.call_results import (
-    LARGEST_STATE,
-    LONGEST_MESSAGE,
-    MOST_QUESTIONS,
+    MAX_INPUT_REQUESTS,
+    MAX_MESSAGE_CHARS,
+    MAX_STATE_CHARS,
     error_of,
     raw_of,
     result_of,
@@ -114,7 +114,7 @@ def test_empty_error_gets_default_text_long_one_is_cut() -> None:
     assert silent is not None
     assert "but not why" in silent.message
     assert long is not None
-    assert len(long.message) == LONGEST_MESSAGE
+    assert len(long.message) == MAX_MESSAGE_CHARS
 
 
 def test_extra_meta_passes_except_reserved_keys() -> None:
@@ -162,8 +162,8 @@ def test_input_required_answer_asks_the_caller(read: Any) -> None:
         asks([FORM]),
         asks("who", "s"),
         asks({"a": FORM}, 7),
-        asks({"a": FORM}, "s" * (LARGEST_STATE + 1)),
-        asks({str(number): FORM for number in range(MOST_QUESTIONS + 1)}),
+        asks({"a": FORM}, "s" * (MAX_STATE_CHARS + 1)),
+        asks({str(number): FORM for number in range(MAX_INPUT_REQUESTS + 1)}),
         asks({"a" * 300: FORM}),
         asks({"a": "who?"}),
         asks({"a": {"method": 7}}),
@@ -274,7 +274,7 @@ def test_error_keeps_server_code_and_redacted_message() -> None:
     )
     assert said.problem.tool_code == "-32602"
     assert said.problem.message.startswith("key *** x")
-    assert len(said.problem.message) == LONGEST_MESSAGE
+    assert len(said.problem.message) == MAX_MESSAGE_CHARS
     assert "but not why" in error_of(JsonRpcError(1, ""), TOOL).problem.message
 
 

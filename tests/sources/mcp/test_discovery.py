@@ -10,7 +10,7 @@ from toolcrib.model import JsonObject
 from toolcrib.sources.mcp import handshake
 from toolcrib.sources.mcp.connection import InvalidResponse, JsonRpcError
 from toolcrib.sources.mcp.handshake import (
-    LARGEST_LIST,
+    MAX_LIST_BYTES,
     DiscoveredList,
     ServerIntroduction,
     first_page,
@@ -68,20 +68,20 @@ async def test_pagination_is_bounded() -> None:
 
     server = ScriptedConnection(tools__list=endless)
     found = await listing(server, LEGACY)
-    assert len(found.entries) == server.count("tools/list") == handshake.MOST_PAGES
+    assert len(found.entries) == server.count("tools/list") == handshake.MAX_LIST_PAGES
     assert matches("sources", "pagination is bounded", found.cut)
 
 
 @pytest.mark.parametrize("more", [{}, {"nextCursor": "1"}])
 async def test_list_is_limited_by_tool_count(more: dict[str, Any]) -> None:
-    crowd = listed(*(f"t{number}" for number in range(handshake.MOST_LISTED + 1)))
+    crowd = listed(*(f"t{number}" for number in range(handshake.MAX_LIST_ENTRIES + 1)))
     found = await listing(ScriptedConnection(tools__list={**crowd, **more}), LEGACY)
-    assert len(found.entries) == handshake.MOST_LISTED
+    assert len(found.entries) == handshake.MAX_LIST_ENTRIES
     assert matches("sources", "list is limited by tool count", found.cut)
 
 
 async def test_list_at_the_limit_is_complete_without_next_page() -> None:
-    crowd = listed(*(f"t{number}" for number in range(handshake.MOST_LISTED)))
+    crowd = listed(*(f"t{number}" for number in range(handshake.MAX_LIST_ENTRIES)))
     assert (await listing(ScriptedConnection(tools__list=crowd), LEGACY)).cut is None
     more = ScriptedConnection(tools__list={**crowd, "nextCursor": "1"})
     assert matches(
@@ -91,13 +91,13 @@ async def test_list_at_the_limit_is_complete_without_next_page() -> None:
 
 
 async def test_list_is_limited_by_bytes() -> None:
-    large = {"tools": [{"name": "a", "description": "x" * (LARGEST_LIST * 5 // 8)}], "nextCursor": "1"}
+    large = {"tools": [{"name": "a", "description": "x" * (MAX_LIST_BYTES * 5 // 8)}], "nextCursor": "1"}
     server = ScriptedConnection(
         tools__list=[large, {**large, "nextCursor": "2"}, {**large, "nextCursor": "3"}]
     )
     found = await listing(server, LEGACY)
     assert server.count("tools/list") == 2
-    assert found.cut == f"it goes on after {LARGEST_LIST:,} bytes"
+    assert f"{MAX_LIST_BYTES:,} bytes" in str(found.cut)
 
 
 async def test_the_seal_changes_with_anything_but_the_order_of_keys() -> None:
@@ -134,9 +134,9 @@ async def test_a_server_without_tools_has_none() -> None:
 async def test_cursors_count_towards_the_bytes_of_a_list() -> None:
     def hoard(params: JsonObject) -> JsonObject:
         here = int(params.get("cursor", "0")[:1])
-        return {"tools": [], "nextCursor": f"{here + 1}{'c' * (LARGEST_LIST * 3 // 8)}"}
+        return {"tools": [], "nextCursor": f"{here + 1}{'c' * (MAX_LIST_BYTES * 3 // 8)}"}
 
     server = ScriptedConnection(tools__list=hoard)
     found = await listing(server, LEGACY)
     assert server.count("tools/list") == 3
-    assert found.cut == f"it goes on after {LARGEST_LIST:,} bytes"
+    assert f"{MAX_LIST_BYTES:,} bytes" in str(found.cut)

@@ -8,7 +8,7 @@ import pytest
 from tests.sources.mcp.far_end import Asking, FarEnd, settle
 from toolcrib.model import Progress
 from toolcrib.sources.mcp.connection import ConnectionLost, JsonRpcError, RequestCallbacks
-from toolcrib.sources.mcp.server_messages import MOST_NEWS
+from toolcrib.sources.mcp.server_messages import MAX_PENDING_NOTIFICATIONS
 
 pytestmark = pytest.mark.anyio
 
@@ -55,8 +55,8 @@ async def test_progress_flood_keeps_newest_without_blocking(far_end: FarEnd) -> 
         with anyio.fail_after(5):
             while not asking.ended:
                 await anyio.lowlevel.checkpoint()
-    assert told[0] == Progress(done=1_000 - MOST_NEWS)
-    assert len(told) <= MOST_NEWS + 2
+    assert told[0] == Progress(done=1_000 - MAX_PENDING_NOTIFICATIONS)
+    assert len(told) <= MAX_PENDING_NOTIFICATIONS + 2
 
 
 @pytest.mark.parametrize("token", [1, 99, None, "1", True, [1]])

@@ -32,8 +32,8 @@ USELESS = {
 @pytest.fixture(autouse=True)
 def short_seconds(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let the seconds by which floods are counted be short."""
-    monkeypatch.setattr(request_multiplexer, "_WINDOW", 0.1)
-    monkeypatch.setattr(request_multiplexer, "MAX_PER_SECOND", 100)
+    monkeypatch.setattr(request_multiplexer, "_WINDOW_SECONDS", 0.1)
+    monkeypatch.setattr(request_multiplexer, "MAX_MESSAGES_PER_SECOND", 100)
 
 
 async def flood(response: web.StreamResponse, piece: bytes) -> None:
@@ -100,7 +100,7 @@ async def test_a_flood_of_blank_lines_of_a_program_is_cut(
     servers: MarkedServers, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # A slow machine needs more than 0.1 s for one chunk of 65,536 lines, and a gap ends a flood.
-    monkeypatch.setattr(request_multiplexer, "_WINDOW", 0.5)
+    monkeypatch.setattr(request_multiplexer, "_WINDOW_SECONDS", 0.5)
     program = "import sys\nwhile True: sys.stdout.write('\\n' * 65536)"
     async with servers.dial(command=(sys.executable, "-S", "-c", program)) as connection:
         await is_cut(connection)

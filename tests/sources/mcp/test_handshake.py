@@ -22,7 +22,7 @@ pytestmark = pytest.mark.anyio
 
 @pytest.fixture
 def hasty(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "PATIENCE", 0.01)
+    monkeypatch.setattr(module, "DISCOVERY_TIMEOUT_SECONDS", 0.01)
 
 
 async def greet(server: ScriptedConnection, greeter: Handshake | None = None) -> ServerIntroduction:

@@ -163,7 +163,7 @@ async def test_an_answer_the_server_does_not_want_is_its_own_affair(status: int)
 async def test_an_answer_that_is_never_taken_does_not_hold_up_the_call(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("toolcrib.sources.mcp.server_messages.LINGER", 0.01)
+    monkeypatch.setattr("toolcrib.sources.mcp.server_messages.ANSWER_GRACE_SECONDS", 0.01)
     server, ann, posted = Web(), RecordingChannel(), anyio.Event()
 
     async def handle(request: web.Request) -> web.StreamResponse:

@@ -104,7 +104,7 @@ async def test_unsent_request_is_reported_as_unsent(free_port: int) -> None:
 
 
 async def test_a_connection_that_takes_too_long_was_not_used(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("toolcrib.sources.mcp.http_session.CONNECT_SECONDS", 0.1)
+    monkeypatch.setattr("toolcrib.sources.mcp.http_session.CONNECT_TIMEOUT_SECONDS", 0.1)
 
     async def mute(connection: SocketStream, _: bytes) -> None:
         await anyio.sleep_forever()

@@ -174,7 +174,7 @@ async def test_get_stream_reconnects_after_every_break() -> None:
 async def test_get_stream_stops_when_unsupported(
     status: int, kind: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("toolcrib.sources.mcp.http_transport._PAUSE", 0.01)
+    monkeypatch.setattr("toolcrib.sources.mcp.http_transport._RECONNECT_DELAY_SECONDS", 0.01)
     statuses = iter([status, 405])
 
     async def handle(request: web.Request) -> web.StreamResponse:
@@ -187,7 +187,7 @@ async def test_get_stream_stops_when_unsupported(
 
 
 async def test_hearing_ends_when_the_connection_is_lost(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("toolcrib.sources.mcp.http_transport._PAUSE", 0.01)
+    monkeypatch.setattr("toolcrib.sources.mcp.http_transport._RECONNECT_DELAY_SECONDS", 0.01)
     gets = 0
 
     async def handle(request: web.Request) -> web.StreamResponse:
@@ -216,7 +216,7 @@ async def test_hearing_ends_when_the_connection_is_lost(monkeypatch: pytest.Monk
 
 
 async def test_broken_stream_is_reopened(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("toolcrib.sources.mcp.http_transport._PAUSE", 0.01)
+    monkeypatch.setattr("toolcrib.sources.mcp.http_transport._RECONNECT_DELAY_SECONDS", 0.01)
     opened = 0
     head = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nContent-Length: 1000\r\n\r\n"
 

@@ -247,7 +247,7 @@ async def test_a_session_id_that_no_header_can_hold_is_refused() -> None:
 
 
 async def test_leaving_takes_no_longer_than_courtesy_demands(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("toolcrib.sources.mcp.http_transport.COURTESY_SECONDS", 0.05)
+    monkeypatch.setattr("toolcrib.sources.mcp.http_transport.BEST_EFFORT_TIMEOUT_SECONDS", 0.05)
     server = Server()
 
     async def stubborn(request: web.Request) -> web.StreamResponse:

@@ -6,10 +6,10 @@ from toolcrib.mcp.sse import BYTES_PER_MESSAGE
 from toolcrib.sources.mcp.request_multiplexer import (
     FLOOD_SECONDS,
     FLOODED,
-    MAX_PER_SECOND,
+    MAX_MESSAGES_PER_SECOND,
     MESSAGES_PER_CALL,
     NEVER_DROPPED,
-    THROTTLE_PAUSE,
+    THROTTLE_PAUSE_SECONDS,
     NotificationLimit,
 )
 
@@ -33,10 +33,10 @@ class Limited:
 
 def test_rate_above_limit_is_counted_and_dropped() -> None:
     it = Limited()
-    assert it.say(MAX_PER_SECOND) == MAX_PER_SECOND
+    assert it.say(MAX_MESSAGES_PER_SECOND) == MAX_MESSAGES_PER_SECOND
     assert (it.limit.over, it.limit.pause(), it.limit.dropped) == (False, 0.0, 0)
     assert it.say(50) == 0
-    assert (it.limit.over, it.limit.pause(), it.limit.dropped) == (True, THROTTLE_PAUSE, 50)
+    assert (it.limit.over, it.limit.pause(), it.limit.dropped) == (True, THROTTLE_PAUSE_SECONDS, 50)
     it.now += 1.0
     assert it.say(10) == 10
     assert (it.limit.over, it.limit.dropped) == (False, 50)
@@ -44,18 +44,18 @@ def test_rate_above_limit_is_counted_and_dropped() -> None:
 
 def test_every_call_allows_a_few_more() -> None:
     it = Limited()
-    for _ in range(3 * MAX_PER_SECOND):
+    for _ in range(3 * MAX_MESSAGES_PER_SECOND):
         it.limit.allow_for_call()
         assert it.say(2, "notifications/progress") == 2
     assert it.limit.over is False
     it.limit.allow_for_call()
     # What is left over from quiet calls is at most a second's worth.
-    assert it.say(5 * MAX_PER_SECOND) == 2 * MAX_PER_SECOND
+    assert it.say(5 * MAX_MESSAGES_PER_SECOND) == 2 * MAX_MESSAGES_PER_SECOND
 
 
 def test_long_messages_use_up_the_allowance_of_a_call() -> None:
     it = Limited()
-    it.say(MAX_PER_SECOND)
+    it.say(MAX_MESSAGES_PER_SECOND)
     it.limit.allow_for_call()
     assert it.say(1, size=MESSAGES_PER_CALL * BYTES_PER_MESSAGE) == 0
     assert it.say(1, size=(MESSAGES_PER_CALL - 1) * BYTES_PER_MESSAGE) == 1
@@ -64,7 +64,7 @@ def test_long_messages_use_up_the_allowance_of_a_call() -> None:
 
 def test_change_notifications_are_never_dropped() -> None:
     it = Limited()
-    it.say(MAX_PER_SECOND + 1)
+    it.say(MAX_MESSAGES_PER_SECOND + 1)
     for method in NEVER_DROPPED:
         assert it.say(10, method) == 10
 
@@ -77,13 +77,13 @@ def test_long_messages_count_as_several() -> None:
 def test_only_seconds_in_a_row_end_it() -> None:
     it = Limited()
     for _ in range(FLOOD_SECONDS - 1):
-        it.say(2 * MAX_PER_SECOND)
+        it.say(2 * MAX_MESSAGES_PER_SECOND)
         it.now += 1.0
     it.say(1)
     it.now += 1.0
     for _ in range(FLOOD_SECONDS):
         assert not it.cuts
-        it.say(2 * MAX_PER_SECOND)
+        it.say(2 * MAX_MESSAGES_PER_SECOND)
         it.now += 1.0
     it.say(1)
     assert it.cuts == [FLOODED]
@@ -94,18 +94,18 @@ def test_only_seconds_in_a_row_end_it() -> None:
 def test_a_flood_after_a_silence_is_a_new_one() -> None:
     it = Limited()
     for _ in range(3 * FLOOD_SECONDS):
-        it.say(2 * MAX_PER_SECOND)
+        it.say(2 * MAX_MESSAGES_PER_SECOND)
         it.now += 10.0
     assert not it.cuts
 
 
 def test_invalid_messages_count_but_are_not_reported_dropped() -> None:
     it = Limited()
-    it.limit.charge(MAX_PER_SECOND - 1, BYTES_PER_MESSAGE)
+    it.limit.charge(MAX_MESSAGES_PER_SECOND - 1, BYTES_PER_MESSAGE)
     assert it.limit.over is False
     it.limit.charge(1)
-    assert (it.limit.over, it.limit.pause(), it.limit.dropped) == (True, THROTTLE_PAUSE, 0)
+    assert (it.limit.over, it.limit.pause(), it.limit.dropped) == (True, THROTTLE_PAUSE_SECONDS, 0)
     for _ in range(FLOOD_SECONDS):
         it.now += 1.0
-        it.limit.charge(2 * MAX_PER_SECOND)
+        it.limit.charge(2 * MAX_MESSAGES_PER_SECOND)
     assert it.cuts == [FLOODED]

@@ -8,7 +8,7 @@ from tests.sources.mcp.far_end import Asking, FarEnd, settle
 from tests.sources.mcp.recording_channel import ALL, RecordingChannel, never
 from toolcrib.model import Progress
 from toolcrib.sources.mcp.connection import MAX_QUESTION_BYTES, RequestCallbacks
-from toolcrib.sources.mcp.server_messages import LARGEST_LOG
+from toolcrib.sources.mcp.server_messages import MAX_LOG_BYTES
 
 pytestmark = pytest.mark.anyio
 
@@ -117,7 +117,7 @@ async def test_queue_of_slow_caller_is_bounded(far_end: FarEnd) -> None:
     ann = RecordingChannel(answer=never)
     async with Asking(far_end) as asking:
         await asking.begin(0, ear=RequestCallbacks(None, ann))
-        far_end.say(method="notifications/message", params={"data": "x" * LARGEST_LOG})
+        far_end.say(method="notifications/message", params={"data": "x" * MAX_LOG_BYTES})
         far_end.say(method="notifications/message", params={"data": "short"})
         for number in range(9):
             far_end.say(

@@ -121,7 +121,7 @@ async def test_tools_are_listed_and_called(way: str, era: str, free_port: int) -
         assert (add.data, add.structured, add.meta) == ({"sum": 3}, True, {"vendor/unit": "one"})
         fail = await it.source.call(it.call("fail"))
         assert fail.problem is not None
-        assert fail.problem.message == "it is closed on Sundays"
+        assert "closed on Sundays" in fail.problem.message
         await it.source.check()
 
 

@@ -9,9 +9,9 @@ from mcp_types import Prompt, Resource, ResourceTemplate
 
 from toolcrib.model import JsonObject
 from toolcrib.sources.mcp.validation import (
-    LARGEST_DEFINITION,
-    LONGEST_TEXT,
-    LONGEST_URI,
+    MAX_DEFINITION_BYTES,
+    MAX_TEXT_BYTES,
+    MAX_URI_CHARS,
     prompts,
     resources,
     templates,
@@ -96,12 +96,12 @@ def test_invisible_characters_are_removed_long_text_is_cut() -> None:
     raw = {
         "uri": "x://1",
         "name": "n" * 1_000,
-        "description": f"Fine{hidden}{'é' * LONGEST_TEXT}",
+        "description": f"Fine{hidden}{'é' * MAX_TEXT_BYTES}",
         "title": "\u202eT",
     }
     found = one(raw)
     assert found["description"].startswith("Fineé")
-    assert len(found["description"].encode()) <= LONGEST_TEXT
+    assert len(found["description"].encode()) <= MAX_TEXT_BYTES
     assert (found["title"], found["name"]) == ("T", "n" * 256)
 
 
@@ -116,8 +116,8 @@ def test_invisible_characters_are_removed_long_text_is_cut() -> None:
         ({"uri": "x://\u202e1"}, "U+202E"),
         ({"uri": "x://1\n"}, "U+000A"),
         ({"uri": " x://1"}, "a space at its edge"),
-        ({"uri": f"x://{'a' * LONGEST_URI}"}, "characters"),
-        ({"uri": "x://1", "_meta": {"x": "a" * LARGEST_DEFINITION}}, "bytes"),
+        ({"uri": f"x://{'a' * MAX_URI_CHARS}"}, "characters"),
+        ({"uri": "x://1", "_meta": {"x": "a" * MAX_DEFINITION_BYTES}}, "bytes"),
     ],
 )
 def test_unusable_entries_are_omitted_with_warning(raw: Any, why: str) -> None:

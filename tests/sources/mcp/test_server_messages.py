@@ -10,7 +10,7 @@ from tests.sources.mcp.recording_channel import ALL, FORM, RecordingChannel, nev
 from tests.waiting import until
 from toolcrib.model import JsonObject
 from toolcrib.sources.mcp.connection import MAX_QUESTION_BYTES, ConnectionLost, RequestCallbacks
-from toolcrib.sources.mcp.server_messages import MOST_QUESTIONS
+from toolcrib.sources.mcp.server_messages import MAX_PENDING_QUESTIONS
 
 pytestmark = pytest.mark.anyio
 
@@ -162,7 +162,7 @@ async def test_too_many_questions_are_refused(far_end: FarEnd) -> None:
             far_end.say(id=number, method=ELICIT, params=FORM)
             await anyio.lowlevel.checkpoint()
         await settle()
-        assert len(far_end.replies) == 100 - MOST_QUESTIONS - 1
+        assert len(far_end.replies) == 100 - MAX_PENDING_QUESTIONS - 1
         asking.cancel()
     assert len(ann.questions) == 1
 
@@ -189,15 +189,15 @@ async def test_question_after_handshake_waits_for_first_call(far_end: FarEnd) ->
     far_end.say(id="a", method="roots/list")
     far_end.say(id="b", method="roots/list")
     far_end.say(method="notifications/cancelled", params={"requestId": "b"})
-    for number in range(MOST_QUESTIONS):
+    for number in range(MAX_PENDING_QUESTIONS):
         far_end.say(id=number, method=ELICIT, params=FORM)
     assert len(far_end.replies) == 1
     async with Asking(far_end) as asking:
         await asking.begin(0, ear=RequestCallbacks(None, ann))
-        await until(lambda: len(far_end.answers) == MOST_QUESTIONS)
+        await until(lambda: len(far_end.answers) == MAX_PENDING_QUESTIONS)
         far_end.say(id=1, result={})
     assert ann.questions[0] == ("roots/list", {})
-    assert len(ann.questions) == MOST_QUESTIONS
+    assert len(ann.questions) == MAX_PENDING_QUESTIONS
     far_end.say(id="late", method="roots/list")
     assert far_end.replies[-1]["id"] == "late"
     assert far_end.replies[-1]["error"]["code"] == -32000
@@ -214,7 +214,7 @@ async def test_question_for_all_calls_outlives_the_first_result(
         far_end.say(id="form", method=ELICIT, params=FORM)
         far_end.say(id=1, result={})
         await until(lambda: bool(asking.ended))
-        monkeypatch.setattr("toolcrib.sources.mcp.server_messages.LINGER", 0.01)
+        monkeypatch.setattr("toolcrib.sources.mcp.server_messages.ANSWER_GRACE_SECONDS", 0.01)
         await asking.begin(1, ear=RequestCallbacks(None, slow))
         far_end.say(id="more", method="roots/list")
         await settle()

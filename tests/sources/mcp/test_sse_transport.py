@@ -284,7 +284,7 @@ async def mute(request: web.Request) -> web.StreamResponse:
 
 
 async def test_a_post_that_is_never_accepted_ends(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sse_transport, "POST_SECONDS", 0.05)
+    monkeypatch.setattr(sse_transport, "POST_TIMEOUT_SECONDS", 0.05)
     async with serving(mute) as url, dialled(url) as connection:
         with pytest.raises(ConnectionLost) as raised:
             await connection.request("x", b"{}")
@@ -292,7 +292,7 @@ async def test_a_post_that_is_never_accepted_ends(monkeypatch: pytest.MonkeyPatc
 
 
 async def test_messages_do_not_pile_up_where_none_is_accepted(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sse_transport, "_MOST_MESSAGES", 3)
+    monkeypatch.setattr(sse_transport, "_MAX_POSTS_IN_FLIGHT", 3)
     refused: list[str] = []
     async with serving(mute) as url, dialled(url) as connection, anyio.create_task_group() as tasks:
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from toolcrib.interfaces import Offer
 from toolcrib.model import Slow, Speech, Tool
 from toolcrib.sources.mcp.connection import McpSettings, ToolSettings
-from toolcrib.sources.mcp.validation import LARGEST_DEFINITION, LONGEST_TEXT, offer
+from toolcrib.sources.mcp.validation import MAX_DEFINITION_BYTES, MAX_TEXT_BYTES, offer
 
 SETTINGS = McpSettings(id="fs")
 
@@ -90,7 +90,7 @@ def test_null_is_the_same_as_nothing() -> None:
         ({"inputSchema": {}}, "fs:2", "no name"),
         (raw(""), "fs:2", "no name"),
         (raw(7), "fs:2", "no name"),
-        (raw("a:b"), "fs:2", "no colon"),
+        (raw("a:b"), "fs:2", "must not contain a colon"),
         (raw("a\u202eb"), "fs:2", "U+202E"),
         (raw("a\U000e0041"), "fs:2", "U+E0041"),
         (raw("a\nb"), "fs:2", "U+000A"),
@@ -98,7 +98,7 @@ def test_null_is_the_same_as_nothing() -> None:
         (raw(description=["x"]), "fs:read", "description is not text"),
         (raw(inputSchema=[]), "fs:read", "input schema is not an object"),
         (raw(inputSchema=True), "fs:read", "input schema is not an object"),
-        (raw(description="x" * LARGEST_DEFINITION), "fs:read", "at most 65,536"),
+        (raw(description="x" * MAX_DEFINITION_BYTES), "fs:read", "at most 65,536"),
     ],
 )
 def test_a_tool_that_cannot_be_used_is_withheld_alone(definition: Any, name: str, reason: str) -> None:
@@ -155,15 +155,15 @@ def test_invisible_characters_are_removed() -> None:
 
 @pytest.mark.parametrize("character", ["x", "é", "漢", "🛠"])
 def test_a_long_description_is_cut_between_characters(character: str) -> None:
-    definition = raw(description="-" + character * LONGEST_TEXT)
+    definition = raw(description="-" + character * MAX_TEXT_BYTES)
     description = taken(definition).description
-    assert LONGEST_TEXT - 4 < len(description.encode()) <= LONGEST_TEXT
+    assert MAX_TEXT_BYTES - 4 < len(description.encode()) <= MAX_TEXT_BYTES
     assert set(description) == {"-", character}
     assert "was cut from" in repairs(definition)[0]
 
 
 def test_a_description_of_just_the_length_stays() -> None:
-    assert not offer(SETTINGS, [raw(description="x" * LONGEST_TEXT)]).repaired
+    assert not offer(SETTINGS, [raw(description="x" * MAX_TEXT_BYTES)]).repaired
 
 
 @pytest.mark.requirement("B7")

@@ -55,7 +55,7 @@ async def test_a_server_that_keeps_changing_is_listed_ever_more_rarely(
         await keep_telling(server, lists, after, 100.0)
     gaps = lists.gaps()
     assert len(gaps) < 20
-    assert gaps[-1] == pytest.approx(module.LONGEST_LULL, abs=0.1)
+    assert gaps[-1] == pytest.approx(module.MAX_DEBOUNCE_SECONDS, abs=0.1)
 
 
 async def test_a_server_that_has_been_quiet_is_listed_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -90,4 +90,4 @@ async def test_lists_that_keep_us_busy_have_a_tenth_of_the_time(monkeypatch: pyt
         for _ in range(60):
             server.heard(CHANGED, {})
             await anyio.sleep(1.5)
-    assert min(lists.gaps()) == pytest.approx(module.REST_SHARE * 0.4, abs=0.01)
+    assert min(lists.gaps()) == pytest.approx(module.PAUSE_CPU_RATIO * 0.4, abs=0.01)

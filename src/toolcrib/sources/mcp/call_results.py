@@ -23,22 +23,22 @@ from toolcrib.sources.mcp.connection import (
 from toolcrib.sources.mcp.envelope import hinted
 from toolcrib.sources.mcp.server_messages import parse_message
 
-LONGEST_MESSAGE = 2_000
+MAX_MESSAGE_CHARS = 2_000
 """Maximum characters of a server's own message in an error."""
 
-MOST_QUESTIONS = 16
+MAX_INPUT_REQUESTS = 16
 """Maximum input requests in one `input_required` result."""
-LARGEST_STATE = 64 << 10
+MAX_STATE_CHARS = 64 << 10
 """Maximum characters of the `requestState` that a server sends with its input requests."""
 
-_LARGEST_DATA = 16 << 10
+_MAX_ERROR_DATA_BYTES = 16 << 10
 """Maximum bytes of the `data` of an error; larger data is dropped."""
-_LONGEST_NAME = 256
+_MAX_REQUEST_NAME_CHARS = 256
 """Maximum characters of the name of an input request."""
-_PROTOCOLS = frozenset({"resultType", "ttlMs", "cacheScope"})
+_PROTOCOL_FIELDS = frozenset({"resultType", "ttlMs", "cacheScope"})
 """Protocol fields of a result. They address the client, so they are no part of a raw result's data."""
-_BLANK = Result()
-_SILENT = "the tool says that it failed, but not why"
+_EMPTY_RESULT = Result()
+_NO_REASON = "the tool says that it failed, but not why"
 
 
 def result_of(answer: JsonObject, tool: Tool, capabilities: JsonObject | None = None) -> Result:
@@ -51,7 +51,9 @@ def result_of(answer: JsonObject, tool: Tool, capabilities: JsonObject | None = 
         return asked
     blocks = _blocks(answer, tool)
     said, data = answer.get("_meta"), answer.get("structuredContent")
-    blank = _BLANK if said is None else _BLANK.replace(meta=server_meta(said), hints=hinted(said))
+    blank = (
+        _EMPTY_RESULT if said is None else _EMPTY_RESULT.replace(meta=server_meta(said), hints=hinted(said))
+    )
     if answer.get("isError"):
         fault = problem("TOOL_FAILED", _complaint(blocks))
         return blank.replace(problem=fault, data=data, content=blocks)
@@ -65,8 +67,8 @@ def raw_of(answer: JsonObject, tool: Tool, capabilities: JsonObject | None = Non
     asked = _asked(answer, tool, capabilities)
     if asked is not None:
         return asked
-    kept = {key: value for key, value in answer.items() if key not in _PROTOCOLS}
-    return _BLANK.replace(data=forwarded(kept))
+    kept = {key: value for key, value in answer.items() if key not in _PROTOCOL_FIELDS}
+    return _EMPTY_RESULT.replace(data=forwarded(kept))
 
 
 def _asked(answer: JsonObject, tool: Tool, capabilities: JsonObject | None) -> Result | None:
@@ -82,16 +84,16 @@ def _asked(answer: JsonObject, tool: Tool, capabilities: JsonObject | None) -> R
     questions, state = _object(answer.get("inputRequests")), answer.get("requestState") or ""
     if questions is None or not isinstance(state, str) or not (questions or state):
         raise _broken(tool, "it asks something, but not what")
-    if len(questions) > MOST_QUESTIONS or len(state) > LARGEST_STATE:
-        raise _broken(tool, f"it asks more than {MOST_QUESTIONS} things, or has us keep too much for it")
+    if len(questions) > MAX_INPUT_REQUESTS or len(state) > MAX_STATE_CHARS:
+        raise _broken(tool, f"it asks more than {MAX_INPUT_REQUESTS} things, or has us keep too much for it")
     found = {name: _question(name, each, tool, capabilities) for name, each in questions.items()}
-    return _BLANK.replace(ask=Ask(questions=found, state=state), meta=server_meta(answer.get("_meta")))
+    return _EMPTY_RESULT.replace(ask=Ask(questions=found, state=state), meta=server_meta(answer.get("_meta")))
 
 
 def _question(name: str, asked: Json, tool: Tool, capabilities: JsonObject) -> JsonObject:
     fields = _object(asked) or {}
     method, params = fields.get("method"), _object(fields.get("params"))
-    if len(name) > _LONGEST_NAME or not isinstance(method, str) or params is None:
+    if len(name) > _MAX_REQUEST_NAME_CHARS or not isinstance(method, str) or params is None:
         raise _broken(tool, "something it asks is not a question")
     wrong = request_error(method, params, capabilities)
     if wrong is not None:
@@ -144,12 +146,12 @@ def _spoken(text: str) -> Json:
 
 def _complaint(blocks: tuple[JsonObject, ...]) -> str:
     text = "\n".join(block["text"] for block in blocks if block["type"] == "text").strip()
-    return shortened(text) or _SILENT
+    return shortened(text) or _NO_REASON
 
 
 def shortened(text: str) -> str:
     """Truncate a server's message to the maximum length in an error."""
-    return text if len(text) <= LONGEST_MESSAGE else f"{text[: LONGEST_MESSAGE - 1]}…"
+    return text if len(text) <= MAX_MESSAGE_CHARS else f"{text[: MAX_MESSAGE_CHARS - 1]}…"
 
 
 def _broken(tool: Tool, how: str) -> Broken:
@@ -174,7 +176,7 @@ def error_of(fault: ServerError, tool: Tool, redact: Callable[[str], str] = str)
 
 def _refused(refusal: JsonRpcError, redact: Callable[[str], str]) -> Failed:
     """Preserve code, message and bounded data of a JSON-RPC error: an MCP client receives the same error."""
-    message = shortened(redact(str(refusal))) or _SILENT
+    message = shortened(redact(str(refusal))) or _NO_REASON
     details: dict[str, Any] = {"code": refusal.code, "message": message}
     data = _bounded(refusal.data, redact)
     if data is not None:
@@ -183,7 +185,7 @@ def _refused(refusal: JsonRpcError, redact: Callable[[str], str]) -> Failed:
 
 
 def _bounded(data: Json, redact: Callable[[str], str]) -> Json:
-    if data is None or len(orjson.dumps(data)) > _LARGEST_DATA:
+    if data is None or len(orjson.dumps(data)) > _MAX_ERROR_DATA_BYTES:
         return None
     return redacted(data, redact)
 

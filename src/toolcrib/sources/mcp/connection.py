@@ -54,7 +54,7 @@ class InvalidResponse(ServerError):
 
 Transport = Literal["stdio", "http", "sse"]
 
-_OF_PROGRAMS: frozenset[Relay] = frozenset({"elicitation", "sampling"})
+_PROGRAM_RELAYS: frozenset[Relay] = frozenset({"elicitation", "sampling"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,7 +103,7 @@ class McpSettings:
         """The server requests that are relayed, with the default applied."""
         if self.relay is not None:
             return self.relay
-        return _OF_PROGRAMS if self.transport == "stdio" else frozenset(RELAYS)
+        return _PROGRAM_RELAYS if self.transport == "stdio" else frozenset(RELAYS)
 
 
 # --- Callbacks of a request in flight: progress, log messages and server requests for its caller ---

@@ -40,31 +40,31 @@ def hinted(meta: Json) -> Hints | None:
 
 # --- Request parameters, serialized ahead of time: a call only adds its trace context and its arguments ---
 
-_CLIENT = {"name": "toolcrib", "version": VERSION}
+_CLIENT_INFO = {"name": "toolcrib", "version": VERSION}
 # Some servers list a tool only to clients that support the requests it sends.
-_EVERYTHING: JsonObject = {"roots": {}, "sampling": {}, "elicitation": {"form": {}, "url": {}}}
+_ALL_CAPABILITIES: JsonObject = {"roots": {}, "sampling": {}, "elicitation": {"form": {}, "url": {}}}
 
 
 def _envelope(capabilities: JsonObject) -> dict[str, Any]:
     """Return the `_meta` members that identify the client in a modern request, as there is no handshake."""
-    return {VERSION_KEY: MODERN, CAPABILITIES_KEY: capabilities, CLIENT_KEY: _CLIENT}
+    return {VERSION_KEY: MODERN, CAPABILITIES_KEY: capabilities, CLIENT_KEY: _CLIENT_INFO}
 
 
-DISCOVER = orjson.dumps({"_meta": _envelope(_EVERYTHING)})
-NOTHING = b"{}"
+DISCOVER_PARAMS = orjson.dumps({"_meta": _envelope(_ALL_CAPABILITIES)})
+EMPTY_PARAMS = b"{}"
 """Serialized parameters of a message without any."""
 
-_LARGEST_KEPT = 1 << 10
+_MAX_CACHED_BYTES = 1 << 10
 """Maximum bytes of client capabilities for which the serialized `_meta` members are cached."""
-_NOBODY = orjson.dumps(_envelope({}))[1:-1]
+_ANONYMOUS_META = orjson.dumps(_envelope({}))[1:-1]
 """Serialized `_meta` members for a caller without client capabilities."""
-_OWN = frozenset({"_meta", "inputResponses", "requestState"})
+_RESERVED_PARAMS = frozenset({"_meta", "inputResponses", "requestState"})
 """Parameters that every method has; in a raw request they are not taken from the caller's arguments."""
 
 
-def initialize(capabilities: JsonObject = _EVERYTHING) -> bytes:
+def initialize(capabilities: JsonObject = _ALL_CAPABILITIES) -> bytes:
     """Serialize the parameters of `initialize`, with these client capabilities."""
-    return orjson.dumps({"protocolVersion": LEGACY, "capabilities": capabilities, "clientInfo": _CLIENT})
+    return orjson.dumps({"protocolVersion": LEGACY, "capabilities": capabilities, "clientInfo": _CLIENT_INFO})
 
 
 def introduction(capabilities: JsonObject, level: str | None) -> bytes | None:
@@ -72,7 +72,7 @@ def introduction(capabilities: JsonObject, level: str | None) -> bytes | None:
     if not capabilities and level not in LOG_LEVELS:
         return None
     encoded = orjson.dumps(capabilities)
-    write = _introduction if len(encoded) <= _LARGEST_KEPT else _introduction.__wrapped__
+    write = _introduction if len(encoded) <= _MAX_CACHED_BYTES else _introduction.__wrapped__
     return write(encoded, level if level in LOG_LEVELS else None)
 
 
@@ -86,12 +86,12 @@ def _introduction(capabilities: bytes, level: str | None) -> bytes:
 
 def listen(notifications: JsonObject) -> bytes:
     """Serialize the parameters of `subscriptions/listen` for these notifications."""
-    return orjson.dumps({"notifications": notifications, "_meta": _envelope(_EVERYTHING)})
+    return orjson.dumps({"notifications": notifications, "_meta": _envelope(_ALL_CAPABILITIES)})
 
 
 def page(era: Era, cursor: str | None) -> bytes:
     """Serialize the parameters of a list request for one page."""
-    params: dict[str, Any] = {"_meta": _envelope(_EVERYTHING)} if era == "modern" else {}
+    params: dict[str, Any] = {"_meta": _envelope(_ALL_CAPABILITIES)} if era == "modern" else {}
     if cursor is not None:
         params["cursor"] = cursor
     return orjson.dumps(params)
@@ -140,14 +140,14 @@ class Prepared:
                 members.append(b'"requestState":%b' % _encoded(call.state, "state"))
         if not self.raw:
             members.append(b"%b%b" % (self.name, _encoded(call.arguments)))
-        elif own := {key: value for key, value in call.arguments.items() if key not in _OWN}:
+        elif own := {key: value for key, value in call.arguments.items() if key not in _RESERVED_PARAMS}:
             members.append(_encoded(own)[1:-1])
         return b"{%b}" % b",".join(members)
 
     def _meta(self, call: Call, introduction: bytes | None, trace: bytes | None) -> bytes:
         parts: list[bytes] = []
         if self.era == "modern":
-            parts.append(introduction or _NOBODY)
+            parts.append(introduction or _ANONYMOUS_META)
         vendor = forwarded_meta(call.meta) if call.meta else {}
         if self.gateway:
             vendor[GATEWAYS_KEY] = [*gateways_in(vendor), self.gateway]
@@ -162,7 +162,7 @@ class Prepared:
 def prepared(tool: Tool, era: Era, gateway: str = "") -> Prepared:
     """Serialize what all calls of a tool have in common. Its mirrored headers must be valid already."""
     name = b'"name":%b,"arguments":' % orjson.dumps(tool.local)
-    said = [_NOBODY] if era == "modern" else []
+    said = [_ANONYMOUS_META] if era == "modern" else []
     if gateway:
         said.append(orjson.dumps({GATEWAYS_KEY: [gateway]})[1:-1])
     meta = b",".join(said)

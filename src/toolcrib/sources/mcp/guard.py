@@ -32,7 +32,7 @@ _SET_DEATH_SIGNAL, _SET_SUBREAPER = 1, 36
 """PR_SET_PDEATHSIG and PR_SET_CHILD_SUBREAPER of prctl(2)."""
 _IGNORED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGPIPE, signal.SIGXFSZ)
 """Signals that the guard ignores; the server starts with their default actions."""
-_SHORTEST_PAUSE, _LONGEST_PAUSE = 0.01, 0.5
+_MIN_KILL_PAUSE_SECONDS, _MAX_KILL_PAUSE_SECONDS = 0.01, 0.5
 """Seconds between two rounds of SIGKILL: doubled each time, within these bounds."""
 _OUT_OF_MEMORY = b"12"
 """ENOMEM, formatted ahead of time: there may be no memory left to do it."""
@@ -47,7 +47,7 @@ class ProcessGuard:
         self._watched = [control, wake]
         self._status: int | None = None
         self._kill_at = inf
-        self._pause = _SHORTEST_PAUSE
+        self._pause = _MIN_KILL_PAUSE_SECONDS
 
     def watch(self) -> int:
         """Wait until no process is left; return the exit status of the server."""
@@ -83,8 +83,8 @@ class ProcessGuard:
         left = self._kill_at - monotonic()
         if left > 0:
             # Without a subreaper, orphans are not our children, and their exit is no signal: poll.
-            return left if self._adopts else min(left, _LONGEST_PAUSE / 10)
-        self._pause = min(self._pause * 2, _LONGEST_PAUSE)
+            return left if self._adopts else min(left, _MAX_KILL_PAUSE_SECONDS / 10)
+        self._pause = min(self._pause * 2, _MAX_KILL_PAUSE_SECONDS)
         return self._pause
 
     def _obey(self, said: bytes) -> None:

@@ -22,12 +22,12 @@ from toolcrib.sources.mcp.connection import (
     NotSent,
     ServerError,
 )
-from toolcrib.sources.mcp.envelope import DISCOVER, NOTHING, initialize, page
+from toolcrib.sources.mcp.envelope import DISCOVER_PARAMS, EMPTY_PARAMS, initialize, page
 from toolcrib.sources.mcp.validation import visible
 
 # --- Protocol negotiation: tries the modern era first, and remembers the era that worked ---
 
-PATIENCE = 3.0
+DISCOVERY_TIMEOUT_SECONDS = 3.0
 """Timeout in seconds of the discovery request to a server of unknown era."""
 
 
@@ -81,7 +81,7 @@ class Handshake:
         return greeting
 
     async def _as_modern(self, connection: Connection) -> ServerIntroduction:
-        greeting = await _discover(connection, PATIENCE if self._known is None else None)
+        greeting = await _discover(connection, DISCOVERY_TIMEOUT_SECONDS if self._known is None else None)
         return greeting or await self._as_legacy(connection)
 
     async def _as_legacy(self, connection: Connection) -> ServerIntroduction:
@@ -101,7 +101,7 @@ async def _discover(connection: Connection, within: float | None) -> ServerIntro
     connection.speak("modern", MODERN)
     try:
         with anyio.fail_after(within):
-            answer = await connection.request(methods.DISCOVER, DISCOVER)
+            answer = await connection.request(methods.DISCOVER, DISCOVER_PARAMS)
     except (NotSent, ConnectionLost):
         raise
     except (ServerError, TimeoutError):
@@ -124,7 +124,7 @@ async def shake_hands(connection: Connection, params: bytes) -> ServerIntroducti
             f"the server answered with the protocol revision {str(revision)[:40]!r}, which is none of {known}"
         )
     connection.speak("legacy", revision)
-    await connection.notify(methods.INITIALIZED, NOTHING)
+    await connection.notify(methods.INITIALIZED, EMPTY_PARAMS)
     return _greeting("legacy", revision, answer, answer.get("serverInfo"))
 
 
@@ -161,11 +161,11 @@ def _text(value: Json) -> str:
 
 # --- Reads a server's lists page by page, within limits, with a digest that detects changes ---
 
-MOST_PAGES = 100
+MAX_LIST_PAGES = 100
 """Maximum pages of one list."""
-MOST_LISTED = 2_000
+MAX_LIST_ENTRIES = 2_000
 """Maximum entries of one list; further ones are left out."""
-LARGEST_LIST = 4 << 20
+MAX_LIST_BYTES = 4 << 20
 """Maximum bytes of all pages of a list together."""
 
 
@@ -215,9 +215,9 @@ async def listing(
         size += len(cursor)
         cut = _excess(kind, len(seen) + 1, len(entries), size, again=cursor in seen)
         seen.add(cursor)
-    if len(entries) > MOST_LISTED:
-        cut = f"it holds more than {MOST_LISTED:,} {kind.name}"
-    return DiscoveredList(tuple(entries[:MOST_LISTED]), seal.digest(), cut)
+    if len(entries) > MAX_LIST_ENTRIES:
+        cut = f"it holds more than {MAX_LIST_ENTRIES:,} {kind.name}"
+    return DiscoveredList(tuple(entries[:MAX_LIST_ENTRIES]), seal.digest(), cut)
 
 
 async def first_page(connection: Connection, greeting: ServerIntroduction) -> None:
@@ -228,11 +228,11 @@ async def first_page(connection: Connection, greeting: ServerIntroduction) -> No
 def _excess(kind: ListKind, pages: int, entries: int, size: int, *, again: bool) -> str | None:
     if again:
         return "it leads back to a page that was read before"
-    if pages >= MOST_PAGES:
-        return f"it goes on after {MOST_PAGES} pages"
-    if entries >= MOST_LISTED:
-        return f"it goes on after {MOST_LISTED:,} {kind.name}"
-    return f"it goes on after {LARGEST_LIST:,} bytes" if size >= LARGEST_LIST else None
+    if pages >= MAX_LIST_PAGES:
+        return f"it goes on after {MAX_LIST_PAGES} pages"
+    if entries >= MAX_LIST_ENTRIES:
+        return f"it goes on after {MAX_LIST_ENTRIES:,} {kind.name}"
+    return f"it goes on after {MAX_LIST_BYTES:,} bytes" if size >= MAX_LIST_BYTES else None
 
 
 async def _page(

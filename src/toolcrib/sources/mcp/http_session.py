@@ -38,7 +38,7 @@ from toolcrib.sources.mcp.connection import (
 )
 from toolcrib.sources.mcp.request_multiplexer import NotificationLimit
 from toolcrib.sources.mcp.server_messages import (
-    LARGEST_LOG,
+    MAX_LOG_BYTES,
     MessageRouter,
     RequestMessages,
     parse_message,
@@ -50,7 +50,7 @@ from toolcrib.version import VERSION
 
 # --- Reads a response in a background task, so that the caller's task can serve the server's requests ---
 
-MOST_READ = 256
+MAX_BACKGROUND_READS = 256
 """Maximum background tasks of a connection; beyond it, a further read raises NotSent."""
 
 Read = Callable[[], Awaitable[JsonObject]]
@@ -65,7 +65,7 @@ async def aside(
     """
     answer: asyncio.Future[JsonObject] = asyncio.get_running_loop().create_future()
     scope = anyio.CancelScope()
-    if not jobs.start(_read, read, answer, scope, over, most=MOST_READ):
+    if not jobs.start(_read, read, answer, scope, over, most=MAX_BACKGROUND_READS):
         raise NotSent("too many requests are under way already")
     try:
         return await hearing.listen(answer)
@@ -189,7 +189,7 @@ class IncomingMessages:
                 self.unclaimed += 1
         elif method == CANCELLED:
             self._hearings.withdraw(params)
-        elif method != LOG_MESSAGE or size > LARGEST_LOG or not await self._logged(params, asked):
+        elif method != LOG_MESSAGE or size > MAX_LOG_BYTES or not await self._logged(params, asked):
             self._heard(method, params)
 
     async def _logged(self, params: JsonObject, asked: PendingRequest | None) -> bool:
@@ -204,25 +204,27 @@ class IncomingMessages:
 # --- HTTP for both web transports: one session per server, bounded bodies, errors that state what was sent
 # ---
 
-CONNECT_SECONDS = 3.0
+CONNECT_TIMEOUT_SECONDS = 3.0
 """Connect timeout in seconds, from the DNS lookup to the end of the TLS handshake."""
 
-ERROR_BYTES = 64 << 10
+MAX_ERROR_BYTES = 64 << 10
 """Maximum bytes of an error body; the text of a larger one is ignored."""
 
 JSON, STREAM = "application/json", "text/event-stream"
 
-_SLICE = 4 << 10
+_SLICE_BYTES = 4 << 10
 """Bytes of one slice of a body."""
-_LONGEST_KEPT = 512
+_MAX_CACHED_NAME_CHARS = 512
 """Maximum characters of a name for which the headers are cached."""
 
-_OURS = {"Accept": f"{JSON}, {STREAM}", "Accept-Encoding": "identity"}
-_FIXED = frozenset({"accept", "accept-encoding", "content-encoding", "content-length", "transfer-encoding"})
+_REQUEST_HEADERS = {"Accept": f"{JSON}, {STREAM}", "Accept-Encoding": "identity"}
+_FIXED_HEADERS = frozenset(
+    {"accept", "accept-encoding", "content-encoding", "content-length", "transfer-encoding"}
+)
 """Headers that the operator's configuration cannot set."""
-_SESSIONLESS = re.compile(rb"session|not initialized", re.IGNORECASE)
+_UNKNOWN_SESSION = re.compile(rb"session|not initialized", re.IGNORECASE)
 """Matches an error body about an unknown session: each server words it in its own way."""
-_STATUS = {
+_STATUS_MESSAGES = {
     401: "the server wants credentials, or does not accept those it got; check its headers in the config",
     403: "the server does not allow this with the credentials it got; check its headers in the config",
     404: "there is nothing at the server's URL; check its path",
@@ -240,7 +242,12 @@ async def session(
     if reason := egress.refusal(url):
         raise NotSent(f"the server's URL is refused: {reason}")
     async with Client(
-        URL(url), _merged(headers), egress, content_type=JSON, connect_seconds=CONNECT_SECONDS, resolver=look
+        URL(url),
+        _merged(headers),
+        egress,
+        content_type=JSON,
+        connect_seconds=CONNECT_TIMEOUT_SECONDS,
+        resolver=look,
     ) as opened:
         yield opened
 
@@ -248,7 +255,7 @@ async def session(
 def modern_head(revision: str, method: str, name: str | None) -> Mapping[str, str]:
     """Return the headers of a modern request; they are the same for every call of a tool, so cached."""
     # A name may be a URI of any origin and length: long ones are not cached.
-    make = _modern_head if name is None or len(name) <= _LONGEST_KEPT else _modern_head.__wrapped__
+    make = _modern_head if name is None or len(name) <= _MAX_CACHED_NAME_CHARS else _modern_head.__wrapped__
     return make(revision, method, name)
 
 
@@ -300,7 +307,7 @@ class BodySlices:
         if self._at >= len(self._data):
             self._data, self._at = await piece(self._response), 0
         await self._turns.rest()
-        begin, self._at = self._at, self._at + _SLICE
+        begin, self._at = self._at, self._at + _SLICE_BYTES
         return self._data[begin : self._at]
 
 
@@ -348,15 +355,15 @@ def status_fault(response: Response) -> HttpStatusError:
     if 300 <= status < 400:
         message = "the server redirects elsewhere, and redirects are not followed; give the URL it leads to"
     else:
-        message = _STATUS.get(status, "the server did not answer properly")
+        message = _STATUS_MESSAGES.get(status, "the server did not answer properly")
     return HttpStatusError(status, f"{message} (HTTP {status})")
 
 
 def _merged(headers: Mapping[str, str]) -> dict[str, str]:
     """Merge the operator's headers with the fixed ones, which win; names are case-insensitive."""
-    given = {name: value for name, value in headers.items() if name.lower() not in _FIXED}
+    given = {name: value for name, value in headers.items() if name.lower() not in _FIXED_HEADERS}
     named = "user-agent" in map(str.lower, given)
-    return {**({} if named else {"User-Agent": f"toolcrib/{VERSION}"}), **given, **_OURS}
+    return {**({} if named else {"User-Agent": f"toolcrib/{VERSION}"}), **given, **_REQUEST_HEADERS}
 
 
 def _too_large(most: int) -> ServerError:
@@ -365,7 +372,7 @@ def _too_large(most: int) -> ServerError:
 
 async def drain(response: Response) -> None:
     """Read the short rest of an unneeded body, so that the connection can be reused."""
-    left = ERROR_BYTES
+    left = MAX_ERROR_BYTES
     while left > 0 and (data := await piece(response)):
         left -= len(data)
 
@@ -385,4 +392,4 @@ def ends_session(status: int, text: bytes, said: JsonRpcError | None) -> bool:
     if status == 404:
         return True
     known = said is None or said.code in SESSION_ERRORS
-    return status == 400 and known and _SESSIONLESS.search(text) is not None
+    return status == 400 and known and _UNKNOWN_SESSION.search(text) is not None

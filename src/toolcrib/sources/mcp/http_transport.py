@@ -35,8 +35,8 @@ from toolcrib.sources.mcp.connection import (
     background,
 )
 from toolcrib.sources.mcp.http_session import (
-    ERROR_BYTES,
     JSON,
+    MAX_ERROR_BYTES,
     STREAM,
     BodySlices,
     IncomingMessages,
@@ -55,18 +55,18 @@ from toolcrib.sources.mcp.http_session import (
     whole,
 )
 from toolcrib.sources.mcp.request_multiplexer import NotificationLimit
-from toolcrib.sources.mcp.server_messages import NOBODYS, MessageRouter
+from toolcrib.sources.mcp.server_messages import GATEWAY_METHODS, MessageRouter
 
-COURTESY_SECONDS = 2.0
+BEST_EFFORT_TIMEOUT_SECONDS = 2.0
 """Timeout in seconds of best-effort exchanges: cancellations, our own replies, the end of a session."""
 
-_PAUSE, _LONGEST_PAUSE, _STEADY = 1.0, 30.0, 5.0
+_RECONNECT_DELAY_SECONDS, _MAX_RECONNECT_DELAY_SECONDS, _STABLE_SECONDS = 1.0, 30.0, 5.0
 """Reconnection delay in seconds, initial and maximum; a stream open for longer than the third resets it."""
-_MOST_RESUMES = 5
+_MAX_RESUMES = 5
 """Maximum attempts in a row to resume a response without a new event."""
 _SESSION_ID = re.compile(r"[\x21-\x7e]{1,1024}\Z")
 """Visible ASCII, as the protocol requires, and at most 1,024 characters."""
-_PASSING = frozenset({408, 409, 425, 429})
+_TEMPORARY_STATUSES = frozenset({408, 409, 425, 429})
 """Statuses that refuse a stream temporarily; 409 means that our previous stream is still open there."""
 
 
@@ -121,7 +121,7 @@ class _Connection:
     ) -> JsonObject:
         self._last += 1
         asked = PendingRequest(self._last, method, self._era, ear)
-        if method not in NOBODYS:
+        if method not in GATEWAY_METHODS:
             self._limit.allow_for_call()
         if ear is not None and ear.report is not None:
             params = with_progress_token(params, asked.id)
@@ -131,7 +131,7 @@ class _Connection:
         self._inbox.running += 1
         try:
             if ear is None or ear.channel is None or asked.era == "modern":
-                self._hearings.unheard = self._hearings.unheard or method not in NOBODYS
+                self._hearings.unheard = self._hearings.unheard or method not in GATEWAY_METHODS
                 return await self._fetched(asked, head, body)
             return await self._listened(asked, ear, head, body)
         finally:
@@ -166,7 +166,7 @@ class _Connection:
         self._opened.close_connections()
         if not kept:
             return
-        with anyio.move_on_after(COURTESY_SECONDS), suppress(ServerError):
+        with anyio.move_on_after(BEST_EFFORT_TIMEOUT_SECONDS), suppress(ServerError):
             (await send(self._opened, "DELETE", self._url, self._head(""))).close()
 
     # Outgoing
@@ -235,7 +235,7 @@ class _Connection:
 
     async def _tell(self, body: bytes) -> None:
         """Send a message that has no response, best-effort: errors are ignored, and the time is limited."""
-        with anyio.move_on_after(COURTESY_SECONDS), suppress(ServerError):
+        with anyio.move_on_after(BEST_EFFORT_TIMEOUT_SECONDS), suppress(ServerError):
             await self._post(body)
 
     def _abandon(self, asked: PendingRequest) -> None:
@@ -292,7 +292,7 @@ class _Connection:
         text = b""
         with suppress(ServerError):
             check_coding(response)
-            text = await whole(response, ERROR_BYTES)
+            text = await whole(response, MAX_ERROR_BYTES)
         said = refusal_in(text)
         if self._session is not None and ends_session(response.status, text, said):
             self._lose("the server ended our session")
@@ -322,14 +322,14 @@ class _Connection:
                 return _result(found)
             response.close()
             tries = tries + 1 if events.last_id == reached else 0
-            if asked.era == "modern" or not events.last_id or tries >= _MOST_RESUMES:
+            if asked.era == "modern" or not events.last_id or tries >= _MAX_RESUMES:
                 raise ended
             response = await self._resumed(events, ended)
 
     async def _resumed(self, events: EventStreamParser, ended: ConnectionLost) -> Response:
         try:
             with self._open():
-                await anyio.sleep(events.pause(_PAUSE))
+                await anyio.sleep(events.pause(_RECONNECT_DELAY_SECONDS))
                 response = await self._get(events)
                 if response.status == 200 and response.content_type == STREAM:
                     return response
@@ -339,15 +339,15 @@ class _Connection:
         raise ended
 
     async def _hear(self) -> None:
-        events, pause = EventStreamParser(too_large=ResponseTooLarge), _PAUSE
+        events, pause = EventStreamParser(too_large=ResponseTooLarge), _RECONNECT_DELAY_SECONDS
         while not self._why:
             opened, reached = anyio.current_time(), events.last_id
             if not await self._listen(events):
                 return
-            if events.last_id != reached or anyio.current_time() - opened > _STEADY:
-                pause = _PAUSE
-            await anyio.sleep(events.pause(pause, pause - _PAUSE))
-            pause = min(2 * pause, _LONGEST_PAUSE)
+            if events.last_id != reached or anyio.current_time() - opened > _STABLE_SECONDS:
+                pause = _RECONNECT_DELAY_SECONDS
+            await anyio.sleep(events.pause(pause, pause - _RECONNECT_DELAY_SECONDS))
+            pause = min(2 * pause, _MAX_RECONNECT_DELAY_SECONDS)
 
     async def _listen(self, events: EventStreamParser) -> bool:
         """Read one stream to its end; return whether another one should be opened."""
@@ -358,7 +358,7 @@ class _Connection:
         try:
             if response.status >= 400:
                 await self._fault(response)
-                return response.status >= 500 or response.status in _PASSING
+                return response.status >= 500 or response.status in _TEMPORARY_STATUSES
             if response.status >= 300 or response.content_type != STREAM:
                 return False
             await self._read(response, events, None)
@@ -404,7 +404,7 @@ class _Connection:
 
 async def _finish(response: Response) -> None:
     try:
-        with anyio.move_on_after(COURTESY_SECONDS), suppress(ServerError):
+        with anyio.move_on_after(BEST_EFFORT_TIMEOUT_SECONDS), suppress(ServerError):
             await drain(response)
     finally:
         response.close()

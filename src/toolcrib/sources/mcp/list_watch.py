@@ -24,23 +24,23 @@ from toolcrib.sources.mcp.resource_lists import PARTS, Part, ServerSubscriptions
 
 log = logging.getLogger(__name__)
 
-POLL = 60.0
+POLL_SECONDS = 60.0
 """Poll interval in seconds for lists without change notifications."""
-PROBE = 5.0
+PROBE_TIMEOUT_SECONDS = 5.0
 """Timeout of a liveness probe, in seconds."""
-MOST_MISSES = 3
+MAX_FAILED_LISTS = 3
 """Consecutive failures to list the tools after which a server at a URL counts as lost."""
-LULL, LONGEST_LULL = 0.1, 10.0
+MIN_DEBOUNCE_SECONDS, MAX_DEBOUNCE_SECONDS = 0.1, 10.0
 """Debounce interval between two lists in seconds: the minimum, and the maximum while changes are frequent."""
-QUIET_LULLS = 10
+QUIET_INTERVALS = 10
 """Number of debounce intervals without a change after which the interval is halved."""
-REST_SHARE = 9
+PAUSE_CPU_RATIO = 9
 """Pause after a list, in multiples of the CPU time it took: other tasks get nine tenths of the event loop."""
 
-PAUSE, LONGEST_PAUSE = 1.0, 30.0
+RETRY_DELAY_SECONDS, MAX_RETRY_DELAY_SECONDS = 1.0, 30.0
 """Retry delay in seconds: the initial one, and the maximum of the exponential backoff."""
 
-_STEADY = 10.0
+_STABLE_SECONDS = 10.0
 """Seconds after which a subscription counts as stable: its end resets the backoff."""
 _PART_OF_CHANGE: dict[str, Part] = {LIST_CHANGED[part]: part for part in PARTS}
 
@@ -142,7 +142,7 @@ class ServerWatch:
 
     async def _listen(self, connection: Connection, params: bytes) -> None:
         """Subscribe to list changes, again after each end; every acknowledgement triggers a fresh list."""
-        pause = PAUSE
+        pause = RETRY_DELAY_SECONDS
         while True:
             begun = anyio.current_time()
             try:
@@ -155,14 +155,14 @@ class ServerWatch:
                 self.doubt()
             finally:
                 self._hears = False
-            if anyio.current_time() - begun > _STEADY:
-                pause = PAUSE
+            if anyio.current_time() - begun > _STABLE_SECONDS:
+                pause = RETRY_DELAY_SECONDS
             await anyio.sleep(pause)
-            pause = min(2 * pause, LONGEST_PAUSE)
+            pause = min(2 * pause, MAX_RETRY_DELAY_SECONDS)
 
     async def _poll(self, tells: "_Tells") -> None:
         while True:
-            await anyio.sleep(self._settings.poll or POLL)
+            await anyio.sleep(self._settings.poll or POLL_SECONDS)
             sure = tells if self._hears and not self._settings.poll else {}
             if "tools" not in sure:
                 self._tools.stir()
@@ -175,15 +175,17 @@ class ServerWatch:
             await self._doubted.wait()
             self._doubted = anyio.Event()
             try:
-                with anyio.fail_after(PROBE):
+                with anyio.fail_after(PROBE_TIMEOUT_SECONDS):
                     await first_page(connection, greeting)
             except JsonRpcError as refusal:
                 self._log("does not list its tools", refusal)
             except ServerError as fault:
                 raise ConnectionError(f"the server cannot be reached: {fault}") from fault
             except TimeoutError:
-                raise ConnectionError(f"the server did not answer within {PROBE:g} s") from None
-            await anyio.sleep(PAUSE)
+                raise ConnectionError(
+                    f"the server did not answer within {PROBE_TIMEOUT_SECONDS:g} s"
+                ) from None
+            await anyio.sleep(RETRY_DELAY_SECONDS)
 
     async def _list_tools(self, life: WatchedServer) -> float:
         try:
@@ -210,8 +212,8 @@ class ServerWatch:
         """Count a failed list; return the delay in seconds before the next try."""
         self._misses += 1
         self._log("could not be asked for its tools again, so the last ones stay", reason)
-        if self._settings.transport == "http" and self._misses >= MOST_MISSES:
-            raise ConnectionError(f"the server failed to list its tools {MOST_MISSES} times: {reason}")
+        if self._settings.transport == "http" and self._misses >= MAX_FAILED_LISTS:
+            raise ConnectionError(f"the server failed to list its tools {MAX_FAILED_LISTS} times: {reason}")
         return _pause(self._misses)
 
     def _log(self, what: str, why: object) -> None:
@@ -224,7 +226,7 @@ class _Round:
     def __init__(self) -> None:
         self._stale = anyio.Event()
         self._told = False
-        self._told_at, self._lull = -inf, LULL
+        self._told_at, self._lull = -inf, MIN_DEBOUNCE_SECONDS
 
     def stir(self) -> None:
         """Trigger a run for a reason of the gateway."""
@@ -250,17 +252,17 @@ class _Round:
             # Bounds the share of the event loop that a flood of changes and its subscribers can use. The time
             # includes that of other tasks, so it counts only for lists that the server triggered.
             busy = thread_time() - begun if told else 0.0
-            await anyio.sleep(max(self._lull, min(REST_SHARE * busy, LONGEST_LULL)))
+            await anyio.sleep(max(self._lull, min(PAUSE_CPU_RATIO * busy, MAX_DEBOUNCE_SECONDS)))
 
     def _reckon(self) -> None:
         """Double the interval if the last change was recent; halve it for each quiet period since then."""
         now = anyio.current_time()
         quiet, self._told_at = now - self._told_at, now
-        if quiet < QUIET_LULLS * self._lull:
-            self._lull = min(2 * self._lull, LONGEST_LULL)
-        while self._lull > LULL and quiet >= QUIET_LULLS * self._lull:
-            quiet -= QUIET_LULLS * self._lull
-            self._lull = max(self._lull / 2, LULL)
+        if quiet < QUIET_INTERVALS * self._lull:
+            self._lull = min(2 * self._lull, MAX_DEBOUNCE_SECONDS)
+        while self._lull > MIN_DEBOUNCE_SECONDS and quiet >= QUIET_INTERVALS * self._lull:
+            quiet -= QUIET_INTERVALS * self._lull
+            self._lull = max(self._lull / 2, MIN_DEBOUNCE_SECONDS)
 
 
 _Tells = dict[str, str]
@@ -274,4 +276,4 @@ def _tells(greeting: ServerIntroduction) -> _Tells:
 
 
 def _pause(failures: int) -> float:
-    return min(PAUSE * 2.0 ** (failures - 1), LONGEST_PAUSE)
+    return min(RETRY_DELAY_SECONDS * 2.0 ** (failures - 1), MAX_RETRY_DELAY_SECONDS)

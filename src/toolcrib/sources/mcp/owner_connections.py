@@ -167,7 +167,7 @@ class OwnerConnection:
 
 log = logging.getLogger(__name__)
 
-_SHORTLY = 1.0
+_RETRY_AFTER_SECONDS = 1.0
 """Retry-After in seconds if no connection is available."""
 
 
@@ -234,7 +234,7 @@ class OwnerConnections:
             lane = await self._given(key, caller, capabilities, alone=channel.alone)
         if lane is None:
             message = f"{self._settings.id} has all the connections it may have for callers that can be asked"
-            raise Refused("OVERLOADED", f"{message}; nothing was done", retry_after=_SHORTLY)
+            raise Refused("OVERLOADED", f"{message}; nothing was done", retry_after=_RETRY_AFTER_SECONDS)
         try:
             with anyio.CancelScope(deadline=until) as waiting:
                 if not lane.settled.is_set():
@@ -246,7 +246,9 @@ class OwnerConnections:
         if waiting.cancelled_caught:
             self._leave(lane)
             message = f"{self._settings.id} has no connection for this caller yet; nothing was done"
-            raise Unavailable("SOURCE_DOWN", f"{message}, try again shortly", retry_after=_SHORTLY)
+            raise Unavailable(
+                "SOURCE_DOWN", f"{message}, try again shortly", retry_after=_RETRY_AFTER_SECONDS
+            )
         return lane
 
     async def _given(

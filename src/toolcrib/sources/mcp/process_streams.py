@@ -16,21 +16,21 @@ from toolcrib.sources.mcp.connection import NotSent
 # --- The standard error of a server: its last lines for the status page, a limited rate of lines for the log
 # ---
 
-LINES = 50
+MAX_TAIL_LINES = 50
 """Number of last lines that are stored."""
-LONGEST = 1024
+MAX_LINE_CHARS = 1024
 """Maximum characters of a line that are shown."""
 
-BURST = 50
+LOG_BURST_LINES = 50
 """Maximum lines in the log at once."""
-RATE = 20.0
+LOG_LINES_PER_SECOND = 20.0
 """Lines per second in the log, once a burst is used up (token bucket)."""
 
-_KEPT = 4 * LONGEST
+_MAX_STORED_BYTES = 4 * MAX_LINE_CHARS
 """Maximum bytes of a line that are stored: more than is shown, so that redaction sees each secret whole."""
 
-_COLOURS = re.compile(r"\x1b\[[0-9;:?]*[ -/]*[@-~]")
-_CONTROLS = re.compile(r"[\x00-\x08\x0a-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]")
+_ANSI_SEQUENCES = re.compile(r"\x1b\[[0-9;:?]*[ -/]*[@-~]")
+_CONTROL_CHARACTERS = re.compile(r"[\x00-\x08\x0a-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]")
 
 log = logging.getLogger("toolcrib.sources.mcp")
 
@@ -39,9 +39,9 @@ Redact = Callable[[str], str]
 
 def shown(line: bytes, redact: Redact) -> str:
     """Return a line for display: text without control characters and secrets, truncated."""
-    text = line[:_KEPT].decode("utf-8", "replace")
-    clean = redact(_CONTROLS.sub("", _COLOURS.sub("", text)))
-    return clean if len(clean) <= LONGEST else f"{clean[: LONGEST - 1]}…"
+    text = line[:_MAX_STORED_BYTES].decode("utf-8", "replace")
+    clean = redact(_CONTROL_CHARACTERS.sub("", _ANSI_SEQUENCES.sub("", text)))
+    return clean if len(clean) <= MAX_LINE_CHARS else f"{clean[: MAX_LINE_CHARS - 1]}…"
 
 
 class RateLimitedLog:
@@ -52,14 +52,14 @@ class RateLimitedLog:
     ) -> None:
         self._message, self._redact, self._clock = message, redact, clock
         self._server = server
-        self._left, self._at = float(BURST), clock()
+        self._left, self._at = float(LOG_BURST_LINES), clock()
         self._omitted = 0
         self._note: asyncio.TimerHandle | None = None
 
     def write(self, lines: list[bytes], unseen: int = 0) -> None:
         """Log as many lines as the token bucket allows; `unseen` ones are only counted."""
         now = self._clock()
-        self._left = min(float(BURST), self._left + (now - self._at) * RATE)
+        self._left = min(float(LOG_BURST_LINES), self._left + (now - self._at) * LOG_LINES_PER_SECOND)
         self._at = now
         room = int(self._left)
         if room and self._omitted:
@@ -94,21 +94,21 @@ class StderrTail:
     def __init__(self, redact: Redact, server: str, clock: Callable[[], float] = monotonic) -> None:
         self._redact = redact
         self._begun = b""
-        self._last: deque[bytes] = deque(maxlen=LINES)
+        self._last: deque[bytes] = deque(maxlen=MAX_TAIL_LINES)
         self._log = RateLimitedLog("%s wrote to its standard error: %s", redact, server, clock)
 
     def feed(self, chunk: bytes) -> None:
         """Handle a chunk of the standard error."""
         *ends, rest = chunk.split(b"\n")
         if not ends:
-            self._begun += rest[: _KEPT - len(self._begun)]
+            self._begun += rest[: _MAX_STORED_BYTES - len(self._begun)]
             return
         ends[0] = self._begun + ends[0]
-        self._begun = rest[:_KEPT]
-        unseen = max(0, len(ends) - BURST - LINES)
+        self._begun = rest[:_MAX_STORED_BYTES]
+        unseen = max(0, len(ends) - LOG_BURST_LINES - MAX_TAIL_LINES)
         if unseen:  # the lines in between are neither logged nor stored
-            ends = ends[:BURST] + ends[-LINES:]
-        self._keep([line[:_KEPT] for line in ends if line.strip()], unseen)
+            ends = ends[:LOG_BURST_LINES] + ends[-MAX_TAIL_LINES:]
+        self._keep([line[:_MAX_STORED_BYTES] for line in ends if line.strip()], unseen)
 
     def close(self) -> None:
         """Handle the end of the stream: an incomplete line counts as a line."""
@@ -128,14 +128,14 @@ class StderrTail:
 
 # --- Asyncio protocols for a server's standard streams: event loop callbacks read them, without a task ---
 
-_SLICE = 256
+_MESSAGES_PER_SLICE = 256
 """Messages handled in one callback, before others run: about a millisecond."""
-_REST_SHARE = 3
+_PAUSE_RATIO = 3
 """Pause of reading above the rate limit, in multiples of the time that the last slice took."""
-_ERRORS_AT_ONCE = 1 << 20
+_STDERR_BYTES_PER_PAUSE = 1 << 20
 """Bytes of standard error that are read before a pause."""
-_ERRORS_PAUSE = 0.25
-"""Seconds without reading after `_ERRORS_AT_ONCE` bytes of standard error, which bounds the CPU time."""
+_STDERR_PAUSE_SECONDS = 0.25
+"""Seconds without reading after that much standard error, which bounds the CPU time."""
 
 
 class ProcessInput(asyncio.BaseProtocol):
@@ -263,7 +263,7 @@ class ProcessOutput(_Reading):
         if self._lines.blank:
             self._charge(self._lines.blank)
             self._lines.blank = 0
-        if len(lines) <= _SLICE and not self._waiting and not self._resting:
+        if len(lines) <= _MESSAGES_PER_SLICE and not self._waiting and not self._resting:
             for line in lines:
                 self._take(line)
             if seconds := self._throttle():
@@ -281,11 +281,11 @@ class ProcessOutput(_Reading):
     def _work(self) -> None:
         self._resting = False
         begun = perf_counter()
-        for _ in range(min(_SLICE, len(self._waiting))):
+        for _ in range(min(_MESSAGES_PER_SLICE, len(self._waiting))):
             self._take(self._waiting.popleft())
         if seconds := self._throttle():
             # The consequences of a message may be slow, too: most of the time is for other tasks.
-            self._rest(max(seconds, _REST_SHARE * (perf_counter() - begun)))
+            self._rest(max(seconds, _PAUSE_RATIO * (perf_counter() - begun)))
             return
         self.pause(paused=bool(self._waiting))
         if self._waiting:
@@ -316,10 +316,10 @@ class ProcessErrors(_Reading):
     def data_received(self, data: bytes) -> None:
         self._tail.feed(data)
         self._read += len(data)
-        if self._read > _ERRORS_AT_ONCE:
+        if self._read > _STDERR_BYTES_PER_PAUSE:
             self._read = 0
             self.pause(paused=True)
-            self._resuming = asyncio.get_running_loop().call_later(_ERRORS_PAUSE, self._resume)
+            self._resuming = asyncio.get_running_loop().call_later(_STDERR_PAUSE_SECONDS, self._resume)
 
     def connection_lost(self, exc: Exception | None) -> None:
         super().connection_lost(exc)

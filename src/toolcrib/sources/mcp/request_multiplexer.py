@@ -32,8 +32,8 @@ from toolcrib.sources.mcp.connection import (
     ServerError,
 )
 from toolcrib.sources.mcp.server_messages import (
-    LARGEST_LOG,
-    NOBODYS,
+    GATEWAY_METHODS,
+    MAX_LOG_BYTES,
     Answer,
     MessageRouter,
     parse_message,
@@ -43,20 +43,23 @@ from toolcrib.sources.mcp.server_messages import (
 
 # --- Rate limit for unsolicited messages: excess is dropped and counted; a flood closes the connection ---
 
-MAX_PER_SECOND = 1_000
+MAX_MESSAGES_PER_SECOND = 1_000
 """Maximum messages per second that answer no request; a large one counts as several."""
 MESSAGES_PER_CALL = 16
 """Additional messages that each call allows: a busy server reports progress and logs for every one."""
 FLOOD_SECONDS = 5
 """Consecutive seconds above the limit after which the connection is closed."""
-THROTTLE_PAUSE = 0.05
+THROTTLE_PAUSE_SECONDS = 0.05
 """Seconds without reading after each chunk from a server above the limit (backpressure)."""
-FLOODED = f"for {FLOOD_SECONDS} s it sent more than {MAX_PER_SECOND:,} messages a second that answer nothing"
+FLOODED = (
+    f"for {FLOOD_SECONDS} s it sent more than {MAX_MESSAGES_PER_SECOND:,} messages a second"
+    " that answer nothing"
+)
 
 NEVER_DROPPED = frozenset({CANCELLED, RESOURCE_UPDATED, ACKNOWLEDGED, *LIST_CHANGED.values()})
 """Without these notifications our state is stale. Handling is cheap, as list changes are debounced."""
 
-_WINDOW = 1.0
+_WINDOW_SECONDS = 1.0
 
 
 class NotificationLimit:
@@ -67,7 +70,7 @@ class NotificationLimit:
     def __init__(self, cut: Callable[[str], None], clock: Callable[[], float] = monotonic) -> None:
         self._cut, self._clock = cut, clock
         self._seen = self._floods = self._allowance = 0
-        self._ends = clock() + _WINDOW
+        self._ends = clock() + _WINDOW_SECONDS
         self.dropped = 0
         """Number of messages that were dropped."""
         self.flooded = False
@@ -76,11 +79,11 @@ class NotificationLimit:
     @property
     def over(self) -> bool:
         """Whether the limit of this second is exceeded."""
-        return self._seen > MAX_PER_SECOND
+        return self._seen > MAX_MESSAGES_PER_SECOND
 
     def allow_for_call(self) -> None:
         """Add the allowance of a call in progress; at most one second's limit accumulates."""
-        self._allowance = min(self._allowance + MESSAGES_PER_CALL, MAX_PER_SECOND)
+        self._allowance = min(self._allowance + MESSAGES_PER_CALL, MAX_MESSAGES_PER_SECOND)
 
     def admit(self, method: str, size: int) -> bool:
         """Count a message that answers no request; return whether to pass it on."""
@@ -101,13 +104,13 @@ class NotificationLimit:
             self._allowance -= cost
             return True
         self._seen += cost
-        return self._seen <= MAX_PER_SECOND
+        return self._seen <= MAX_MESSAGES_PER_SECOND
 
     def pause(self) -> float:
         """Return how long to pause reading from the server now, in seconds."""
         if not self.over or self.flooded:
             return 0.0
-        return min(THROTTLE_PAUSE, max(self._ends - self._clock(), 0.0))
+        return min(THROTTLE_PAUSE_SECONDS, max(self._ends - self._clock(), 0.0))
 
     async def throttle(self) -> None:
         """Sleep while reading is paused."""
@@ -115,9 +118,9 @@ class NotificationLimit:
             await anyio.sleep(self.pause())
 
     def _next_second(self, now: float) -> None:
-        followed = now < self._ends + _WINDOW
+        followed = now < self._ends + _WINDOW_SECONDS
         self._floods = self._floods + 1 if self.over and followed else 0
-        self._seen, self._ends = 0, now + _WINDOW
+        self._seen, self._ends = 0, now + _WINDOW_SECONDS
         if self._floods >= FLOOD_SECONDS and not self.flooded:
             self.flooded = True
             self._cut(FLOODED)
@@ -169,13 +172,13 @@ class RequestMultiplexer:
         self._last = number = self._last + 1
         answer: asyncio.Future[JsonObject] = asyncio.get_running_loop().create_future()
         self._pending[number] = answer
-        if method not in NOBODYS:
+        if method not in GATEWAY_METHODS:
             self._limit.allow_for_call()
         if ear is not None:
             params = with_progress_token(params, number) if ear.report is not None else params
         elif method == LISTEN:
             self._standing.add(number)
-        elif method not in NOBODYS:
+        elif method not in GATEWAY_METHODS:
             self._hearings.unheard = True
         try:
             self._send(encode_request(number, method, params))
@@ -285,7 +288,9 @@ class RequestMultiplexer:
                 hearing.add(progress_of(params))
         elif method == CANCELLED:
             self._hearings.withdraw(params)
-        elif method != LOG_MESSAGE or size > LARGEST_LOG or not self._hearings.log(params, self._strangers()):
+        elif (
+            method != LOG_MESSAGE or size > MAX_LOG_BYTES or not self._hearings.log(params, self._strangers())
+        ):
             self._heard(method, params)
 
     def _strangers(self) -> int:

@@ -36,7 +36,7 @@ Part = Literal["resources", "prompts"]
 PARTS: tuple[Part, ...] = ("resources", "prompts")
 
 _LISTS: Mapping[Part, tuple[ListKind, ...]] = {"resources": (RESOURCES, TEMPLATES), "prompts": (PROMPTS,)}
-_MOST_REASONS = 3
+_MAX_LOGGED_REASONS = 3
 """Maximum reasons in one log message."""
 
 
@@ -109,8 +109,8 @@ class ResourceLists:
             self.materials = replace(self.materials, templates=self._passed_on(fit))
         self._left_out[kind.key] = len(unfit)
         if unfit:
-            more = "; …" if len(unfit) > _MOST_REASONS else ""
-            reasons = "; ".join(each[:200] for each in unfit[:_MOST_REASONS]) + more
+            more = "; …" if len(unfit) > _MAX_LOGGED_REASONS else ""
+            reasons = "; ".join(each[:200] for each in unfit[:_MAX_LOGGED_REASONS]) + more
             self._say(kind, f"lists {len(unfit)} {kind.name} that cannot be used: {reasons}")
 
     def _passed_on(self, fit: Sequence[JsonObject]) -> tuple[JsonObject, ...]:
@@ -138,7 +138,7 @@ class ResourceLists:
 
 # --- Resource subscriptions: legacy servers get one request per resource, modern ones one stream ---
 
-PAUSE, LONGEST_PAUSE = 1.0, 30.0
+RECONNECT_DELAY_SECONDS, MAX_RECONNECT_DELAY_SECONDS = 1.0, 30.0
 """Delay in seconds before a broken stream is opened again: the initial one, and the backoff's maximum."""
 
 Faults = Mapping[str, ServerError]
@@ -295,7 +295,7 @@ class _OneStream:
 
     async def _keep(self, uris: frozenset[str], stream: anyio.CancelScope) -> None:
         """Hold the stream open, with reconnects, until another one replaces it."""
-        params, pause = listen({RESOURCE_SUBSCRIPTIONS: sorted(uris)}), PAUSE
+        params, pause = listen({RESOURCE_SUBSCRIPTIONS: sorted(uris)}), RECONNECT_DELAY_SECONDS
         with stream:
             while True:
                 self._due += 1
@@ -306,5 +306,5 @@ class _OneStream:
                     self._settled.set()
                     return
                 except ServerError:
-                    pause = min(2 * pause, LONGEST_PAUSE)
+                    pause = min(2 * pause, MAX_RECONNECT_DELAY_SECONDS)
                 await anyio.sleep(pause)

@@ -106,17 +106,17 @@ def _number(value: Any) -> float | None:
 
 # --- Routing ---
 
-MOST_NEWS = 64
+MAX_PENDING_NOTIFICATIONS = 64
 """Maximum notifications queued per request; the oldest are dropped if the caller is slow."""
-LARGEST_LOG = 64 << 10
+MAX_LOG_BYTES = 64 << 10
 """Maximum bytes of a log message that is delivered to a caller."""
-MOST_QUESTIONS = 16
+MAX_PENDING_QUESTIONS = 16
 """Maximum server requests queued per call; together they have at most MAX_QUESTION_BYTES bytes."""
-LINGER = 2.0
+ANSWER_GRACE_SECONDS = 2.0
 """Maximum seconds by which a server request that outlives the call delays the call's response."""
-AFTERWARDS = 60.0
+LATE_MESSAGE_SECONDS = 60.0
 """Seconds after a call in which its late log messages may arrive: no other owner may receive them."""
-NOBODYS = frozenset(
+GATEWAY_METHODS = frozenset(
     {
         methods.INITIALIZE,
         methods.SET_LEVEL,
@@ -155,7 +155,7 @@ class RequestMessages:
     def __init__(self, ear: RequestCallbacks, hearings: "MessageRouter") -> None:
         self.ear = ear
         self.questions: deque[PendingQuestion] = deque()
-        self._news: deque[News] = deque(maxlen=MOST_NEWS)
+        self._news: deque[News] = deque(maxlen=MAX_PENDING_NOTIFICATIONS)
         self._hearings = hearings
         self._delivering: anyio.CancelScope | None = None
         # A future, not an event: most requests wait here exactly once.
@@ -198,7 +198,9 @@ class RequestMessages:
             await self.ear.hear(self._news.popleft())
 
     async def _put(self, question: PendingQuestion) -> None:
-        question.scope = anyio.CancelScope(deadline=anyio.current_time() + LINGER if self._over else inf)
+        question.scope = anyio.CancelScope(
+            deadline=anyio.current_time() + ANSWER_GRACE_SECONDS if self._over else inf
+        )
         with question.scope:
             said = await self._said(question)
             if self._hearings.settled(question):
@@ -218,10 +220,10 @@ class RequestMessages:
             return encode_error(question.id, refusal.code, str(refusal))
 
     def close(self) -> None:
-        """Accept no more messages; a reply that is being delivered delays the caller by LINGER at most."""
+        """Accept no more messages; a reply in delivery delays the caller by a grace period at most."""
         self._over = True
         if self._delivering is not None:
-            self._delivering.deadline = anyio.current_time() + LINGER
+            self._delivering.deadline = anyio.current_time() + ANSWER_GRACE_SECONDS
         self._stir()
 
     def _stir(self) -> None:
@@ -277,12 +279,12 @@ class MessageRouter:
         self._shut = True
 
     def refuse(self, hearing: RequestMessages, *, lasting: bool = False) -> None:
-        """Reject the open server requests of a call; if `lasting`, `roots/list` gets LINGER seconds more."""
+        """Reject the open server requests of a call; if `lasting`, `roots/list` gets a grace period."""
         for question in [each for each in self._waiting.values() if each.whose is hearing]:
             # Clients list their roots for all later calls, too, so the end of one call does not end it.
             if lasting and question.method == methods.LIST_ROOTS:
                 if question.scope is not None:
-                    question.scope.deadline = anyio.current_time() + LINGER
+                    question.scope.deadline = anyio.current_time() + ANSWER_GRACE_SECONDS
                 continue
             self._drop(question)
             self._refuse(question, NO_ANSWER, "the call this was asked in is over")
@@ -321,7 +323,7 @@ class MessageRouter:
             self._note(None)
         owner = "" if hearing.ear.channel is None else hearing.ear.channel.owner
         other = self._others_at if owner == self._last else self._last_at
-        return anyio.current_time() - other < AFTERWARDS
+        return anyio.current_time() - other < LATE_MESSAGE_SECONDS
 
     def ask(self, fields: JsonObject, size: int, whose: RequestMessages | None = None) -> bool:
         """Handle a server request; return False if its id is unusable or no reply can be sent."""
@@ -395,4 +397,4 @@ class MessageRouter:
 
 def _has_room(waiting: Collection[PendingQuestion], question: PendingQuestion) -> bool:
     size = sum(each.size for each in waiting)
-    return len(waiting) < MOST_QUESTIONS and size + question.size <= MAX_QUESTION_BYTES
+    return len(waiting) < MAX_PENDING_QUESTIONS and size + question.size <= MAX_QUESTION_BYTES

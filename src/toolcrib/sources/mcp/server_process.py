@@ -94,7 +94,7 @@ def unenforced(name: str) -> str:
 
 # --- A server's process: finds the program, starts it under its guard, and terminates it reliably ---
 
-_INHERITED = (
+_INHERITED_VARIABLES = (
     "HOME",
     "LOGNAME",
     "PATH",
@@ -119,7 +119,7 @@ log = logging.getLogger("toolcrib.sources.mcp")
 
 def environment(configured: Mapping[str, str]) -> dict[str, str]:
     """Return the server's environment: an allowlist of ours and the configured variables; no secret leaks."""
-    return {name: os.environ[name] for name in _INHERITED if name in os.environ} | dict(configured)
+    return {name: os.environ[name] for name in _INHERITED_VARIABLES if name in os.environ} | dict(configured)
 
 
 def find(command: Sequence[str], env: Mapping[str, str], cwd: Path | None) -> str:

@@ -43,7 +43,7 @@ from toolcrib.sources.mcp.connection import (
 )
 from toolcrib.sources.mcp.envelope import Prepared, introduction, prepared, prepared_raw
 from toolcrib.sources.mcp.handshake import DiscoveredList, Handshake, ServerIntroduction, first_page, listing
-from toolcrib.sources.mcp.list_watch import PROBE, ServerWatch
+from toolcrib.sources.mcp.list_watch import PROBE_TIMEOUT_SECONDS, ServerWatch
 from toolcrib.sources.mcp.owner_connections import ConnectionQuota, OwnerConnections
 from toolcrib.sources.mcp.resource_lists import PARTS, Part, ResourceLists, ServerSubscriptions
 from toolcrib.sources.mcp.validation import OwnGateway, offer
@@ -52,7 +52,7 @@ from toolcrib.sources.mcp.validation import OwnGateway, offer
 
 log = logging.getLogger(__name__)
 
-GRACE = 1.0
+RESOURCE_WAIT_SECONDS = 1.0
 """Maximum seconds that a server's first offer of tools waits for its resources and prompts."""
 
 _METHODS = {
@@ -126,7 +126,7 @@ class ConnectedServer:
         """List resources and prompts for the first offer, so that there is only one; bounded in time."""
         self.behind = self.besides.there()
         left = anyio.current_effective_deadline() - anyio.current_time()
-        with anyio.move_on_after(min(GRACE, left / 2)):
+        with anyio.move_on_after(min(RESOURCE_WAIT_SECONDS, left / 2)):
             self.behind = await self.besides.refresh(PARTS)
 
     def _show(self, offered: Offer) -> None:
@@ -202,13 +202,13 @@ class ConnectedServer:
 
 # --- One MCP server as a source: one task connects, negotiates, lists and watches; any task may call ---
 
-_WORDS = 200
+_MAX_STDERR_CHARS = 200
 """Maximum characters of a stderr line in an error message."""
-_SHARE = 0.8
+_CONNECTION_TIMEOUT_SHARE = 0.8
 """Share of a call's timeout for getting a connection; the rest is for reporting that there is none."""
-_LEAST = "debug"
+_LOWEST_LOG_LEVEL = "debug"
 """Log level for session clients that set none: the lowest, so every message is sent."""
-_NOTHING: JsonObject = {}
+_NO_CAPABILITIES: JsonObject = {}
 
 
 class McpSource:
@@ -308,7 +308,7 @@ class McpSource:
         if self._connection is None or self._doing == "start":
             return ""
         tail = self._connection.details().get("stderr_tail", ())
-        return f" (it wrote last: {tail[-1].strip()[:_WORDS]})" if tail else ""
+        return f" (it wrote last: {tail[-1].strip()[:_MAX_STDERR_CHARS]})" if tail else ""
 
     async def call(self, call: Call) -> Result:
         """Send the call over the shared connection, or over a dedicated one of its caller."""
@@ -328,18 +328,20 @@ class McpSource:
         within = tool.timeout or self.timeout
         if call.deadline is not None:
             within = min(within, max(0.0, call.deadline - anyio.current_time()))
-        async with lanes.taken(channel, known, _SHARE * within, caller=call.caller) as connection:
+        async with lanes.taken(
+            channel, known, _CONNECTION_TIMEOUT_SHARE * within, caller=call.caller
+        ) as connection:
             return await self._sent(connection, ready, call, known)
 
     async def _sent(
-        self, connection: Connection, ready: Prepared, call: Call, known: JsonObject = _NOTHING
+        self, connection: Connection, ready: Prepared, call: Call, known: JsonObject = _NO_CAPABILITIES
     ) -> Result:
         tool, channel, ear, said = call.tool, call.channel, None, None
         if channel is not None or call.report is not None:
             ear = RequestCallbacks(call.report, channel, self._settings.redact)
         if channel is not None and ready.era == "modern":
             # A session client without a level leaves it to the server; a modern server needs one to log.
-            said = introduction(known, channel.level or (None if channel.alone else _LEAST))
+            said = introduction(known, channel.level or (None if channel.alone else _LOWEST_LOG_LEVEL))
         params = ready.params(call, said)
         headers = mirrored_headers(ready.mirrors, call.arguments) if ready.mirrors else None
         try:
@@ -378,12 +380,12 @@ class McpSource:
         if life is None:
             raise Unavailable("SOURCE_DOWN", f"{self.id} is not running")
         try:
-            with anyio.fail_after(PROBE):
+            with anyio.fail_after(PROBE_TIMEOUT_SECONDS):
                 await first_page(life.connection, life.greeting)
         except ServerError as fault:
             raise self._plain(fault) from fault
         except TimeoutError:
-            raise TimeoutError(f"{self.id} did not answer within {PROBE:g} s") from None
+            raise TimeoutError(f"{self.id} did not answer within {PROBE_TIMEOUT_SECONDS:g} s") from None
         await self._refreshed(life)
 
     async def _refreshed(self, life: ConnectedServer) -> None:

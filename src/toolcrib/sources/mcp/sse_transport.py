@@ -44,10 +44,10 @@ from toolcrib.sources.mcp.request_multiplexer import NotificationLimit, RequestM
 
 log = logging.getLogger(__name__)
 
-POST_SECONDS = 300.0
+POST_TIMEOUT_SECONDS = 300.0
 """Timeout of a POST in seconds; nothing else ends one that the server never accepts."""
 
-_MOST_MESSAGES = 256
+_MAX_POSTS_IN_FLIGHT = 256
 """Maximum POSTs in flight."""
 
 
@@ -180,22 +180,22 @@ class _Connection:
                 log.debug("a message was skipped: %s", fault)
 
     def _send(self, data: bytes) -> None:
-        if not self._jobs.start(self._deliver, data, most=_MOST_MESSAGES):
+        if not self._jobs.start(self._deliver, data, most=_MAX_POSTS_IN_FLIGHT):
             raise NotSent("the server does not accept messages: too many wait already")
 
     def _reply(self, data: bytes) -> None:
         self._jobs.start(self._deliver, data)
 
     async def _answer(self, data: bytes) -> None:
-        with anyio.move_on_after(POST_SECONDS):
+        with anyio.move_on_after(POST_TIMEOUT_SECONDS):
             await self._post(data)
 
     async def _deliver(self, data: bytes) -> None:
         """Post a message; if that fails, so does its pending request."""
         fault: ServerError = ConnectionLost(
-            f"the server did not accept the request within {POST_SECONDS:g} s"
+            f"the server did not accept the request within {POST_TIMEOUT_SECONDS:g} s"
         )
-        with anyio.move_on_after(POST_SECONDS):
+        with anyio.move_on_after(POST_TIMEOUT_SECONDS):
             try:
                 await self._post(data)
                 return

@@ -34,10 +34,10 @@ from toolcrib.sources.mcp.process_streams import (
 from toolcrib.sources.mcp.request_multiplexer import NotificationLimit, RequestMultiplexer
 from toolcrib.sources.mcp.server_process import NO_LIMITS, Process, ProcessLimits, environment, find, launch
 
-MOST_UNREAD = 1 << 20
+MAX_UNREAD_BYTES = 1 << 20
 """Bytes buffered for a server that does not read, above which best-effort messages are dropped."""
 
-_LAST_WORDS, _MOST_WORDS = 0.1, 50
+_EXIT_WAIT_SECONDS, _MAX_EXIT_WAITS = 0.1, 50
 """Seconds of silence after a first sign of the end (an exit, a closed stream) until the connection is closed
 without the other signs (the status, responses in the pipe); and how often further output may extend that."""
 
@@ -202,7 +202,7 @@ class _Connection:
         self._input.write(data + b"\n")
 
     def _reply(self, data: bytes) -> None:
-        if self._input.unread > MOST_UNREAD:
+        if self._input.unread > MAX_UNREAD_BYTES:
             self._unanswered += 1
         else:
             self._send(data)
@@ -252,12 +252,12 @@ class _Connection:
         if self._exit and self._output.ended:
             self._end(self._exit)
         elif self._last_words is None and self._why is None:
-            self._wait(_MOST_WORDS)
+            self._wait(_MAX_EXIT_WAITS)
 
     def _wait(self, times: int) -> None:
         self._spoke = False
         loop = asyncio.get_running_loop()
-        self._last_words = loop.call_later(_LAST_WORDS, self._waited, times - 1)
+        self._last_words = loop.call_later(_EXIT_WAIT_SECONDS, self._waited, times - 1)
 
     def _waited(self, times: int) -> None:
         if self._spoke and times:

@@ -19,7 +19,7 @@ from toolcrib.sources.mcp.connection import McpSettings, ToolSettings
 
 # Controls except tab and line ends, bidi, zero-width, fillers, variation selectors (except the emoji one),
 # lone surrogates, and tag characters, which can hide a whole second text.
-_UNSEEN = re.compile(
+_INVISIBLE = re.compile(
     "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f"
     "\u200b-\u200f\u202a-\u202e\u2060-\u206f\u3164\ud800-\udfff\ufe00-\ufe0e\ufeff\uffa0\ufff9-\ufffb"
     "\U0001d173-\U0001d17a\U000e0000-\U000e0fff]"
@@ -28,7 +28,7 @@ _UNSEEN = re.compile(
 
 def visible(text: str) -> str:
     """Return the text without invisible characters; the same object if there are none."""
-    return _UNSEEN.sub("", text) if _UNSEEN.search(text) else text
+    return _INVISIBLE.sub("", text) if _INVISIBLE.search(text) else text
 
 
 # --- Loop detection between gateways: drops entries that lead back to this one, records the others' path ---
@@ -65,14 +65,14 @@ def passed_on(entries: Sequence[JsonObject], own: str, gateway: str) -> tuple[Js
 
 # --- Validates each tool that a server lists on its own: accepted, repaired if that is safe, or withheld ---
 
-LARGEST_DEFINITION = 64 << 10
+MAX_DEFINITION_BYTES = 64 << 10
 """Maximum bytes of one definition."""
-LONGEST_TEXT = 4 << 10
+MAX_TEXT_BYTES = 4 << 10
 """Maximum bytes of a description or a title."""
 
-_UNSAID = "1.0.0"
+_DEFAULT_VERSION = "1.0.0"
 """Version of tools if the server declares none."""
-_PLAIN = ToolSettings()
+_DEFAULT_SETTINGS = ToolSettings()
 
 
 def offer(
@@ -82,7 +82,7 @@ def offer(
 
     `version`: the server's own; `modern`: whether it uses the modern era; `gateway`: its id, if it is one.
     """
-    judge = _Judge(settings, version or _UNSAID, modern=modern, gateway=gateway)
+    judge = _Judge(settings, version or _DEFAULT_VERSION, modern=modern, gateway=gateway)
     for place, definition in enumerate(raw, 1):
         judge.take(place, definition)
     return Offer(
@@ -132,16 +132,16 @@ class _Judge:
         if leads_back(raw, self._settings.gateway):
             raise _InvalidTool("it leads back to this gateway, which serves it already")
         size = len(orjson.dumps(raw))
-        if size > LARGEST_DEFINITION:
+        if size > MAX_DEFINITION_BYTES:
             raise _InvalidTool(
-                f"its definition takes {size:,} bytes, at most {LARGEST_DEFINITION:,} are allowed"
+                f"its definition takes {size:,} bytes, at most {MAX_DEFINITION_BYTES:,} are allowed"
             )
         schema = _input_schema(raw, repairs)
         if self._modern:
             mirrors_of(schema)
         annotations = _annotations(raw, repairs)
         title = _visible_text(raw.get("title"), "title", repairs) or annotations.get("title")
-        said = self._settings.tools.get(raw["name"], _PLAIN)
+        said = self._settings.tools.get(raw["name"], _DEFAULT_SETTINGS)
         return Tool(
             name=name,
             source=self._settings.id,
@@ -232,17 +232,17 @@ def _visible_text(value: Json, what: str, repairs: list[str]) -> str | None:
     if seen is not value:
         repairs.append(f"characters that cannot be seen were taken out of its {what}")
     encoded = seen.encode()
-    if len(encoded) <= LONGEST_TEXT:
+    if len(encoded) <= MAX_TEXT_BYTES:
         return seen
-    repairs.append(f"its {what} was cut from {len(encoded):,} bytes to {LONGEST_TEXT:,}")
-    return encoded[:LONGEST_TEXT].decode(errors="ignore")
+    repairs.append(f"its {what} was cut from {len(encoded):,} bytes to {MAX_TEXT_BYTES:,}")
+    return encoded[:MAX_TEXT_BYTES].decode(errors="ignore")
 
 
 # --- Validates each resource, template and prompt that a server lists: accepted, repaired or left out ---
 
-LONGEST_URI = 2_048
+MAX_URI_CHARS = 2_048
 """Maximum characters of a URI or a URI template."""
-LONGEST_NAME = 256
+MAX_NAME_BYTES = 256
 """Maximum bytes of a resource's name; a longer one is cut."""
 
 _ROLES = frozenset({"user", "assistant"})
@@ -300,16 +300,16 @@ def _given(raw: Json, key: str) -> str:
     if not isinstance(given, str) or not given:
         raise _InvalidEntry(f"it has no {key}")
     size = len(orjson.dumps(raw))
-    if size > LARGEST_DEFINITION:
+    if size > MAX_DEFINITION_BYTES:
         raise _InvalidEntry(
-            f"its definition takes {size:,} bytes, at most {LARGEST_DEFINITION:,} are allowed"
+            f"its definition takes {size:,} bytes, at most {MAX_DEFINITION_BYTES:,} are allowed"
         )
     return given
 
 
 def _address(uri: str) -> None:
-    if len(uri) > LONGEST_URI:
-        raise _InvalidEntry(f"its address has {len(uri):,} characters, at most {LONGEST_URI:,} are allowed")
+    if len(uri) > MAX_URI_CHARS:
+        raise _InvalidEntry(f"its address has {len(uri):,} characters, at most {MAX_URI_CHARS:,} are allowed")
     character = invisible_character(uri)
     if character is not None or uri != uri.strip():
         raise _InvalidEntry(
@@ -319,12 +319,12 @@ def _address(uri: str) -> None:
 
 def _mended(raw: JsonObject, key: str, given: str) -> JsonObject:
     """Drop members that violate the protocol: one invalid member can make a client reject the whole list."""
-    kept = _fit(raw, _FIELDS)
+    kept = _fit(raw, _MEMBER_CHECKS)
     name = raw.get("name")
     if key != "name":
-        kept["name"] = (_cut_text(name, LONGEST_NAME) if isinstance(name, str) else "") or given
+        kept["name"] = (_cut_text(name, MAX_NAME_BYTES) if isinstance(name, str) else "") or given
     if "arguments" in kept:
-        kept["arguments"] = [_fit(each, _OF_ARGUMENTS) for each in kept["arguments"]]
+        kept["arguments"] = [_fit(each, _ARGUMENT_CHECKS) for each in kept["arguments"]]
     return kept
 
 
@@ -333,7 +333,7 @@ def _fit(raw: JsonObject, fields: "_Fields") -> dict[str, Any]:
     return {**kept, **{key: _cut_text(kept[key]) for key in ("title", "description") if key in kept}}
 
 
-def _cut_text(text: str, longest: int = LONGEST_TEXT) -> str:
+def _cut_text(text: str, longest: int = MAX_TEXT_BYTES) -> str:
     encoded = visible(text).encode()
     return encoded[:longest].decode(errors="ignore")
 
@@ -388,8 +388,8 @@ def _entries(value: Json) -> Iterable[JsonObject]:
 
 
 _Fields = Mapping[str, Callable[[Json], bool]]
-_OF_ARGUMENTS: _Fields = {"title": _is_text, "description": _is_text, "required": _is_flag}
-_FIELDS: _Fields = {
+_ARGUMENT_CHECKS: _Fields = {"title": _is_text, "description": _is_text, "required": _is_flag}
+_MEMBER_CHECKS: _Fields = {
     "title": _is_text,
     "description": _is_text,
     "mimeType": _is_text,
