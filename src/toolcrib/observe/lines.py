@@ -10,7 +10,7 @@ from typing import Any, cast
 import orjson
 
 from toolcrib.model import Caller, JsonObject, Origin, Tool
-from toolcrib.model.secret_names import SECRETS_FIELD, SecretArguments
+from toolcrib.model.value import SECRETS_FIELD, SecretArguments
 from toolcrib.observe.call_entry import CallEntry, CallStart, error_class, outcome, summary_of
 from toolcrib.observe.redact import MASK, MIN_SECRET_CHARACTERS, Redactor
 

@@ -6,7 +6,7 @@ from json import dumps
 from typing import Any, cast
 from urllib.parse import quote, quote_plus
 
-from toolcrib.model.secret_names import NAMES_OF_SECRETS, is_secret_name
+from toolcrib.model.value import NAMES_OF_SECRETS, is_secret_name
 
 MASK = "[redacted]"
 

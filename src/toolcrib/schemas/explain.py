@@ -8,7 +8,7 @@ from typing import Any, cast
 from jsonschema_rs import ValidationError
 
 from toolcrib.model import JsonObject
-from toolcrib.model.secret_names import is_secret_name
+from toolcrib.model.value import is_secret_name
 
 Steps = list[str | int]
 

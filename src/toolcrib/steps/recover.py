@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from toolcrib.errors import CODES, Broken, ToolcribError, problem
 from toolcrib.interfaces import Handler, Stage
 from toolcrib.model import Call, Result, Tool
-from toolcrib.model.secret_names import SECRETS_FIELD, SecretArguments
+from toolcrib.model.value import SECRETS_FIELD, SecretArguments
 
 log = logging.getLogger(__name__)
 
