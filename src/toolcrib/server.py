@@ -172,7 +172,7 @@ class GatewayApp:
                 if request.caller.user is not None:
                     await self._load_user(request, route)
             short = request.short
-            if short is not None and short.connection.holder != request.caller.key:
+            if short is not None and short.connection.principal != request.caller.key:
                 self._assign_connection(request, short)
             if self.memory.is_high and not request.caller.operator and not route.is_small:
                 self.memory.check()
@@ -291,7 +291,7 @@ class GatewayApp:
 
     def _assign_connection(self, request: Request, short: WholeMessages) -> None:
         """Count the connection against the principal of this request."""
-        if short.connection.holder == request.caller.principal:
+        if short.connection.principal == request.caller.principal:
             return  # already counted: a user named by a trusted proxy
         try:
             self.intake.assign(short.connection, request)

@@ -258,13 +258,13 @@ async def test_unread_answers_of_the_largest_holder_go_first() -> None:
     shared = ConnectionLimits(unread_bytes=8 * BLOCK_BYTES)
     transports, connections = _opened(shared, 5)
     for number, each in enumerate(connections):
-        each.holder = "small" if number in {0, 4} else "large"
+        each.principal = "small" if number in {0, 4} else "large"
         each.hold_unread(2 * BLOCK_BYTES)
     assert [each.aborted for each in transports] == [False, True, False, False, False]
     assert shared.unread_dropped == 1
     connections[0].hold_unread(9 * BLOCK_BYTES)
     assert transports[0].aborted
-    connections[2].holder = EXEMPT
+    connections[2].principal = EXEMPT
     connections[2].hold_unread(100 * BLOCK_BYTES)
     assert not transports[2].aborted
 
@@ -280,7 +280,7 @@ async def test_connection_with_a_spare_descriptor_is_the_operators() -> None:
             shared.assign(connection, asked)
     asked.caller = OPERATOR
     shared.assign(connection, asked)
-    assert (connection.holder, connection.timer) == (EXEMPT, None)
+    assert (connection.principal, connection.timer) == (EXEMPT, None)
 
 
 async def test_users_a_proxy_names_are_counted_each_on_its_own() -> None:

@@ -44,7 +44,7 @@ _CAPITAL_WORD = re.compile(r"[A-Z][A-Z0-9_]{0,49}")
 
 
 def app_faults(package: str, body: Json) -> tuple[DefinitionFault, ...]:
-    """Return the faults of an app registration, at most MOST_FAULTS."""
+    """Return the faults of an app registration, at most MAX_REPORTED_FAULTS."""
     return first_faults(_faults(package, body))
 
 
@@ -169,7 +169,7 @@ _EXTENSIONS = (PHRASES_FIELD, "category")
 
 
 def tool_faults(tools: Json) -> tuple[DefinitionFault, ...]:
-    """Return the faults in an app's list of tools, at most MOST_FAULTS; one fault rejects the whole list."""
+    """Return the faults in a list of tools, at most MAX_REPORTED_FAULTS; one fault rejects the whole list."""
     return first_faults(_tool_list_faults(tools))
 
 
@@ -181,16 +181,16 @@ def stored_tool(definition: JsonObject) -> AppTool:
 
 def tool_of(app: AppRecord, tool: AppTool) -> Tool:
     """Build the Tool that agents see from a stored one; it declares no effects, so it counts as mutating."""
-    said = migrated(tool.definition) if is_old(tool.definition) else tool.definition
+    definition = migrated(tool.definition) if is_old(tool.definition) else tool.definition
     return Tool(
-        name=f"{app.package}:{said['name']}",
+        name=f"{app.package}:{definition['name']}",
         source=app.package,
         family="app",
-        description=said["description"],
-        input_schema=said["inputSchema"],
+        description=definition["description"],
+        input_schema=definition["inputSchema"],
         version=f"1.{app.version - 1}.0",
         hardware=app.hardware,
-        extensions=said.get("mentraExtensions", {}),
+        extensions=definition.get("mentraExtensions", {}),
     )
 
 
@@ -223,12 +223,12 @@ def definition_faults(given: Json, path: str) -> Iterator[DefinitionFault]:
 
 def duplicate_names(tools: Sequence[Json]) -> Iterator[DefinitionFault]:
     """Yield tools with the name of an earlier one; names are compared without case, and `-` equals `_`."""
-    seen: dict[str, int] = {}
+    first_places: dict[str, int] = {}
     for place, each in enumerate(tools):
         name = _name(each)
-        if isinstance(name, str) and (before := seen.setdefault(fold(name), place)) != place:
+        if isinstance(name, str) and (first := first_places.setdefault(fold(name), place)) != place:
             field = "id" if is_old(each) else "name"
-            yield DefinitionFault(subpath("tools", place, field), f"is the name of tools[{before}] too")
+            yield DefinitionFault(subpath("tools", place, field), f"is the name of tools[{first}] too")
 
 
 def _name(given: Json) -> object:

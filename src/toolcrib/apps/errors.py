@@ -57,7 +57,7 @@ def subpath(path: str, *steps: str | int) -> str:
 
 
 def first_faults(found: Iterable[DefinitionFault]) -> tuple[DefinitionFault, ...]:
-    """Return the first faults, at most MOST_FAULTS."""
+    """Return the first faults, at most MAX_REPORTED_FAULTS."""
     return tuple(islice(found, MAX_REPORTED_FAULTS))
 
 
@@ -109,16 +109,18 @@ _BLANKS = re.compile(r"[\s\x00-\x1f\x7f-\x9f]+")
 _HTML_PAGE = re.compile(r"<(?:!doctype|html|head|body|pre)\b", re.IGNORECASE)
 
 
-def app_error(said: JsonObject) -> tuple[str, str | None]:
+def app_error(response: JsonObject) -> tuple[str, str | None]:
     """Return the error message and the app's own error code; empty and None if there is none."""
-    fault = object_member(said, "error")
-    found = one_line(fault.get("message")) or one_line(said.get("error")) or one_line(said.get("message"))
+    fault = object_member(response, "error")
+    found = (
+        one_line(fault.get("message")) or one_line(response.get("error")) or one_line(response.get("message"))
+    )
     return found, one_line(fault.get("code"))[:_MAX_CODE_CHARS] or None
 
 
-def object_member(said: JsonObject, key: str) -> Mapping[str, Any]:
+def object_member(response: JsonObject, key: str) -> Mapping[str, Any]:
     """Return an object member of a response; empty if it is missing or not an object."""
-    value = said.get(key)
+    value = response.get(key)
     return cast("JsonObject", value) if isinstance(value, Mapping) else {}
 
 

@@ -76,8 +76,9 @@ def undo(text: str) -> MigratedText:
         part for part in parts if not isinstance(part.value[ORIGINAL_FIELD], str) or _original(part) is None
     ]
     if lost:
-        said = "is not what it was before, so it cannot be put back"
-        raise UnmigratableFile(*(DefinitionFault(f'{part.path}["{ORIGINAL_FIELD}"]', said) for part in lost))
+        message = "is not what it was before, so it cannot be put back"
+        paths = (f'{part.path}["{ORIGINAL_FIELD}"]' for part in lost)
+        raise UnmigratableFile(*(DefinitionFault(path, message) for path in paths))
     changes = tuple(
         ToolMigration(part.path, _without_original(part), _original(part) or {}) for part in parts
     )
@@ -113,8 +114,8 @@ def _serialized(text: str, part: _ToolText, new: JsonObject) -> str:
         return json.dumps({**new, ORIGINAL_FIELD: was}, ensure_ascii=ascii_only)
     line = text[text.rfind("\n", 0, part.start) + 1 : part.start]
     inset = line[: len(line) - len(line.lstrip(" \t"))]
-    spelled = json.dumps({**new, ORIGINAL_FIELD: was}, ensure_ascii=ascii_only, indent=2)
-    return spelled.replace("\n", ("\r\n" if "\r\n" in was else "\n") + inset)
+    migrated = json.dumps({**new, ORIGINAL_FIELD: was}, ensure_ascii=ascii_only, indent=2)
+    return migrated.replace("\n", ("\r\n" if "\r\n" in was else "\n") + inset)
 
 
 # --- scanner: positions of the tools
@@ -181,13 +182,13 @@ def _parse_value(text: str, at: int) -> tuple[Json, int]:
         raise UnmigratableFile(DefinitionFault("file", "nests too deep to be a file of tools")) from None
 
 
-def _reject_number(spelled: str) -> NoReturn:
-    raise UnmigratableFile(DefinitionFault("file", f"is not JSON: {spelled[:20]} is no number there"))
+def _reject_number(literal: str) -> NoReturn:
+    raise UnmigratableFile(DefinitionFault("file", f"is not JSON: {literal[:20]} is no number there"))
 
 
-def _finite_number(spelled: str) -> Any:
-    number = float(spelled)
-    return number if isfinite(number) else _reject_number(spelled)
+def _finite_number(literal: str) -> Any:
+    number = float(literal)
+    return number if isfinite(number) else _reject_number(literal)
 
 
 _DECODER = json.JSONDecoder(parse_constant=_reject_number, parse_float=_finite_number)

@@ -294,8 +294,8 @@ def summary(requirements: Iterable[Requirement]) -> str:
     needs = _enumeration(each for each in known if each.level == "REQUIRED")
     uses = _enumeration(each for each in known if each.level != "REQUIRED")
     parts = [f"needs {needs}" if needs else "", f"can use {uses}" if uses else ""]
-    said = "; ".join(part for part in parts if part)
-    return f"{said[0].upper()}{said[1:]}." if said else ""
+    sentence = "; ".join(part for part in parts if part)
+    return f"{sentence[0].upper()}{sentence[1:]}." if sentence else ""
 
 
 def _enumeration(requirements: Iterable[Requirement]) -> str:

@@ -209,9 +209,9 @@ def connection_ack(
     language: str | None = None,
 ) -> Message:
     """Build the ack of a handshake; the device settings have two names, and apps expect the one they know."""
-    said: Message = {"settings": settings_list(settings), "mentraosSettings": {}, "augmentosSettings": {}}
+    fields: Message = {"settings": settings_list(settings), "mentraosSettings": {}, "augmentosSettings": {}}
     return _gateway_message(
-        CONNECTION_ACK, session, now, **said, capabilities=capabilities, **_language_field(language)
+        CONNECTION_ACK, session, now, **fields, capabilities=capabilities, **_language_field(language)
     )
 
 
@@ -346,5 +346,5 @@ def foreground_request(session: str, package: str, *, now: float) -> Message:
 def tool_progress(session: str, package: str, *, call: str, progress: Progress) -> Message:
     """Build a progress report of a running tool call."""
     more = {"done": progress.done, "total": progress.total, "message": progress.message}
-    said = {name: value for name, value in more.items() if value is not None}
-    return _app_message(TOOL_PROGRESS, session, package, callId=call, **said)
+    fields = {name: value for name, value in more.items() if value is not None}
+    return _app_message(TOOL_PROGRESS, session, package, callId=call, **fields)

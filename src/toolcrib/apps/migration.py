@@ -51,23 +51,23 @@ def migrated(old: JsonObject) -> dict[str, Any]:
 
 
 def _property(parameter: JsonObject) -> dict[str, Any]:
-    kept = {"type": parameter["type"], "description": parameter["description"]}
+    schema = {"type": parameter["type"], "description": parameter["description"]}
     values = parameter.get("enum")
-    return kept if values is None else {**kept, "enum": values}
+    return schema if values is None else {**schema, "enum": values}
 
 
 def original_of(definition: JsonObject) -> JsonObject | None:
     """Return the original of a migrated definition; None if it is missing or invalid."""
-    kept = definition.get(ORIGINAL_FIELD)
+    stored = definition.get(ORIGINAL_FIELD)
     try:
-        original = orjson.loads(kept) if isinstance(kept, str) else kept
+        original = orjson.loads(stored) if isinstance(stored, str) else stored
     except orjson.JSONDecodeError:
         return None
     return original if is_old(original) else None
 
 
 def old_faults(definition: JsonObject, path: str) -> tuple[DefinitionFault, ...]:
-    """Return the faults of a definition in the old format, at most MOST_FAULTS."""
+    """Return the faults of a definition in the old format, at most MAX_REPORTED_FAULTS."""
     return first_faults(_faults(definition, path))
 
 

@@ -132,10 +132,10 @@ def _subscribe(message: JsonObject) -> SubscribeMessage:
     given = message.get("subscriptions")
     if not isinstance(given, list):
         raise InvalidMessage("subscriptions", "must be an array")
-    asked = cast("list[Json]", given)
-    if len(asked) > MAX_STREAMS:
+    streams = cast("list[Json]", given)
+    if len(streams) > MAX_STREAMS:
         raise InvalidMessage("subscriptions", f"must hold at most {MAX_STREAMS}")
-    return SubscribeMessage(tuple(dict.fromkeys(_stream(each, at) for at, each in enumerate(asked))))
+    return SubscribeMessage(tuple(dict.fromkeys(_stream(each, at) for at, each in enumerate(streams))))
 
 
 def _stream(given: Json, at: int) -> str:
@@ -183,8 +183,8 @@ def _progress(message: JsonObject) -> ProgressMessage:
     done, total = (
         None if message.get(name) is None else _number(message, name) for name in ("done", "total")
     )
-    said = None if message.get("message") is None else _required_text(message, "message")
-    return ProgressMessage(_required_text(message, "callId"), Progress(done=done, total=total, message=said))
+    text = None if message.get("message") is None else _required_text(message, "message")
+    return ProgressMessage(_required_text(message, "callId"), Progress(done=done, total=total, message=text))
 
 
 def _required_text(message: JsonObject, name: str, most: int = MAX_FIELD_CHARS) -> str:

@@ -35,8 +35,8 @@ def name_faults(name: object, path: str) -> Iterator[DefinitionFault]:
         yield DefinitionFault(
             path, "must hold no colon: it stands between the app's package and the tool's name"
         )
-    elif said := _name_error("app", name):
-        yield DefinitionFault(path, said)
+    elif error := _name_error("app", name):
+        yield DefinitionFault(path, error)
 
 
 def package_faults(package: str, path: str) -> Iterator[DefinitionFault]:
@@ -79,12 +79,12 @@ def every_phrase(extensions: JsonObject) -> Iterator[str]:
     """Yield a tool's phrases in all languages: a search query may be in any."""
     given: Any = extensions.get(PHRASES_FIELD)
     lists = cast("Mapping[str, Any]", given).values() if isinstance(given, Mapping) else (given,)
-    for said in lists:
-        yield from cast("list[str]", said) if isinstance(said, list) else ()
+    for each in lists:
+        yield from cast("list[str]", each) if isinstance(each, list) else ()
 
 
 def _phrases_for(by_language: Mapping[str, Any], wanted: str) -> Any:
-    known = {_normalized_tag(tag): said for tag, said in by_language.items()}
+    known = {_normalized_tag(tag): each for tag, each in by_language.items()}
     for tag in (wanted, wanted.partition("-")[0], FALLBACK_LANGUAGE):
         if tag in known:
             return known[tag]
@@ -100,21 +100,21 @@ def phrase_faults(given: object, path: str) -> Iterator[DefinitionFault]:
     if not isinstance(given, Mapping):
         yield from _phrase_list_faults(given, path)
         return
-    for tag, said in cast("Mapping[str, Any]", given).items():
+    for tag, each in cast("Mapping[str, Any]", given).items():
         if not tag or len(tag) > _MAX_TAG_CHARS or not tag.replace("-", "").replace("_", "").isalnum():
             yield DefinitionFault(subpath(path, tag), "must be the tag of a language, such as en or de-CH")
-        yield from _phrase_list_faults(said, subpath(path, tag))
+        yield from _phrase_list_faults(each, subpath(path, tag))
 
 
 def _phrase_list_faults(given: object, path: str) -> Iterator[DefinitionFault]:
     if not isinstance(given, list):
         yield DefinitionFault(path, "must be an array of strings, or an object of such arrays by language")
         return
-    said = cast("list[Any]", given)
-    if len(said) > MAX_PHRASES:
-        yield DefinitionFault(path, f"holds {len(said)} phrases, at most {MAX_PHRASES} are allowed")
+    phrase_list = cast("list[Any]", given)
+    if len(phrase_list) > MAX_PHRASES:
+        yield DefinitionFault(path, f"holds {len(phrase_list)} phrases, at most {MAX_PHRASES} are allowed")
         return
-    for place, each in enumerate(said):
+    for place, each in enumerate(phrase_list):
         yield from word_faults(each, subpath(path, place), most=MAX_PHRASE_CHARS)
 
 
@@ -206,9 +206,9 @@ def _type_faults(value: Any, kind: object, path: str) -> Iterator[DefinitionFaul
 def _member_faults(schema: JsonObject, path: str) -> Iterator[DefinitionFault]:
     """Apply the rules for properties recursively to array items and object properties."""
     kind = schema.get("type")
-    for name, holder in (("items", "array"), ("properties", "object"), ("required", "object")):
-        if name in schema and kind in _TYPES and kind != holder:
-            yield DefinitionFault(subpath(path, name), f"belongs to the type {holder}, not {kind}")
+    for name, owner_type in (("items", "array"), ("properties", "object"), ("required", "object")):
+        if name in schema and kind in _TYPES and kind != owner_type:
+            yield DefinitionFault(subpath(path, name), f"belongs to the type {owner_type}, not {kind}")
     if "items" in schema:
         yield from _property_faults(schema["items"], subpath(path, "items"), described=False)
     properties = schema.get("properties", {})
@@ -225,16 +225,16 @@ def _required_faults(given: object, properties: JsonObject, path: str) -> Iterat
     if not isinstance(given, list):
         yield DefinitionFault(path, "must be an array of names")
         return
-    seen: set[Any] = set()
+    listed: set[Any] = set()
     for place, name in enumerate(cast("list[Any]", given)):
         if not isinstance(name, str) or name not in properties:
             yield DefinitionFault(
                 subpath(path, place), f"must name a property; there is none called {excerpt(name)}"
             )
-        elif name in seen:
+        elif name in listed:
             yield DefinitionFault(subpath(path, place), f"names {excerpt(name)} again")
         else:
-            seen.add(name)
+            listed.add(name)
 
 
 def _compile_faults(schema: JsonObject, path: str) -> Iterator[DefinitionFault]:

@@ -64,28 +64,28 @@ def sign(secret: str, *, user: str, tool: str, body: bytes, now: float) -> str:
         "body": sha256(body).hexdigest(),
         "expires": now + SIGNATURE_SECONDS,
     }
-    spoken = _VERSION + "." + _base64(orjson.dumps(claims))
-    return f"{spoken}.{_base64(_mac(secret, spoken))}"
+    payload = _VERSION + "." + _base64(orjson.dumps(claims))
+    return f"{payload}.{_base64(_mac(secret, payload))}"
 
 
 def verify(secret: str, header: str, *, body: bytes, now: float) -> SignedRequest:
     """Verify a header and return its claims; they are parsed only after the MAC has been verified."""
-    spoken, _, mac = header.rpartition(".")
-    version, _, claims = spoken.partition(".")
+    payload, _, mac = header.rpartition(".")
+    version, _, claims = payload.partition(".")
     if version != _VERSION or len(header) > _MAX_HEADER_CHARS or not header.isascii():
         raise InvalidSignature("it is not in a form we know")
-    if not compare_digest(mac.encode(), _base64(_mac(secret, spoken)).encode()):
+    if not compare_digest(mac.encode(), _base64(_mac(secret, payload)).encode()):
         raise InvalidSignature("it was made with another key, or changed on its way")
-    said = _parse_claims(claims)
-    if said["expires"] <= now:
+    parsed = _parse_claims(claims)
+    if parsed["expires"] <= now:
         raise InvalidSignature("it has expired; compare the clocks of the gateway and this app")
-    if said["body"] != sha256(body).hexdigest():
+    if parsed["body"] != sha256(body).hexdigest():
         raise InvalidSignature("it was made for another body")
-    return SignedRequest(said["user"], said["tool"])
+    return SignedRequest(parsed["user"], parsed["tool"])
 
 
-def _mac(secret: str, spoken: str) -> bytes:
-    return keyed(secret.encode(), spoken.encode(), "sha256")
+def _mac(secret: str, payload: str) -> bytes:
+    return keyed(secret.encode(), payload.encode(), "sha256")
 
 
 def _base64(data: bytes) -> str:

@@ -207,7 +207,7 @@ _GIVEN_BEFORE = "was registered before the gateway recorded who supplies a URL, 
 
 @dataclass(slots=True, kw_only=True)
 class AddressRules:
-    """One Egress per kind of giver. Updated in place, so that a reload takes effect for every holder."""
+    """One Egress per kind of giver. Updated in place, so that a reload takes effect in every client."""
 
     operator: Egress
     """For the admin key: loopback and the networks of `allow_private`."""

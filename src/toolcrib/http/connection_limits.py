@@ -40,13 +40,13 @@ class ClientConnection:
 
     __slots__ = (
         "_intake",
-        "holder",
         "incoming",
         "is_counted",
         "is_ended",
         "is_proxied",
         "is_spare",
         "is_undecided",
+        "principal",
         "timer",
         "transport",
         "unread",
@@ -55,13 +55,13 @@ class ClientConnection:
     def __init__(
         self,
         transport: asyncio.Transport,
-        holder: str,
+        principal: str,
         intake: "ConnectionLimits",
         *,
         is_proxied: bool,
         is_spare: bool,
     ) -> None:
-        self.transport, self.holder, self._intake = transport, holder, intake
+        self.transport, self.principal, self._intake = transport, principal, intake
         self.is_proxied, self.is_spare = is_proxied, is_spare
         self.is_counted = self.is_ended = self.is_undecided = False
         self.incoming, self.unread = HeldMemory(intake.waiting_blocks), HeldMemory(intake.unread_blocks)
@@ -71,8 +71,8 @@ class ClientConnection:
 
     def hold_incoming(self, size: int) -> bool:
         """Count received bytes that are not processed yet; return False if they exceed the limit."""
-        is_shed = self._intake.memory.is_high and self.holder != EXEMPT
-        if not is_shed and self.incoming.fit(self.holder, size):
+        is_shed = self._intake.memory.is_high and self.principal != EXEMPT
+        if not is_shed and self.incoming.fit(self.principal, size):
             return True
         self.incoming.clear()
         return False
@@ -144,20 +144,20 @@ class ConnectionLimits:
         return connection
 
     def _count_stranger(self, connection: ClientConnection) -> bool:
-        connection.is_counted = self.connections.take(connection.holder)
+        connection.is_counted = self.connections.take(connection.principal)
         if connection.is_counted:
             self._strangers[connection] = None
         return connection.is_counted
 
     def _count_known(self, connection: ClientConnection) -> bool:
         """Count against a principal; if no slot is free, abort the oldest unauthenticated connection."""
-        slots, holder = self.connections, connection.holder
-        is_short = slots.used >= slots.total and slots.by_principal.get(holder, 0) < slots.per_principal
+        slots, principal = self.connections, connection.principal
+        is_short = slots.used >= slots.total and slots.by_principal.get(principal, 0) < slots.per_principal
         if is_short and self._strangers:
             oldest = next(iter(self._strangers))
             self.closed(oldest)
             oldest.transport.abort()
-        connection.is_counted = slots.take(holder)
+        connection.is_counted = slots.take(principal)
         return connection.is_counted
 
     def _add_surplus(
@@ -176,7 +176,7 @@ class ConnectionLimits:
         """Release the connection slot; idempotent."""
         if connection.is_counted:
             connection.is_counted = False
-            self.connections.release(connection.holder)
+            self.connections.release(connection.principal)
             self._strangers.pop(connection, None)
         if connection.timer is not None:
             connection.timer.cancel()
@@ -191,17 +191,17 @@ class ConnectionLimits:
         self.hold_unread(connection, 0)
 
     def hold_unread(self, connection: ClientConnection, size: int) -> None:
-        """Count unread bytes; over the limit, abort the oldest backlogs of the largest holder."""
+        """Count unread bytes; over the limit, abort the oldest backlogs of the principal with the most."""
         if not size:
             connection.unread.clear()
             self._unread.pop(connection, None)
             return
         self._unread[connection] = None
-        while not connection.unread.fit(connection.holder, size):
-            held = self.unread_blocks.by_principal
-            full = held.get(connection.holder, 0) >= self.unread_blocks.per_principal
-            largest = connection.holder if full or not held else max(held, key=held.__getitem__)
-            oldest = next((other for other in self._unread if other.unread.holder == largest), connection)
+        while not connection.unread.fit(connection.principal, size):
+            blocks = self.unread_blocks.by_principal
+            full = blocks.get(connection.principal, 0) >= self.unread_blocks.per_principal
+            largest = connection.principal if full or not blocks else max(blocks, key=blocks.__getitem__)
+            oldest = next((other for other in self._unread if other.unread.principal == largest), connection)
             self.hold_unread(oldest, 0)
             self.unread_dropped += 1
             oldest.transport.abort()
@@ -222,12 +222,12 @@ class ConnectionLimits:
             if connection.timer is not None:
                 raise overloaded("connections")
             return
-        if connection.holder == principal and connection.is_counted:
+        if connection.principal == principal and connection.is_counted:
             return
         self.closed(connection)
-        connection.holder = principal
+        connection.principal = principal
         if principal != EXEMPT and not count(connection):
-            connection.holder = _NO_PRINCIPAL
+            connection.principal = _NO_PRINCIPAL
             raise overloaded("connections")
 
     def count_malformed(self, connection: ClientConnection) -> None:
@@ -236,7 +236,7 @@ class ConnectionLimits:
         if monotonic() - self._warned >= MALFORMED_LOG_SECONDS:
             self._warned = monotonic()
             total = f"{self.malformed} since the start; further ones are counted in the metrics"
-            log.warning("malformed HTTP request from %s (%s)", connection.holder, total)
+            log.warning("malformed HTTP request from %s (%s)", connection.principal, total)
 
     def unfinished_bytes(self) -> int:
         """Return the bytes of unfinished bodies and of input that is not processed yet."""
@@ -257,11 +257,11 @@ class ConnectionLimits:
 class UnfinishedBody:
     """A request body that is still arriving, and the memory it holds."""
 
-    __slots__ = ("_held", "_intake", "_measured", "_principal")
+    __slots__ = ("_intake", "_measured", "_memory", "_principal")
 
     def __init__(self, intake: ConnectionLimits, principal: str) -> None:
         self._intake, self._principal, self._measured = intake, principal, 0
-        self._held = HeldMemory(intake.blocks)
+        self._memory = HeldMemory(intake.blocks)
 
     def grow(self, size: int) -> None:
         """Count the bytes received so far; refuse if memory or the principal's share is exhausted."""
@@ -271,14 +271,14 @@ class UnfinishedBody:
         if size - self._measured > LARGE_BYTES:
             self._measured = size
             self._intake.memory.check_body(size)
-        if not self._held.fit(self._principal, size):
+        if not self._memory.fit(self._principal, size):
             raise overloaded("bytes of unfinished bodies")
 
     def end(self) -> None:
         """Release the slot and the memory."""
         if self._principal != EXEMPT:
             self._intake.bodies.release(self._principal)
-            self._held.clear()
+            self._memory.clear()
 
 
 def bounded_by_descriptors(connections: int) -> int:

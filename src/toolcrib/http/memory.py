@@ -30,24 +30,24 @@ BLOCK_BYTES = 64 << 10
 class HeldMemory:
     """The blocks of a limit that one connection or body holds."""
 
-    __slots__ = ("_blocks", "_limit", "holder")
+    __slots__ = ("_blocks", "_limit", "principal")
 
     def __init__(self, limit: Slots) -> None:
         self._limit, self._blocks = limit, 0
-        self.holder = ""
+        self.principal = ""
         """The principal or address that the blocks count against."""
 
-    def fit(self, holder: str, size: int) -> bool:
-        """Hold `size` bytes for a holder; return False, with fewer blocks held, if the limit is reached."""
-        if holder != self.holder:
+    def fit(self, principal: str, size: int) -> bool:
+        """Hold `size` bytes for a principal; return False, with fewer blocks, if the limit is reached."""
+        if principal != self.principal:
             self.clear()
-            self.holder = holder
-        wanted = 0 if holder == EXEMPT else -(-size // BLOCK_BYTES)
+            self.principal = principal
+        wanted = 0 if principal == EXEMPT else -(-size // BLOCK_BYTES)
         while self._blocks > wanted:
-            self._limit.release(holder)
+            self._limit.release(principal)
             self._blocks -= 1
         while self._blocks < wanted:
-            if not self._limit.take(holder):
+            if not self._limit.take(principal):
                 return False
             self._blocks += 1
         return True
@@ -55,7 +55,7 @@ class HeldMemory:
     def clear(self) -> None:
         """Release all blocks."""
         while self._blocks:
-            self._limit.release(self.holder)
+            self._limit.release(self.principal)
             self._blocks -= 1
 
 
@@ -329,10 +329,10 @@ class LargeResults:
         if memory is None or unread is None or memory.limit is None:
             return True
         limit, body = memory.limit * MAX_SHARE_OF_LIMIT, size * RESULT_COPIES
-        held = self._by_principal.get(principal, 0) * RESULT_COPIES
-        held += unread.by_principal.get(principal, 0) * BLOCK_BYTES
-        held_by_all = self._total * RESULT_COPIES + unread.used * BLOCK_BYTES
+        own = self._by_principal.get(principal, 0) * RESULT_COPIES
+        own += unread.by_principal.get(principal, 0) * BLOCK_BYTES
+        total = self._total * RESULT_COPIES + unread.used * BLOCK_BYTES
         # The first result always passes: the share of a small limit can be less than a single response.
-        if (held and held + body > limit * self._share) or (held_by_all and held_by_all + body > limit):
+        if (own and own + body > limit * self._share) or (total and total + body > limit):
             return False
         return memory.fits(size * WORKING_COPIES, reserved=self._total * WORKING_COPIES)

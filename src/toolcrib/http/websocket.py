@@ -241,7 +241,7 @@ class WebSocket(asyncio.Protocol):
             self._abort_in(CLOSE_SECONDS)
             return
         unread = transport.get_write_buffer_size()
-        if unread or self._connection.unread.holder:
+        if unread or self._connection.unread.principal:
             self._connection.hold_unread(unread if unread > UNCOUNTED_BYTES else 0)
         if unread > MAX_WRITE_BUFFER_BYTES:
             log.warning(
