@@ -239,7 +239,7 @@ async def app_host(*, device: bool = True, **settings: Any) -> AsyncGenerator[Ap
         made = AppHost(apps, AppTimeouts(**settings))
         if device:
             apps.start_soon(made.listen)
-            await until(lambda: made.sessions.hears(USER))
+            await until(lambda: made.sessions.has_listeners(USER))
         async with anyio.create_task_group() as tasks:
             await tasks.start(made.sessions.run)
             yield made

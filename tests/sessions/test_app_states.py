@@ -103,7 +103,7 @@ async def test_failure_reaches_all_waiters() -> None:
         with pytest.raises(Unavailable, match="it was not there"):
             await attempt.wait()
     assert app.describe().error == "it was not there"
-    assert not app.welcome
+    assert not app.accepts_connection
 
 
 async def test_other_transitions_are_refused() -> None:

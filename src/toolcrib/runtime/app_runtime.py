@@ -101,8 +101,8 @@ class ToolEvents:
                 continue
             if entry.caller.session:
                 self._use.note(user)
-            if self._sessions.hears(user):
-                self._sessions.tell(user, UserEvent("tool", _ended(entry)))
+            if self._sessions.has_listeners(user):
+                self._sessions.publish(user, UserEvent("tool", _ended(entry)))
 
     async def flush(self) -> None:
         """Do nothing: these events are not persisted."""

@@ -46,14 +46,14 @@ class AppCalls:
         """
         user = call.caller.user or ""
         key = user, call.tool.source
-        mine = self._running.setdefault(key, {})
-        mine[call.id] = call
-        self._say(user, call, "started")
+        calls = self._running.setdefault(key, {})
+        calls[call.id] = call
+        self._publish(user, call, "started")
         try:
             yield
         finally:
-            mine.pop(call.id, None)
-            if not mine and self._running.get(key) is mine:
+            calls.pop(call.id, None)
+            if not calls and self._running.get(key) is calls:
                 del self._running[key]
 
     def busy(self, user: str, package: str) -> bool:
@@ -65,21 +65,21 @@ class AppCalls:
         call = self._running.get((user, package), {}).get(id)
         if call is None:
             return False
-        self._say(user, call, "progress", progress)
+        self._publish(user, call, "progress", progress)
         if call.report is not None and not await _delivered(call.report, progress):
-            mine = self._running.get((user, package), {})
-            if mine.get(id) is call:
-                mine[id] = call.replace(report=None)
+            calls = self._running.get((user, package), {})
+            if calls.get(id) is call:
+                calls[id] = call.replace(report=None)
         return True
 
-    def _say(self, user: str, call: Call, state: str, progress: Progress | None = None) -> None:
-        if not self._hub.hears(user):
+    def _publish(self, user: str, call: Call, state: str, progress: Progress | None = None) -> None:
+        if not self._hub.has_listeners(user):
             return
-        said: dict[str, Any] = {"tool": call.tool.name, "callId": call.id, "state": state}
+        data: dict[str, Any] = {"tool": call.tool.name, "callId": call.id, "state": state}
         if progress is not None:
             more = {"done": progress.done, "total": progress.total, "message": progress.message}
-            said |= {name: value for name, value in more.items() if value is not None}
-        self._hub.tell(user, UserEvent("tool", said))
+            data |= {name: value for name, value in more.items() if value is not None}
+        self._hub.publish(user, UserEvent("tool", data))
 
 
 async def _delivered(report: Report, progress: Progress) -> bool:
@@ -114,94 +114,100 @@ class AppMessages:
         self._to_front, self._clock = to_front, clock
         self.ignored = 0
         """Messages ignored so far: unknown types, invalid contents, progress of unknown calls."""
-        self._ways: dict[type, Callable[[AppStateMachine, Any], Awaitable[None]]] = {
+        self._handlers: dict[type, Callable[[AppStateMachine, Any], Awaitable[None]]] = {
             SubscribeMessage: self._subscribe,
             DisplayMessage: self._show,
             PlayMessage: self._play,
-            StopAudioMessage: self._silence,
+            StopAudioMessage: self._stop_audio,
             ReleaseMessage: self._release,
-            ProgressMessage: self._working,
+            ProgressMessage: self._report_progress,
             ForegroundMessage: self._foreground,
         }
 
-    async def read(self, life: AppStateMachine, socket: AppSocket) -> None:
+    async def read(self, machine: AppStateMachine, socket: AppSocket) -> None:
         """Process a connection until it closes, is replaced, or violates a limit."""
-        trouble = await self._listen(life, socket)
-        if trouble is not None:
-            log.warning("the connection of app %s is closed: %s", life.package, trouble[1])
-            await socket.close(*trouble)
+        violation = await self._listen(machine, socket)
+        if violation is not None:
+            log.warning("the connection of app %s is closed: %s", machine.package, violation[1])
+            await socket.close(*violation)
 
-    async def _listen(self, life: AppStateMachine, socket: AppSocket) -> tuple[int, str] | None:
-        garbled = 0
+    async def _listen(self, machine: AppStateMachine, socket: AppSocket) -> tuple[int, str] | None:
+        invalid = 0
         while (frame := await socket.receive()) is not None:
-            if life.socket is not socket:
+            if machine.socket is not socket:
                 return None
             if len(frame) > self._settings.frame_bytes:
                 return 1009, "the message is too large"
-            if not life.allowance.take(len(frame)):
+            if not machine.allowance.take(len(frame)):
                 return 1008, "too many messages"
-            life.touch()
+            machine.touch()
             try:
                 message = messages.parse_message(frame)
             except InvalidMessage:
-                garbled += 1
-                if garbled > MAX_INVALID_MESSAGES:
+                invalid += 1
+                if invalid > MAX_INVALID_MESSAGES:
                     return 1003, "too many messages that cannot be read"
                 continue
-            await self._take(life, message)
+            await self._take(machine, message)
         return None
 
-    async def _take(self, life: AppStateMachine, message: Any) -> None:
+    async def _take(self, machine: AppStateMachine, message: Any) -> None:
         try:
             found = parse_app_message(message)
         except InvalidMessage as fault:
             self.ignored += 1
-            log.debug("app %s sent a %s that is ignored: %s", life.package, message["type"][:100], fault)
+            log.debug("app %s sent a %s that is ignored: %s", machine.package, message["type"][:100], fault)
             return
-        way = self._ways.get(type(found))
-        if way is None:
+        handle = self._handlers.get(type(found))
+        if handle is None:
             self.ignored += 1
             return
-        await way(life, found)
+        await handle(machine, found)
 
-    async def _subscribe(self, life: AppStateMachine, said: SubscribeMessage) -> None:
-        life.streams = said.streams
+    async def _subscribe(self, machine: AppStateMachine, message: SubscribeMessage) -> None:
+        machine.streams = message.streams
 
-    async def _show(self, life: AppStateMachine, said: DisplayMessage) -> None:
-        data: dict[str, Any] = {"packageName": life.package, "view": said.view, "layout": said.layout}
-        if said.duration_ms is not None:
-            data["durationMs"] = said.duration_ms
-        self._hub.tell(life.user, UserEvent("display", data))
+    async def _show(self, machine: AppStateMachine, message: DisplayMessage) -> None:
+        data: dict[str, Any] = {
+            "packageName": machine.package,
+            "view": message.view,
+            "layout": message.layout,
+        }
+        if message.duration_ms is not None:
+            data["durationMs"] = message.duration_ms
+        self._hub.publish(machine.user, UserEvent("display", data))
 
-    async def _play(self, life: AppStateMachine, said: PlayMessage) -> None:
+    async def _play(self, machine: AppStateMachine, message: PlayMessage) -> None:
         error = None
-        if said.text is None:
+        if message.text is None:
             error = "only speech can be played here"
-        elif not self._hub.hears(life.user):
+        elif not self._hub.has_listeners(machine.user):
             error = "no device is listening"
         else:
-            data = {"packageName": life.package, "text": said.text, "volume": said.volume}
-            self._hub.tell(life.user, UserEvent("speak", data))
+            data = {"packageName": machine.package, "text": message.text, "volume": message.volume}
+            self._hub.publish(machine.user, UserEvent("speak", data))
         answer = messages.audio_play_response(
-            life.session, request=said.request, success=error is None, error=error, now=self._clock()
+            machine.session, request=message.request, success=error is None, error=error, now=self._clock()
         )
-        if life.socket is not None:
-            await life.socket.send(messages.encode(answer))
+        if machine.socket is not None:
+            await machine.socket.send(messages.encode(answer))
 
-    async def _silence(self, life: AppStateMachine, said: StopAudioMessage) -> None:
-        self._hub.tell(life.user, UserEvent("speak", {"packageName": life.package, "text": "", "stop": True}))
+    async def _stop_audio(self, machine: AppStateMachine, message: StopAudioMessage) -> None:
+        self._hub.publish(
+            machine.user, UserEvent("speak", {"packageName": machine.package, "text": "", "stop": True})
+        )
 
-    async def _release(self, life: AppStateMachine, said: ReleaseMessage) -> None:
+    async def _release(self, machine: AppStateMachine, message: ReleaseMessage) -> None:
         # An app that was just requested to connect while connected releases its session and reconnects.
-        if not life.attempt.recalled:
-            socket = life.socket
-            life.release(said.reason or "released")
+        if not machine.attempt.recalled:
+            socket = machine.socket
+            machine.release(message.reason or "released")
             if socket is not None:
                 await socket.close(1000, "released")
 
-    async def _working(self, life: AppStateMachine, said: ProgressMessage) -> None:
-        if not await self._calls.progress(life.user, life.package, said.call, said.progress):
+    async def _report_progress(self, machine: AppStateMachine, message: ProgressMessage) -> None:
+        if not await self._calls.progress(machine.user, machine.package, message.call, message.progress):
             self.ignored += 1
 
-    async def _foreground(self, life: AppStateMachine, said: ForegroundMessage) -> None:
-        await self._to_front(life)
+    async def _foreground(self, machine: AppStateMachine, message: ForegroundMessage) -> None:
+        await self._to_front(machine)

@@ -95,16 +95,16 @@ class Webhooks:
         self._leaving: dict[str, anyio.Event] = {}
         """Sessions with a stop request in flight: a later session request must not overtake it."""
 
-    async def come(self, app: AppRecord, user: str) -> PostResponse:
+    async def request_session(self, app: AppRecord, user: str) -> PostResponse:
         """Send a session request; return the app's response."""
         session = messages.session_id(user, app.package)
         if (leaving := self._leaving.get(session)) is not None:
             await leaving.wait()
         websocket = f"{_websocket_url(self.address or '')}/app-ws"
-        said = messages.session_request(session, user, websocket=websocket, now=self._clock())
-        return await self._send(app, user, said)
+        message = messages.session_request(session, user, websocket=websocket, now=self._clock())
+        return await self._send(app, user, message)
 
-    async def go(self, app: AppRecord, user: str, reason: str) -> None:
+    async def request_stop(self, app: AppRecord, user: str, reason: str) -> None:
         """Send a stop request, best effort: the session is already over, so transport errors are ignored."""
         session = messages.session_id(user, app.package)
         leaving = self._leaving[session] = anyio.Event()
@@ -139,10 +139,10 @@ class Webhooks:
 def error_suffix(reply: PostResponse) -> str:
     """Return the error text of an app's response, formatted as a suffix; empty if there is none."""
     try:
-        said = parse(reply.body)
+        body = parse(reply.body)
     except InvalidJson:
         return ""
-    found = app_error(cast("JsonObject", said))[0] if type(said) is dict else ""
+    found = app_error(cast("JsonObject", body))[0] if type(body) is dict else ""
     return f": {found[:_MAX_REASON_CHARS]}" if found else ""
 
 
@@ -176,64 +176,68 @@ class AppStarter:
         self._settings, self._webhooks, self._background = settings, webhooks, background
         self._find, self._user = find, user
 
-    def check(self, package: str, worn: Device | None) -> AppRecord:
+    def check(self, package: str, device: Device | None) -> AppRecord:
         """Return an app that may be started; raise what prevents it, before anything is sent."""
         app = self._app(package)
-        found = self._unfit(app, worn)
+        found = self._incompatibility(app, device)
         if found is not None:
             raise unavailable(found)
         return app
 
-    def fits(self, package: str, worn: Device | None) -> bool:
+    def fits(self, package: str, device: Device | None) -> bool:
         """Whether the app exists and the device meets its hardware requirements."""
         app = self._find(package)
-        return app is not None and self._unfit(app, worn) is None
+        return app is not None and self._incompatibility(app, device) is None
 
-    def begin(self, life: AppStateMachine, app: AppRecord) -> None:
+    def begin(self, machine: AppStateMachine, app: AppRecord) -> None:
         """Start an app: call its webhook, with one retry."""
-        self._call(life, app, tries=2)
+        self._start(machine, app, tries=2)
 
-    def lost(self, life: AppStateMachine, attempt: StartAttempt) -> None:
+    def lost(self, machine: AppStateMachine, attempt: StartAttempt) -> None:
         """Give a disconnected app the grace period to reconnect, then call its webhook."""
-        self._background.begin(partial(self._grace, life, attempt))
+        self._background.begin(partial(self._grace, machine, attempt))
 
-    async def _grace(self, life: AppStateMachine, attempt: StartAttempt) -> None:
+    async def _grace(self, machine: AppStateMachine, attempt: StartAttempt) -> None:
         with anyio.move_on_after(self._settings.grace):
             await attempt.ended()
-        if not life.revive(attempt):
+        if not machine.revive(attempt):
             return
         try:
-            app = self._app(life.package)
+            app = self._app(machine.package)
         except Unavailable as error:
-            self._fail(life, attempt, error.problem)
+            self._fail(machine, attempt, error.problem)
         else:
-            self._call(life, app, tries=1)
+            self._start(machine, app, tries=1)
 
-    def _call(self, life: AppStateMachine, app: AppRecord, *, tries: int) -> None:
+    def _start(self, machine: AppStateMachine, app: AppRecord, *, tries: int) -> None:
         # Two tasks: the timeout is for the connection, so a slow webhook response does not extend it.
-        self._background.begin(partial(self._watch, life, life.attempt))
-        self._background.begin(partial(self._ask, life, life.attempt, app, tries))
+        self._background.begin(partial(self._watch, machine, machine.attempt))
+        self._background.begin(partial(self._call_webhook, machine, machine.attempt, app, tries))
 
-    async def _watch(self, life: AppStateMachine, attempt: StartAttempt) -> None:
+    async def _watch(self, machine: AppStateMachine, attempt: StartAttempt) -> None:
         seconds = self._settings.activation
         attempt.limit.deadline = min(attempt.limit.deadline, anyio.current_time() + seconds)
         with attempt.limit:
             await attempt.ended()
         if attempt.open:
-            self._fail(life, attempt, attempt.reason(start_timeout(life.package, seconds)))
+            self._fail(machine, attempt, attempt.reason(start_timeout(machine.package, seconds)))
 
-    async def _ask(self, life: AppStateMachine, attempt: StartAttempt, app: AppRecord, tries: int) -> None:
+    async def _call_webhook(
+        self, machine: AppStateMachine, attempt: StartAttempt, app: AppRecord, tries: int
+    ) -> None:
         # The webhook response is awaited even if the app has already connected: some apps respond last,
         # and may treat an aborted request as a reason to stop.
         found: Problem | None = None
         with anyio.move_on_after(self._settings.webhook):
-            found = await self._unwanted(life, app) or await self._posted(attempt, app, life.user, tries)
+            found = await self._unwanted(machine, app) or await self._posted(
+                attempt, app, machine.user, tries
+            )
             attempt.answered()
         attempt.recalled = False
         if found is not None:
-            self._fail(life, attempt, attempt.reason(found))
+            self._fail(machine, attempt, attempt.reason(found))
 
-    async def _unwanted(self, life: AppStateMachine, app: AppRecord) -> Problem | None:
+    async def _unwanted(self, machine: AppStateMachine, app: AppRecord) -> Problem | None:
         """Return why an app must not start after all: its user may have removed it since the request.
 
         Removing an app stores the change first and stops the app second. What is stored now is therefore
@@ -241,7 +245,7 @@ class AppStarter:
         """
         name = app.package
         try:
-            user = await self._user(life.user)
+            user = await self._user(machine.user)
         except Exception:  # boundary: whatever the store raises, the waiters get an error
             log.exception("app %s is not started: its user could not be read", name)
             message = f"{name} was not started: its user could not be read; try again"
@@ -251,12 +255,12 @@ class AppStarter:
         if name in user.disabled or all(each.package != name for each in user.installs):
             message = f"{name} was not started: its user has it no more, or has switched it off"
             return not_available("webhook", message, retryable=False)
-        return self._unfit(app, connected_device(user))
+        return self._incompatibility(app, connected_device(user))
 
     async def _posted(self, attempt: StartAttempt, app: AppRecord, user: str, tries: int) -> Problem | None:
         name = app.package
         try:
-            reply = await self._webhooks.come(app, user)
+            reply = await self._webhooks.request_session(app, user)
         except UrlForbidden as error:
             log.warning("the webhook of app %s is not called: %s", name, error)
             return not_available(
@@ -277,10 +281,10 @@ class AppStarter:
         message = f"the webhook of {name} answered {status}{error_suffix(reply)}"
         return not_available("webhook", message, retryable=status >= 500)
 
-    def _fail(self, life: AppStateMachine, attempt: StartAttempt, found: Problem) -> None:
+    def _fail(self, machine: AppStateMachine, attempt: StartAttempt, found: Problem) -> None:
         if attempt.open:
-            log.warning("app %s did not start (%s): %s", life.package, found.stage, found.message)
-            life.fail(attempt, found)
+            log.warning("app %s did not start (%s): %s", machine.package, found.stage, found.message)
+            machine.fail(attempt, found)
 
     def _app(self, package: str) -> AppRecord:
         app = self._find(package)
@@ -299,9 +303,9 @@ class AppStarter:
             raise _refused("connection", "no apps are started at the moment; try again", retryable=True)
         return app
 
-    def _unfit(self, app: AppRecord, worn: Device | None) -> Problem | None:
+    def _incompatibility(self, app: AppRecord, device: Device | None) -> Problem | None:
         phone = self._settings.phone_microphone
-        found = check_compatibility(app.hardware, worn, phone_microphone=phone)
+        found = check_compatibility(app.hardware, device, phone_microphone=phone)
         if found.is_compatible:
             return None
         return not_available("hardware", f"{app.package} cannot run: {found.message}", retryable=False)

@@ -136,18 +136,18 @@ class StartAttempt:
         """Record a probable cause, used if the attempt fails; `named` if the connection named this app."""
         if self._suspicion is None or (named and not self._named):
             self._suspicion, self._named = found, named
-        self._hurry()
+        self._shorten_deadline()
 
     def answered(self) -> None:
         """Record that the app has responded to the webhook."""
         self._answered = True
-        self._hurry()
+        self._shorten_deadline()
 
     def reason(self, otherwise: Problem) -> Problem:
         """Return the recorded cause, or else the given problem."""
         return self._suspicion or otherwise
 
-    def _hurry(self) -> None:
+    def _shorten_deadline(self) -> None:
         if self._named and self._answered:
             self.limit.deadline = min(self.limit.deadline, anyio.current_time() + LATE_CONNECTION_SECONDS)
 
@@ -202,17 +202,17 @@ class AppState:
 
 
 class AppStateMachine:
-    """One app session from the first webhook until it has stopped. `hear` is called on every transition."""
+    """One app session from the first webhook until it has stopped; reports every transition."""
 
     def __init__(
         self,
         user: str,
         package: str,
-        hear: Callable[["AppStateMachine", str | None], None],
+        on_transition: Callable[["AppStateMachine", str | None], None],
         clock: Callable[[], float],
     ) -> None:
         self.user, self.package, self.session = user, package, session_id(user, package)
-        self._hear, self._clock = hear, clock
+        self._on_transition, self._clock = on_transition, clock
         self.state: AppStateName = "stopped"
         self.since = clock()
         self.foreground = self.activated = False
@@ -253,7 +253,7 @@ class AppStateMachine:
         return self.attempt
 
     @property
-    def welcome(self) -> bool:
+    def accepts_connection(self) -> bool:
         """Whether a connection of the app is accepted now."""
         return self.state in ("connecting", "running", "grace_period", "resurrecting")
 
@@ -298,7 +298,7 @@ class AppStateMachine:
 
     def leave(self, reason: str) -> bool:
         """Move to `stopping`; return False if it is stopping or stopped already."""
-        if not self.welcome:
+        if not self.accepts_connection:
             return False
         self._move("stopping", reason)
         self.attempt.settle(not_available("connection", f"{self.package} was stopped", retryable=True))
@@ -317,7 +317,7 @@ class AppStateMachine:
         if state == "stopped":
             self.streams, self.foreground = (), False
             self.over.set()
-        self._hear(self, reason)
+        self._on_transition(self, reason)
 
 
 # --- Table of app sessions by user, and the errors of starts that failed ---
@@ -346,33 +346,33 @@ class AppStateTable:
 
     def __iter__(self) -> Iterator[AppStateMachine]:
         """Iterate over a snapshot of all app sessions: they may change during the iteration."""
-        return iter([life for apps in self._users.values() for life in apps.values()])
+        return iter([machine for apps in self._users.values() for machine in apps.values()])
 
     def users(self) -> int:
         """Return how many users have app sessions that are not stopped."""
         return len(self._users)
 
-    def add(self, life: AppStateMachine) -> None:
+    def add(self, machine: AppStateMachine) -> None:
         """Add an app session that is starting."""
-        self._failed.pop((life.user, life.package), None)
-        self._users.setdefault(life.user, {})[life.package] = life
+        self._failed.pop((machine.user, machine.package), None)
+        self._users.setdefault(machine.user, {})[machine.package] = machine
 
-    def changed(self, life: AppStateMachine) -> None:
+    def changed(self, machine: AppStateMachine) -> None:
         """Update the table after a transition; remove a stopped session."""
-        if life.state in ("connecting", "resurrecting"):
-            self.expected.add(life)
+        if machine.state in ("connecting", "resurrecting"):
+            self.expected.add(machine)
         else:
-            self.expected.discard(life)
-        if life.state == "stopped":
-            self._drop(life)
+            self.expected.discard(machine)
+        if machine.state == "stopped":
+            self._drop(machine)
 
-    def _drop(self, life: AppStateMachine) -> None:
-        apps = self._users[life.user]
-        del apps[life.package]
+    def _drop(self, machine: AppStateMachine) -> None:
+        apps = self._users[machine.user]
+        del apps[machine.package]
         if not apps:
-            del self._users[life.user]
-        if life.error is not None:
-            self._failed[life.user, life.package] = life.describe()
+            del self._users[machine.user]
+        if machine.error is not None:
+            self._failed[machine.user, machine.package] = machine.describe()
             if len(self._failed) > MAX_FAILED_STARTS:
                 self._failed.popitem(last=False)
 
@@ -383,5 +383,5 @@ class AppStateTable:
 
     def states(self, user: str) -> Mapping[str, AppState]:
         """Return the states of a user's apps; stopped ones only if their start failed."""
-        failed = {package: state for (whose, package), state in self._failed.items() if whose == user}
-        return {**failed, **{life.package: life.describe() for life in self.of(user)}}
+        failed = {package: state for (owner, package), state in self._failed.items() if owner == user}
+        return {**failed, **{machine.package: machine.describe() for machine in self.of(user)}}

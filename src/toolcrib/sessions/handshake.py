@@ -45,13 +45,13 @@ class AppHandshake:
     def __init__(
         self,
         settings: AppTimeouts,
-        lives: AppStateTable,
+        machines: AppStateTable,
         *,
         find: Callable[[str], AppRecord | None],
         user: Callable[[str], Awaitable[UserRecord | None]],
         clock: Callable[[], float],
     ) -> None:
-        self._settings, self._lives, self._clock = settings, lives, clock
+        self._settings, self._machines, self._clock = settings, machines, clock
         self._find, self._user = find, user
         self._slots = Slots(settings.sockets, settings.share)
         self._owners: dict[AppSocket, str] = {}
@@ -64,13 +64,13 @@ class AppHandshake:
         # Unauthenticated connections are bounded by the frontend, which closes the oldest, so that idle
         # ones cannot lock apps out.
         try:
-            return await self._known(socket)
+            return await self._authenticated(socket)
         except _HandshakeError as refused:
             if refused.package and rejected is not None:
                 await rejected(refused.package)
             if refused.code:
-                said = messages.connection_error(refused.code, str(refused), now=self._clock())
-                await socket.send(messages.encode(said))
+                error = messages.connection_error(refused.code, str(refused), now=self._clock())
+                await socket.send(messages.encode(error))
             await socket.close(refused.close, str(refused))
             return None
 
@@ -80,24 +80,24 @@ class AppHandshake:
         if owner is not None:
             self._slots.release(owner)
 
-    async def _known(self, socket: AppSocket) -> AppStateMachine:
-        init = await self._first(socket)
-        life = self._session(init)
-        owner = self._prove(init, life)
-        if life is None or not life.welcome:
+    async def _authenticated(self, socket: AppSocket) -> AppStateMachine:
+        init = await self._init_message(socket)
+        machine = self._session(init)
+        owner = self._verified_owner(init, machine)
+        if machine is None or not machine.accepts_connection:
             raise _HandshakeError("no session of that name was asked for", "APP_NOT_STARTED")
-        self._count(socket, owner, life)
-        await socket.send(await self._ack(life))
-        if not life.welcome:
+        self._count(socket, owner, machine)
+        await socket.send(await self._ack(machine))
+        if not machine.accepts_connection:
             raise _HandshakeError("the session has ended meanwhile", "APP_NOT_STARTED")
-        former = life.arrive(socket)
+        former = machine.arrive(socket)
         if former is not None:
             await former.close(1000, "replaced by a newer connection")
-        return life
+        return machine
 
-    def _count(self, socket: AppSocket, owner: str, life: AppStateMachine) -> None:
+    def _count(self, socket: AppSocket, owner: str, machine: AppStateMachine) -> None:
         """Take a connection slot of the key that owns the app; a replacement is always admitted."""
-        if life.socket is not None:
+        if machine.socket is not None:
             self._slots.retake(owner)
         elif not self._slots.take(owner):
             raise _HandshakeError(
@@ -105,14 +105,14 @@ class AppHandshake:
             )
         self._owners[socket] = owner
 
-    async def _first(self, socket: AppSocket) -> InitMessage:
+    async def _init_message(self, socket: AppSocket) -> InitMessage:
         frame: str | bytes | None = None
         with anyio.move_on_after(self._settings.first_frame) as limit:
             frame = await socket.receive()
         if limit.cancelled_caught:
             raise _HandshakeError(f"no {messages.CONNECTION_INIT} within {self._settings.first_frame:g} s")
         if frame is None:
-            self._came_and_left()
+            self._record_early_close()
             raise _HandshakeError("closed before it said whose it was")
         if len(frame) > self._settings.frame_bytes:
             raise _HandshakeError("the message is too large", close=1009)
@@ -128,56 +128,56 @@ class AppHandshake:
         end = f"-{init.package}"
         if not init.session.endswith(end):
             return None
-        return self._lives.get(init.session.removesuffix(end), init.package)
+        return self._machines.get(init.session.removesuffix(end), init.package)
 
-    def _prove(self, init: InitMessage, life: AppStateMachine | None) -> str:
+    def _verified_owner(self, init: InitMessage, machine: AppStateMachine | None) -> str:
         """Verify the app's API key; return the key that owns the app."""
         app = self._find(init.package)
-        kept = app.digest if app is not None else None
+        digest = app.digest if app is not None else None
         if (
-            compare_digest(key_digest(init.key), kept or _DUMMY_DIGEST)
+            compare_digest(key_digest(init.key), digest or _DUMMY_DIGEST)
             and app is not None
-            and kept is not None
+            and digest is not None
         ):
             return app.owner
-        if life is not None:
+        if machine is not None:
             message = f"{init.package} connected with a wrong API key; its developer must mend that"
-            life.attempt.suspect(not_available("authentication", message, retryable=False), named=True)
+            machine.attempt.suspect(not_available("authentication", message, retryable=False), named=True)
         refused = _HandshakeError("the API key is not the one of this app", "INVALID_API_KEY")
         refused.package = init.package
         raise refused
 
-    async def _ack(self, life: AppStateMachine) -> str:
+    async def _ack(self, machine: AppStateMachine) -> str:
         try:
-            user = await self._latest(life)
+            user = await self._latest(machine)
         except Exception as error:  # boundary: whatever the store raises, the app gets an error
-            log.exception("app %s could not be let in", life.package)
-            message = f"{life.package} connected, and its session could not be read; try again"
-            life.attempt.suspect(not_available("connection", message, retryable=True), named=True)
+            log.exception("app %s could not be let in", machine.package)
+            message = f"{machine.package} connected, and its session could not be read; try again"
+            machine.attempt.suspect(not_available("connection", message, retryable=True), named=True)
             raise _HandshakeError("the session could not be read", "INTERNAL_ERROR") from error
         installs = () if user is None else user.installs
-        settings = next((each.settings for each in installs if each.package == life.package), _NO_SETTINGS)
+        settings = next((each.settings for each in installs if each.package == machine.package), _NO_SETTINGS)
         device = connected_device(user)
-        said = messages.connection_ack(
-            life.session,
+        ack = messages.connection_ack(
+            machine.session,
             settings=settings,
             capabilities=None if device is None else device.capabilities,
             now=self._clock(),
             language=user_language(user),
         )
-        return messages.encode(said)
+        return messages.encode(ack)
 
-    async def _latest(self, life: AppStateMachine) -> UserRecord | None:
+    async def _latest(self, machine: AppStateMachine) -> UserRecord | None:
         """Read the user; reread if something changed during the read: the app could not be notified yet."""
         while True:
-            before = life.changes
-            user = await self._user(life.user)
-            if life.changes == before:
+            before = machine.changes
+            user = await self._user(machine.user)
+            if machine.changes == before:
                 return user
 
-    def _came_and_left(self) -> None:
+    def _record_early_close(self) -> None:
         """Record a connection that closed before it authenticated, if only one app can be the cause."""
-        if len(self._lives.expected) == 1:
-            (life,) = self._lives.expected
-            message = f"{life.package} connected and left before it said who it was; try again"
-            life.attempt.suspect(not_available("connection", message, retryable=True), named=False)
+        if len(self._machines.expected) == 1:
+            (machine,) = self._machines.expected
+            message = f"{machine.package} connected and left before it said who it was; try again"
+            machine.attempt.suspect(not_available("connection", message, retryable=True), named=False)

@@ -70,16 +70,16 @@ class EventListener:
     def __init__(self) -> None:
         self._waiting: deque[tuple[UserEvent, int]] = deque()
         self._lost = self._bytes = 0
-        self._stir = anyio.Event()
+        self._arrival = anyio.Event()
 
-    def hear(self, event: UserEvent, size: int) -> None:
+    def put(self, event: UserEvent, size: int) -> None:
         """Enqueue an event of this size in bytes."""
         self._waiting.append((event, size))
         self._bytes += size
         while len(self._waiting) > MAX_QUEUED_EVENTS or self._bytes > MAX_QUEUED_EVENT_BYTES:
             self._take()
             self._lost += 1
-        self._stir.set()
+        self._arrival.set()
 
     def _take(self) -> UserEvent:
         event, size = self._waiting.popleft()
@@ -92,8 +92,8 @@ class EventListener:
     async def __anext__(self) -> UserEvent:
         """Return the next event, waiting for one if the queue is empty."""
         while not self._waiting:
-            self._stir = anyio.Event()
-            await self._stir.wait()
+            self._arrival = anyio.Event()
+            await self._arrival.wait()
         if self._lost:
             lost, self._lost = self._lost, 0
             return UserEvent("app", {"lost": lost})
@@ -126,16 +126,16 @@ class EventHub:
             if not listeners:
                 del self._listeners[user], self._slots[user]
 
-    def tell(self, user: str, event: UserEvent) -> None:
+    def publish(self, user: str, event: UserEvent) -> None:
         """Publish an event to all listeners of a user."""
         listeners = self._listeners.get(user)
         if not listeners:
             return
         size = len(orjson.dumps(dict(event.data)))
         for listener in listeners:
-            listener.hear(event, size)
+            listener.put(event, size)
 
-    def hears(self, user: str) -> bool:
+    def has_listeners(self, user: str) -> bool:
         """Whether a user has listeners."""
         return user in self._listeners
 

@@ -48,13 +48,13 @@ class UserSessions:
     ) -> None:
         self.settings = settings
         self._find, self._user, self._clock = find, user, clock
-        self._hub, self._lives = EventHub(settings.share), AppStateTable()
+        self._hub, self._machines = EventHub(settings.share), AppStateTable()
         self._calls = AppCalls(self._hub)
         self._webhooks = Webhooks(post, clock)
         self._background = TaskRunner()
         self._starting = AppStarter(settings, self._webhooks, self._background, find=find, user=user)
-        self._door = AppHandshake(settings, self._lives, find=find, user=user, clock=clock)
-        self._frames = AppMessages(settings, self._hub, self._calls, to_front=self._to_front, clock=clock)
+        self._handshake = AppHandshake(settings, self._machines, find=find, user=user, clock=clock)
+        self._messages = AppMessages(settings, self._hub, self._calls, to_front=self._to_front, clock=clock)
 
     @property
     def address(self) -> str | None:
@@ -71,12 +71,12 @@ class UserSessions:
             self._background.tasks = tasks
             task_status.started()
             try:
-                await self._rounds()
+                await self._stop_idle_apps()
             finally:
                 self._background.tasks = None
                 with anyio.CancelScope(shield=True):
-                    for life in self._lives:
-                        await self._close(life, "the gateway stops", code=1001)
+                    for machine in self._machines:
+                        await self._close(machine, "the gateway stops", code=1001)
 
     # --- lifecycle ---
 
@@ -85,11 +85,11 @@ class UserSessions:
         user, package = call.caller.user, call.tool.source
         if user is None:
             raise Refused("NO_SESSION", f"{package} is an app: it is called on behalf of a user")
-        life = self._lives.get(user, package)
-        if life is not None and life.state == "running":
-            life.touch()
+        machine = self._machines.get(user, package)
+        if machine is not None and machine.state == "running":
+            machine.touch()
             return False
-        return await self._have(user, package, call.caller.device, activated=True)
+        return await self._ensure_running(user, package, call.caller.device, activated=True)
 
     async def start(self, user: str, package: str) -> None:
         """Start an app for its user; a standard app takes the foreground, and the previous one stops."""
@@ -98,110 +98,114 @@ class UserSessions:
             raise Refused("NOT_FOUND", f"{package} is not installed for this user")
         if record.session is None:
             raise Refused("NO_SESSION", "the user has no active session; begin one first")
-        await self._have(user, package, connected_device(record), activated=False)
-        life = self._lives.get(user, package)
-        if life is not None:
-            await self._to_front(life)
+        await self._ensure_running(user, package, connected_device(record), activated=False)
+        machine = self._machines.get(user, package)
+        if machine is not None:
+            await self._to_front(machine)
 
     async def stop(self, user: str, package: str, reason: str = "user_disabled") -> bool:
         """Stop an app; return False if it does not run."""
-        life = self._lives.get(user, package)
-        return life is not None and await self._stop(life, reason)
+        machine = self._machines.get(user, package)
+        return machine is not None and await self._stop(machine, reason)
 
     async def end(self, user: str) -> None:
         """Stop all apps of a user after the session has ended."""
-        for life in self._lives.of(user):
-            await self._stop(life, "system_stop")
+        for machine in self._machines.of(user):
+            await self._stop(machine, "system_stop")
 
     async def forget(self, package: str) -> None:
         """Close all sessions of an app that was removed or has another key."""
-        for life in self._lives:
-            if life.package == package:
-                await self._stop(life, "system_stop")
-        self._lives.forget(package)
+        for machine in self._machines:
+            if machine.package == package:
+                await self._stop(machine, "system_stop")
+        self._machines.forget(package)
 
     def states(self, user: str) -> Mapping[str, AppState]:
         """Return the states of a user's apps; an app without an entry is stopped."""
-        return self._lives.states(user)
+        return self._machines.states(user)
 
     def running(self) -> int:
         """Return the number of running apps, over all users."""
-        return sum(life.state == "running" for life in self._lives)
+        return sum(machine.state == "running" for machine in self._machines)
 
     def users(self) -> int:
         """Return how many users have an app that is not stopped."""
-        return self._lives.users()
+        return self._machines.users()
 
     @property
     def ignored(self) -> int:
         """Return the number of app messages that were ignored."""
-        return self._frames.ignored
+        return self._messages.ignored
 
-    async def _have(self, user: str, package: str, device: Device | None, *, activated: bool) -> bool:
-        life = self._lives.get(user, package)
-        while life is not None and life.state == "stopping":
-            await life.over.wait()
-            life = self._lives.get(user, package)
-        caused = life is None
-        if life is None:
+    async def _ensure_running(
+        self, user: str, package: str, device: Device | None, *, activated: bool
+    ) -> bool:
+        machine = self._machines.get(user, package)
+        while machine is not None and machine.state == "stopping":
+            await machine.over.wait()
+            machine = self._machines.get(user, package)
+        caused = machine is None
+        if machine is None:
             app = self._starting.check(package, device)
-            life = AppStateMachine(user, package, self._changed, self._clock)
-            self._lives.add(life)
-            life.begin(activated=activated)
-            self._starting.begin(life, app)
-        await life.attempt.wait()
+            machine = AppStateMachine(user, package, self._changed, self._clock)
+            self._machines.add(machine)
+            machine.begin(activated=activated)
+            self._starting.begin(machine, app)
+        await machine.attempt.wait()
         return caused
 
-    def _changed(self, life: AppStateMachine, reason: str | None) -> None:
-        self._lives.changed(life)
-        self._tell_state(life, reason)
+    def _changed(self, machine: AppStateMachine, reason: str | None) -> None:
+        self._machines.changed(machine)
+        self._tell_state(machine, reason)
 
-    def _tell_state(self, life: AppStateMachine, reason: str | None) -> None:
-        said = {"packageName": life.package, "state": life.state}
-        self._hub.tell(life.user, UserEvent("app", said if reason is None else {**said, "reason": reason}))
+    def _tell_state(self, machine: AppStateMachine, reason: str | None) -> None:
+        data = {"packageName": machine.package, "state": machine.state}
+        self._hub.publish(
+            machine.user, UserEvent("app", data if reason is None else {**data, "reason": reason})
+        )
 
-    async def _stop(self, life: AppStateMachine, reason: str) -> bool:
-        if not await self._close(life, reason):
+    async def _stop(self, machine: AppStateMachine, reason: str) -> bool:
+        if not await self._close(machine, reason):
             return False
-        app = self._find(life.package)
+        app = self._find(machine.package)
         if app is not None and app.public_url:
-            self._background.begin(partial(self._webhooks.go, app, life.user, reason))
+            self._background.begin(partial(self._webhooks.request_stop, app, machine.user, reason))
         return True
 
-    async def _close(self, life: AppStateMachine, reason: str, *, code: int = 1000) -> bool:
-        socket = life.socket
-        if not life.leave(reason):
+    async def _close(self, machine: AppStateMachine, reason: str, *, code: int = 1000) -> bool:
+        socket = machine.socket
+        if not machine.leave(reason):
             return False
         try:
             if socket is not None:
-                said = messages.app_stopped(life.session, reason=stop_reason(reason), now=self._clock())
-                await socket.send(messages.encode(said))
+                message = messages.app_stopped(machine.session, reason=stop_reason(reason), now=self._clock())
+                await socket.send(messages.encode(message))
                 await socket.close(code, "App stopped")
         finally:
-            life.end(reason)
+            machine.end(reason)
         return True
 
-    async def _to_front(self, life: AppStateMachine) -> None:
-        app = self._find(life.package)
-        if app is None or app.app_type != "standard" or life.state != "running" or life.foreground:
+    async def _to_front(self, machine: AppStateMachine) -> None:
+        app = self._find(machine.package)
+        if app is None or app.app_type != "standard" or machine.state != "running" or machine.foreground:
             return
-        former = [other for other in self._lives.of(life.user) if other.foreground]
-        life.foreground = True
-        self._tell_state(life, "foreground")
+        former = [other for other in self._machines.of(machine.user) if other.foreground]
+        machine.foreground = True
+        self._tell_state(machine, "foreground")
         for other in former:
             await self._stop(other, "foreground")
 
-    async def _rounds(self) -> None:
+    async def _stop_idle_apps(self) -> None:
         idle = self.settings.idle
         if idle is None:
             await anyio.sleep_forever()
             return
         while True:
             now, soonest = anyio.current_time(), idle
-            for life in self._lives:
-                left = life.last + idle - now
-                if left <= 0 and life.state == "running" and not self._busy(life):
-                    await self._stop(life, "idle")
+            for machine in self._machines:
+                left = machine.last + idle - now
+                if left <= 0 and machine.state == "running" and not self._busy(machine):
+                    await self._stop(machine, "idle")
                 else:
                     soonest = min(soonest, left)
             await anyio.sleep(max(soonest, idle / _CHECKS_PER_TIMEOUT))
@@ -211,39 +215,39 @@ class UserSessions:
     def begin(self, session: SessionRecord, device: Device | None) -> None:
         """Handle a new or changed user session: notify its apps; stop those the device does not support."""
         capabilities = None if device is None else device.capabilities
-        for life in self._lives.of(session.user):
-            life.changes += 1
-            if not self._starting.fits(life.package, device):
-                self._background.begin(partial(self._stop, life, "hardware"))
+        for machine in self._machines.of(session.user):
+            machine.changes += 1
+            if not self._starting.fits(machine.package, device):
+                self._background.begin(partial(self._stop, machine, "hardware"))
             else:
-                said = messages.capabilities_update(
-                    life.session, capabilities, now=self._clock(), language=session.language
+                message = messages.capabilities_update(
+                    machine.session, capabilities, now=self._clock(), language=session.language
                 )
-                self._background.begin(partial(self._send, life, said))
+                self._background.begin(partial(self._send, machine, message))
 
     def configure(self, user: str, package: str, settings: JsonObject) -> None:
         """Notify an app session of changed settings."""
-        life = self._lives.get(user, package)
-        if life is not None:
-            life.changes += 1
-            said = messages.settings_update(life.session, package, settings, now=self._clock())
-            self._background.begin(partial(self._send, life, said))
+        machine = self._machines.get(user, package)
+        if machine is not None:
+            machine.changes += 1
+            message = messages.settings_update(machine.session, package, settings, now=self._clock())
+            self._background.begin(partial(self._send, machine, message))
 
     async def transcribe(self, user: str, text: str, *, final: bool, language: str | None) -> int:
         """Send a transcription to the subscribed apps; return how many received it."""
-        now, told = self._clock(), 0
+        now, receivers = self._clock(), 0
         data = messages.transcription(text, final=final, language=language or "auto", now=now)
-        for life in self._lives.of(user):
-            stream = matching_stream(life.streams, language)
-            if stream is not None and life.socket is not None:
-                await self._send(life, messages.data_stream(life.session, stream, data, now=now))
-                life.touch()
-                told += 1
-        return told
+        for machine in self._machines.of(user):
+            stream = matching_stream(machine.streams, language)
+            if stream is not None and machine.socket is not None:
+                await self._send(machine, messages.data_stream(machine.session, stream, data, now=now))
+                machine.touch()
+                receivers += 1
+        return receivers
 
-    async def _send(self, life: AppStateMachine, message: JsonObject) -> None:
-        if life.socket is not None:
-            await life.socket.send(messages.encode(message))
+    async def _send(self, machine: AppStateMachine, message: JsonObject) -> None:
+        if machine.socket is not None:
+            await machine.socket.send(messages.encode(message))
 
     # --- messages from apps ---
 
@@ -253,19 +257,19 @@ class UserSessions:
         `rejected` is called with the package of an app that sent a wrong key, before the app is notified.
         """
         try:
-            life = await self._door.enter(socket, rejected)
-            if life is not None:
-                await self._read(life, socket)
+            machine = await self._handshake.enter(socket, rejected)
+            if machine is not None:
+                await self._read(machine, socket)
         finally:
-            self._door.left(socket)
+            self._handshake.left(socket)
 
-    async def _read(self, life: AppStateMachine, socket: AppSocket) -> None:
+    async def _read(self, machine: AppStateMachine, socket: AppSocket) -> None:
         try:
-            await self._frames.read(life, socket)
+            await self._messages.read(machine, socket)
         finally:
-            attempt = life.drop(socket)
+            attempt = machine.drop(socket)
             if attempt is not None:
-                self._starting.lost(life, attempt)
+                self._starting.lost(machine, attempt)
 
     @contextmanager
     def following(self, call: Call) -> Generator[None]:
@@ -274,17 +278,17 @@ class UserSessions:
             try:
                 yield
             finally:
-                life = self._lives.get(call.caller.user or "", call.tool.source)
-                if life is not None:
-                    life.touch()
+                machine = self._machines.get(call.caller.user or "", call.tool.source)
+                if machine is not None:
+                    machine.touch()
 
     def active(self, since: float) -> set[str]:
         """Return users with listeners, or with apps active since this time of the event loop's clock."""
-        lives = (life for life in self._lives if life.last >= since or self._busy(life))
-        return {life.user for life in lives} | set(self._hub)
+        machines = (machine for machine in self._machines if machine.last >= since or self._busy(machine))
+        return {machine.user for machine in machines} | set(self._hub)
 
-    def _busy(self, life: AppStateMachine) -> bool:
-        return self._calls.busy(life.user, life.package)
+    def _busy(self, machine: AppStateMachine) -> bool:
+        return self._calls.busy(machine.user, machine.package)
 
     # --- device events ---
 
@@ -292,13 +296,13 @@ class UserSessions:
         """Subscribe to the events for a user's devices while the context is open."""
         return self._hub.listen(user, principal)
 
-    def tell(self, user: str, event: UserEvent) -> None:
+    def publish(self, user: str, event: UserEvent) -> None:
         """Publish an event to a user's devices."""
-        self._hub.tell(user, event)
+        self._hub.publish(user, event)
 
-    def hears(self, user: str) -> bool:
+    def has_listeners(self, user: str) -> bool:
         """Whether a device of a user listens."""
-        return self._hub.hears(user)
+        return self._hub.has_listeners(user)
 
 
 # --- Last use of user sessions: recorded in memory, written to the store in batches, for the idle timeout

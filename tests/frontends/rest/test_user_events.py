@@ -52,9 +52,9 @@ async def test_app_display_and_speech_events(gateway: InProcessGateway) -> None:
     async with worn(gateway) as device:
         assert device.sent[0]["status"] == 200
         assert (b"content-type", b"text/event-stream") in device.sent[0]["headers"]
-        sessions.tell("ann", UserEvent("speak", {"text": "grüß\ndich"}))
-        sessions.tell("bob", UserEvent("speak", {"text": "not for ann"}))
-        sessions.tell("ann", UserEvent("display", {"layout": {"layoutType": "text_wall", "text": "hello"}}))
+        sessions.publish("ann", UserEvent("speak", {"text": "grüß\ndich"}))
+        sessions.publish("bob", UserEvent("speak", {"text": "not for ann"}))
+        sessions.publish("ann", UserEvent("display", {"layout": {"layoutType": "text_wall", "text": "hello"}}))
         await until(lambda: "hello" in device.heard())
         assert device.heard() == (
             ": listening\n\n"
@@ -63,7 +63,7 @@ async def test_app_display_and_speech_events(gateway: InProcessGateway) -> None:
         )
         device.gone.set()
         await until(lambda: device.ended)
-        assert not sessions.hears("ann")
+        assert not sessions.has_listeners("ann")
 
 
 async def test_tool_call_is_an_event(gateway: InProcessGateway) -> None:
