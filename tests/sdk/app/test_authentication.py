@@ -27,7 +27,7 @@ from toolcrib.sdk.app.authentication import GatewayAuthentication
     ],
 )
 def test_where_sessions_may_lead(gateway: str | None, url: str, home: bool) -> None:
-    assert GatewayAuthentication(KEY, gateway=gateway, signed=True, clock=time).leads_home(url) is home
+    assert GatewayAuthentication(KEY, gateway=gateway, signed=True, clock=time).is_gateway_url(url) is home
 
 
 def test_an_app_that_cannot_be_safe_is_refused() -> None:

@@ -195,7 +195,7 @@ class Page:
         page = {"responses": {"200": {"description": "the page", "content": html}}}
         redirect = {"responses": {"303": {"description": "go to `/`"}}}
         link, exchange = "/api/signin", {**_request_body("LinkToken"), **_json_response("SignedIn")}
-        signed_out = {
+        signed_out: dict[str, object] = {
             "parameters": [_SECRET_PARAMETER],
             "security": [{"page": []}],
             **_json_response("SignedOut"),

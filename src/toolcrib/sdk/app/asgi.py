@@ -42,8 +42,8 @@ class _Disconnected(Exception):
 class AppEndpoints:
     """Routes a request, reads its body within limits, and always responds."""
 
-    def __init__(self, doors: dict[tuple[str, str], RouteHandler]) -> None:
-        self._doors = doors
+    def __init__(self, routes: dict[tuple[str, str], RouteHandler]) -> None:
+        self._routes = routes
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Handle one request."""
@@ -60,9 +60,9 @@ class AppEndpoints:
         await _send(send, reply)
 
     async def _answer(self, scope: Scope, receive: Receive) -> AppResponse:
-        door = self._doors.get((scope["method"], scope["path"]))
-        if door is None:
-            if any(path == scope["path"] for _, path in self._doors):
+        handle = self._routes.get((scope["method"], scope["path"]))
+        if handle is None:
+            if any(path == scope["path"] for _, path in self._routes):
                 raise Refused("METHOD_NOT_ALLOWED", "the method is not allowed for this path")
             raise Refused("NOT_FOUND", "there is no route with this path")
         headers: Headers = dict(scope["headers"])
@@ -70,9 +70,9 @@ class AppEndpoints:
             with anyio.fail_after(BODY_TIMEOUT_SECONDS):
                 body = await _body(headers, receive)
         except TimeoutError:
-            said = f"the body did not arrive within {BODY_TIMEOUT_SECONDS:g} s"
-            raise Refused("INVALID_REQUEST", said) from None
-        return await door(headers, body)
+            message = f"the body did not arrive within {BODY_TIMEOUT_SECONDS:g} s"
+            raise Refused("INVALID_REQUEST", message) from None
+        return await handle(headers, body)
 
 
 def json_response(value: JsonObject, status: int = 200) -> AppResponse:

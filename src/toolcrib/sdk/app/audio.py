@@ -40,26 +40,26 @@ TranscriptionHandler = Callable[[Transcription], Any]
 class TranscriptionEvents:
     """Registry of transcription handlers, sync or async; they are called one after the other."""
 
-    def __init__(self, errands: HandlerQueue, changed: Callable[[], None]) -> None:
-        self._errands, self._changed = errands, changed
-        self._hearers: list[tuple[TranscriptionHandler, str | None]] = []
+    def __init__(self, queue: HandlerQueue, changed: Callable[[], None]) -> None:
+        self._queue, self._changed = queue, changed
+        self._handlers: list[tuple[TranscriptionHandler, str | None]] = []
 
     def on_transcription(self, handler: TranscriptionHandler, language: str | None = None) -> Unsubscribe:
         """Subscribe a handler to transcriptions in one language, such as `de-DE` or `de`, or in any."""
         entry = (handler, language)
-        self._hearers.append(entry)
+        self._handlers.append(entry)
         self._changed()
 
-        def off() -> None:
-            if entry in self._hearers:
-                self._hearers.remove(entry)
+        def unsubscribe() -> None:
+            if entry in self._handlers:
+                self._handlers.remove(entry)
                 self._changed()
 
-        return off
+        return unsubscribe
 
     def streams(self) -> list[str]:
         """Return the streams to subscribe to: the stream of all languages includes the others."""
-        wanted = {language for _, language in self._hearers}
+        wanted = {language for _, language in self._handlers}
         if None in wanted:
             return [TRANSCRIPTION]
         return sorted(f"{TRANSCRIPTION}:{language}" for language in wanted)
@@ -74,12 +74,14 @@ class TranscriptionEvents:
         text = data.get("text")
         if kind != TRANSCRIPTION or not isinstance(text, str):
             return
-        told = data.get("transcribeLanguage", tag)
-        language = told if isinstance(told, str) and told not in ("", _UNKNOWN_LANGUAGE) else None
-        heard = Transcription(text=text, is_final=data.get("isFinal") is True, language=language, data=data)
-        for handler, wanted in self._hearers:
+        reported = data.get("transcribeLanguage", tag)
+        language = reported if isinstance(reported, str) and reported not in ("", _UNKNOWN_LANGUAGE) else None
+        transcription = Transcription(
+            text=text, is_final=data.get("isFinal") is True, language=language, data=data
+        )
+        for handler, wanted in self._handlers:
             if wanted is None or wanted == tag or _matches_language(language, wanted):
-                self._errands.add(partial(handler, heard))
+                self._queue.add(partial(handler, transcription))
 
 
 def _matches_language(language: str | None, wanted: str) -> bool:
@@ -106,9 +108,9 @@ class Audio:
     """Speaks through the user's device, or the phone it is connected to."""
 
     def __init__(
-        self, wire: OutgoingMessages, gateway: str, *, seconds: float = SPEECH_TIMEOUT_SECONDS
+        self, outgoing: OutgoingMessages, gateway: str, *, seconds: float = SPEECH_TIMEOUT_SECONDS
     ) -> None:
-        self._wire, self._gateway, self._seconds = wire, gateway, seconds
+        self._outgoing, self._gateway, self._seconds = outgoing, gateway, seconds
         self._waiting: dict[str, _PendingSpeech] = {}
 
     async def speak(self, text: str) -> Spoken:
@@ -119,7 +121,7 @@ class Audio:
         wait = self._waiting[request] = _PendingSpeech(anyio.Event())
         try:
             with anyio.fail_after(self._seconds):
-                await self._wire.play(request, speech_url(self._gateway, text))
+                await self._outgoing.play(request, speech_url(self._gateway, text))
                 await wait.done.wait()
         except TimeoutError:
             return Spoken(success=False, error=f"not confirmed within {self._seconds:g} s")
@@ -135,12 +137,12 @@ class Audio:
         if wait is not None:
             error = message.get("error")
             success = message.get("success") is True
-            wait.tell(Spoken(success, error if isinstance(error, str) else None))
+            wait.settle(Spoken(success, error if isinstance(error, str) else None))
 
     def end(self) -> None:
         """Fail all pending requests."""
         for wait in self._waiting.values():
-            wait.tell(Spoken(success=False, error="the session has ended"))
+            wait.settle(Spoken(success=False, error="the session has ended"))
 
 
 @dataclass(slots=True)
@@ -148,6 +150,6 @@ class _PendingSpeech:
     done: anyio.Event
     spoken: Spoken = Spoken(success=False)
 
-    def tell(self, spoken: Spoken) -> None:
+    def settle(self, spoken: Spoken) -> None:
         self.spoken = spoken
         self.done.set()

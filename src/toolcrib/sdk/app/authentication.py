@@ -63,7 +63,7 @@ class GatewayAuthentication:
         if signed is not None and signed != SignedRequest(user, tool):
             raise _refusal(f"{SIGNATURE_HEADER} was made for another user or tool")
 
-    def leads_home(self, url: str) -> bool:
+    def is_gateway_url(self, url: str) -> bool:
         """Whether a WebSocket's address belongs to the gateway; any is accepted if `gateway` is not set."""
         origin = _origin(url)
         if origin is None or not url.startswith(("ws://", "wss://")):

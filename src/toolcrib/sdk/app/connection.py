@@ -30,22 +30,22 @@ class HandlerQueue:
 
     def __init__(self, most: int = MAX_QUEUED_CALLBACKS) -> None:
         self._waiting: deque[Callable[[], Any]] = deque(maxlen=most)
-        self._news = anyio.Event()
+        self._added = anyio.Event()
 
-    def add(self, errand: Callable[[], Any]) -> None:
+    def add(self, callback: Callable[[], Any]) -> None:
         """Enqueue a callback; an awaitable that it returns is awaited."""
         if len(self._waiting) == self._waiting.maxlen:
             log.warning("a handler is too slow: the oldest event is dropped")
-        self._waiting.append(errand)
-        self._news.set()
+        self._waiting.append(callback)
+        self._added.set()
 
     async def run(self) -> None:
         """Call the queue's callbacks until cancelled. Exceptions are logged."""
         while True:
             while self._waiting:
                 await _run_callback(self._waiting.popleft())
-            self._news = anyio.Event()
-            await self._news.wait()
+            self._added = anyio.Event()
+            await self._added.wait()
 
 
 async def awaited(outcome: object) -> Any:
@@ -53,9 +53,9 @@ async def awaited(outcome: object) -> Any:
     return await outcome if inspect.isawaitable(outcome) else outcome
 
 
-async def _run_callback(errand: Callable[[], Any]) -> None:
+async def _run_callback(callback: Callable[[], Any]) -> None:
     try:
-        await awaited(errand())
+        await awaited(callback())
     except Exception:  # the boundary to an app's own handlers, which may raise anything
         log.exception("a handler failed")
 
@@ -92,12 +92,12 @@ class GatewayLink:
     def __init__(
         self,
         url: str,
-        hello: Callable[[], JsonObject],
+        init_message: Callable[[], JsonObject],
         *,
         take: Callable[[JsonObject], None],
         pauses: Sequence[float] = RECONNECT_DELAYS,
     ) -> None:
-        self._url, self._hello, self._take, self._pauses = url, hello, take, pauses
+        self._url, self._init_message, self._take, self._pauses = url, init_message, take, pauses
         self._socket: ClientConnection | None = None
         self._ready = anyio.Event()
         """Set while there is a socket, and permanently after the end."""
@@ -129,7 +129,7 @@ class GatewayLink:
         try:
             while self._socket is not None:
                 code = await self._read(self._socket)
-                if self._over.is_set() or code in _FINAL_CLOSE_CODES or not await self._reopened():
+                if self._over.is_set() or code in _FINAL_CLOSE_CODES or not await self._reconnected():
                     return
         finally:
             self._end()
@@ -188,7 +188,7 @@ class GatewayLink:
             close_timeout=1,
         )
         try:
-            await socket.send(messages.encode(self._hello()))
+            await socket.send(messages.encode(self._init_message()))
             self._take(await _acknowledgement(socket))
         except BaseException:
             with anyio.CancelScope(shield=True):
@@ -208,7 +208,7 @@ class GatewayLink:
         self._lose(socket)
         return socket.close_code or 0
 
-    async def _reopened(self) -> bool:
+    async def _reconnected(self) -> bool:
         for pause in self._pauses:
             with anyio.move_on_after(pause):
                 await self._over.wait()
@@ -220,10 +220,10 @@ class GatewayLink:
                 return False
             except Unreachable:
                 continue
-            return await self._wanted()
+            return await self._still_active()
         return False
 
-    async def _wanted(self) -> bool:
+    async def _still_active(self) -> bool:
         """Whether the session is still active; it may have ended during the reconnect."""
         if self._over.is_set() and self._socket is not None:
             await self._socket.close(_CLOSE_NORMAL)
@@ -249,8 +249,8 @@ async def _acknowledgement(socket: "ClientConnection") -> JsonObject:
 
 
 def _error_text(message: JsonObject) -> str:
-    said: list[Any] = [message.get("code"), message.get("message")]
-    return ", ".join(each[:200] for each in said if isinstance(each, str)) or "no reason given"
+    parts: list[Any] = [message.get("code"), message.get("message")]
+    return ", ".join(each[:200] for each in parts if isinstance(each, str)) or "no reason given"
 
 
 def _parse_frame(frame: str | bytes) -> JsonObject | None:
@@ -298,16 +298,16 @@ class OutgoingMessages:
 
     def __init__(
         self,
-        place: SessionAddress,
-        badge: AppCredentials,
+        address: SessionAddress,
+        credentials: AppCredentials,
         *,
         take: Callable[[JsonObject], None],
         clock: Callable[[], float],
         pauses: Sequence[float] = RECONNECT_DELAYS,
     ) -> None:
-        self._place, self._badge, self._clock = place, badge, clock
-        self._names = (place.session, badge.package)
-        self.link = GatewayLink(place.url, self._hello, take=take, pauses=pauses)
+        self._address, self._credentials, self._clock = address, credentials, clock
+        self._names = (address.session, credentials.package)
+        self.link = GatewayLink(address.url, self._init_message, take=take, pauses=pauses)
 
     async def display(self, layout: JsonObject, view: str, duration_ms: float | None) -> None:
         """Display a layout."""
@@ -339,8 +339,8 @@ class OutgoingMessages:
         last = () if release is None else (self._release(release),)
         await self.link.close(*last)
 
-    def _hello(self) -> JsonObject:
-        return messages.connection_init(*self._names, key=self._badge.key, now=self._clock())
+    def _init_message(self) -> JsonObject:
+        return messages.connection_init(*self._names, key=self._credentials.key, now=self._clock())
 
     def _release(self, reason: str) -> JsonObject:
         return messages.ownership_release(*self._names, reason=reason, now=self._clock())

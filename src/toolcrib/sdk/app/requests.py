@@ -159,15 +159,15 @@ class RequestHandlers:
         self,
         package: str,
         *,
-        gate: GatewayAuthentication,
-        toolbox: ToolTable,
+        authentication: GatewayAuthentication,
+        tools: ToolTable,
         sessions: SessionTable,
         clock: Callable[[], float],
     ) -> None:
         self._package, self._clock = package, clock
-        self._gate, self._toolbox, self._sessions = gate, toolbox, sessions
+        self._authentication, self._tools, self._sessions = authentication, tools, sessions
 
-    def doors(self) -> dict[tuple[str, str], RouteHandler]:
+    def routes(self) -> dict[tuple[str, str], RouteHandler]:
         """Return the routes."""
         return {
             ("POST", "/tool"): self._tool,
@@ -177,10 +177,10 @@ class RequestHandlers:
         }
 
     async def _tool(self, headers: Headers, body: bytes) -> AppResponse:
-        signed = self._gate.check(headers, body)
+        signed = self._authentication.check(headers, body)
         request = parse_tool_request(body)
-        self._gate.match(signed, user=request.user, tool=request.name)
-        work = self._toolbox.get(request.name)
+        self._authentication.match(signed, user=request.user, tool=request.name)
+        work = self._tools.get(request.name)
         if work is None:
             raise Refused("TOOL_NOT_FOUND", f"this app has no tool {request.name[:200]!r}")
         session = await self._sessions.ready(request.user)
@@ -188,12 +188,12 @@ class RequestHandlers:
         return AppResponse(200, await call_response(partial(work, request.arguments, context), request.name))
 
     def _context(self, request: ToolRequest, session: AppSession | None) -> AppContext:
-        spoken = request.language or (session.language if session is not None else None)
+        language = request.language or (session.language if session is not None else None)
         return AppContext(
             user_id=request.user,
             session_id=request.session_id,
             at=self._clock() if request.at is None else request.at,
-            language=spoken or "en",
+            language=language or "en",
             activated_for_tool=request.activated,
             call_id=request.call_id,
             session=session,
@@ -201,24 +201,24 @@ class RequestHandlers:
         )
 
     async def _webhook(self, headers: Headers, body: bytes) -> AppResponse:
-        signed = self._gate.check(headers, body) if self._gate.signed else None
+        signed = self._authentication.check(headers, body) if self._authentication.signed else None
         try:
-            asked = parse_webhook(body)
+            request = parse_webhook(body)
         except Refused as refused:
             return _error(400, str(refused))
-        if asked is None:
+        if request is None:
             return _error(400, "the type must be session_request or stop_request")
-        self._gate.match(signed, user=asked.user)
-        if isinstance(asked, StopRequest):
-            await self._sessions.stop(asked.user, asked.session, asked.reason)
+        self._authentication.match(signed, user=request.user)
+        if isinstance(request, StopRequest):
+            await self._sessions.stop(request.user, request.session, request.reason)
             return _SUCCESS
-        return await self._begun(asked)
+        return await self._start_session(request)
 
-    async def _begun(self, place: SessionAddress) -> AppResponse:
-        if not self._gate.leads_home(place.url):
+    async def _start_session(self, address: SessionAddress) -> AppResponse:
+        if not self._authentication.is_gateway_url(address.url):
             return _error(400, "the WebSocket URL does not belong to this app's gateway")
         try:
-            await self._sessions.begin(place)
+            await self._sessions.begin(address)
         except (Unreachable, NotRunning) as error:
             return _error(500, str(error))
         except Exception:  # boundary to the app's own handlers, which may raise anything
@@ -227,12 +227,12 @@ class RequestHandlers:
         return _SUCCESS
 
     async def _settings(self, headers: Headers, body: bytes) -> AppResponse:
-        signed = self._gate.check(headers, body)
-        asked = parse_settings(body)
-        self._gate.match(signed, user=asked.user)
-        session = self._sessions.now(asked.user)
+        signed = self._authentication.check(headers, body)
+        request = parse_settings(body)
+        self._authentication.match(signed, user=request.user)
+        session = self._sessions.now(request.user)
         if session is not None:
-            session.settings.take(asked.settings)
+            session.settings.take(request.settings)
         return _SUCCESS
 
     async def _health(self, headers: Headers, body: bytes) -> AppResponse:

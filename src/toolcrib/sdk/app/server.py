@@ -57,15 +57,15 @@ class AppServer:
                 "package and api_key are required: the gateway issues the key when the app is added"
             )
         self.package = package
-        self._toolbox, self._hooks = ToolTable(), Hooks()
+        self._tools, self._hooks = ToolTable(), Hooks()
         self._sessions = SessionTable(
             AppCredentials(package=package, key=api_key), self._hooks, clock=clock, pauses=reconnect
         )
-        gate = GatewayAuthentication(api_key, gateway=gateway, signed=signed, clock=clock)
-        reception = RequestHandlers(
-            package, gate=gate, toolbox=self._toolbox, sessions=self._sessions, clock=clock
+        authentication = GatewayAuthentication(api_key, gateway=gateway, signed=signed, clock=clock)
+        handlers = RequestHandlers(
+            package, authentication=authentication, tools=self._tools, sessions=self._sessions, clock=clock
         )
-        self._doors = AppEndpoints(reception.doors())
+        self._endpoints = AppEndpoints(handlers.routes())
 
     def __repr__(self) -> str:
         return f"<AppServer {self.package}>"
@@ -80,7 +80,7 @@ class AppServer:
         category: AppCategory | None = None,
     ) -> AnyToolOfAnApp:
         """Register a tool made with `create_tool(handler=…)`, or a function with `@tool` or `create_tool`."""
-        self._toolbox.add(tool, extensions_of(activation_phrases, category))
+        self._tools.add(tool, extensions_of(activation_phrases, category))
         return tool
 
     @overload
@@ -116,7 +116,7 @@ class AppServer:
 
     def get_tool_definitions(self) -> list[JsonObject]:
         """Return the tool definitions: the body of `POST /api/apps/{package}/tools`."""
-        return self._toolbox.definitions()
+        return self._tools.definitions()
 
     # Sessions
 
@@ -139,11 +139,11 @@ class AppServer:
     def on_transcription(self, hook: OnTranscription | None = None, /, *, language: str | None = None) -> Any:
         """Register a hook called with a session and each transcription, in one language or in any."""
 
-        def kept(hook: OnTranscription) -> OnTranscription:
+        def register(hook: OnTranscription) -> OnTranscription:
             self._hooks.transcription.append((hook, language))
             return hook
 
-        return kept if hook is None else kept(hook)
+        return register if hook is None else register(hook)
 
     def session(self, user_id: str) -> AppSession | None:
         """Return a user's session, if there is one."""
@@ -156,7 +156,7 @@ class AppServer:
         if scope["type"] == "lifespan":
             await self._live(receive, send)
         elif scope["type"] == "http":
-            await self._doors(scope, receive, send)
+            await self._endpoints(scope, receive, send)
         else:
             await send({"type": "websocket.close"})
 

@@ -44,9 +44,9 @@ class StorageError(Exception):
 class Storage:
     """Not cached: every call is a request, so that several processes of an app share the data."""
 
-    def __init__(self, place: SessionAddress, badge: AppCredentials) -> None:
-        self._address = f"{place.gateway}{_PATH}{quote(place.user, safe='')}"
-        self._authority = f"Bearer {badge.package}:{badge.key}"
+    def __init__(self, address: SessionAddress, credentials: AppCredentials) -> None:
+        self._address = f"{address.gateway}{_PATH}{quote(address.user, safe='')}"
+        self._authority = f"Bearer {credentials.package}:{credentials.key}"
         self._client: Client | None = None
 
     async def get(self, key: str) -> str | None:
@@ -89,10 +89,10 @@ class Storage:
         from toolcrib.egress.http_connection import ConnectionClosed, NoConnection, NotHttp
 
         url = URL(self._address + path, encoded=True)
-        said = None if body is None else orjson.dumps(body)
+        content = None if body is None else orjson.dumps(body)
         try:
             with anyio.fail_after(_REQUEST_SECONDS):
-                status, answer = await self._sent(method, url, said)
+                status, answer = await self._sent(method, url, content)
         except TimeoutError:
             raise StorageError(f"the gateway did not respond within {_REQUEST_SECONDS:g} s") from None
         except (NoConnection, ConnectionClosed, NotHttp) as error:
@@ -135,8 +135,8 @@ def _object(text: bytes) -> dict[str, Any]:
 
 def _error_reason(answer: JsonObject) -> str:
     error = answer.get("error")
-    said = cast("JsonObject", error).get("message") if isinstance(error, dict) else error
-    return said[:500] if isinstance(said, str) else "no reason given"
+    message = cast("JsonObject", error).get("message") if isinstance(error, dict) else error
+    return message[:500] if isinstance(message, str) else "no reason given"
 
 
 # --- The context of a tool call ---
@@ -164,8 +164,8 @@ class Layouts:
     They raise SessionEnded if the session is over.
     """
 
-    def __init__(self, wire: OutgoingMessages) -> None:
-        self._wire = wire
+    def __init__(self, outgoing: OutgoingMessages) -> None:
+        self._outgoing = outgoing
 
     async def show_text_wall(
         self, text: str, *, view: View = "main", duration_ms: float | None = None
@@ -196,7 +196,7 @@ class Layouts:
         await self._show(messages.clear_view(), view, None)
 
     async def _show(self, layout: JsonObject, view: View, duration_ms: float | None) -> None:
-        await self._wire.display(layout, view, duration_ms)
+        await self._outgoing.display(layout, view, duration_ms)
 
 
 # --- Settings ---
@@ -208,8 +208,8 @@ SettingsHandler = Callable[[dict[str, Any]], Any]
 class UserSettings:
     """The current settings, updated by notifications of the gateway."""
 
-    def __init__(self, errands: HandlerQueue) -> None:
-        self._errands = errands
+    def __init__(self, queue: HandlerQueue) -> None:
+        self._queue = queue
         self._values: dict[str, Any] = {}
         self._watchers: list[SettingsHandler] = []
 
@@ -234,7 +234,7 @@ class UserSettings:
         changed = {key: values.get(key) for key in {**before, **values} if before.get(key) != values.get(key)}
         if changed:
             for watcher in self._watchers:
-                self._errands.add(partial(watcher, dict(changed)))
+                self._queue.add(partial(watcher, dict(changed)))
 
 
 # --- The session ---
@@ -247,29 +247,29 @@ class AppSession:
 
     def __init__(
         self,
-        place: SessionAddress,
-        badge: AppCredentials,
+        address: SessionAddress,
+        credentials: AppCredentials,
         *,
         changed: Callable[["AppSession"], None],
         clock: Callable[[], float] = time,
         pauses: Sequence[float] = RECONNECT_DELAYS,
     ) -> None:
-        self._wire = OutgoingMessages(place, badge, take=self._take, clock=clock, pauses=pauses)
-        self._errands = HandlerQueue()
+        self._outgoing = OutgoingMessages(address, credentials, take=self._take, clock=clock, pauses=pauses)
+        self._queue = HandlerQueue()
         self._changed = partial(changed, self)
         self._turn = anyio.Lock()
         self._subscribed: list[str] = []
         self._stopped: str | None = None
-        self.user_id, self.session_id, self.package = place.user, place.session, badge.package
+        self.user_id, self.session_id, self.package = address.user, address.session, credentials.package
         self.language = "en"
         """The user's language, as reported by the gateway."""
         self.device: Device | None = None
         """The user's connected device, or None."""
-        self.layouts = Layouts(self._wire)
-        self.audio = Audio(self._wire, place.gateway)
-        self.events = TranscriptionEvents(self._errands, self._changed)
-        self.settings = UserSettings(self._errands)
-        self.storage = Storage(place, badge)
+        self.layouts = Layouts(self._outgoing)
+        self.audio = Audio(self._outgoing, address.gateway)
+        self.events = TranscriptionEvents(self._queue, self._changed)
+        self.settings = UserSettings(self._queue)
+        self.storage = Storage(address, credentials)
         self.starting = anyio.CancelScope()
         """Scope of the `on_session` hooks; cancelled if the session ends before they return."""
         self.started = anyio.Event()
@@ -283,35 +283,35 @@ class AppSession:
     @property
     def connected(self) -> bool:
         """Whether output would reach the gateway now."""
-        return self._wire.link.connected
+        return self._outgoing.link.connected
 
     async def foreground(self) -> None:
         """Request the foreground, which one app has at a time; the current one stops."""
-        await self._wire.foreground()
+        await self._outgoing.foreground()
 
     async def report(self, call_id: str, progress: Progress) -> None:
         """Send a progress notification of a call; `context.report` does so for the current call."""
-        await self._wire.progress(call_id, progress)
+        await self._outgoing.progress(call_id, progress)
 
     # For the session table
 
     async def connect(self) -> None:
         """Open the session with the gateway."""
-        await self._wire.link.open()
+        await self._outgoing.link.open()
 
     async def subscribe(self) -> None:
         """Update the subscriptions at the gateway to the streams with handlers."""
         async with self._turn:
             wanted = self.events.streams()
             if wanted != self._subscribed:
-                await self._wire.subscribe(wanted)
+                await self._outgoing.subscribe(wanted)
                 self._subscribed = wanted
 
     async def run(self) -> str:
         """Run until the session has ended; return the reason."""
         async with anyio.create_task_group() as tasks:
-            tasks.start_soon(self._attend)
-            await self._wire.link.run()
+            tasks.start_soon(self._call_handlers)
+            await self._outgoing.link.run()
             tasks.cancel_scope.cancel()
         self.audio.end()
         await self.storage.close()
@@ -320,12 +320,12 @@ class AppSession:
     async def close(self, reason: str, *, release: str | None = None) -> None:
         """End the session; with `release`, notify the gateway that the app gives it up."""
         self._stopped = self._stopped or reason
-        await self._wire.close(release)
+        await self._outgoing.close(release)
 
-    async def _attend(self) -> None:
+    async def _call_handlers(self) -> None:
         """Call event handlers, after all `on_session` hooks have returned."""
         await self.started.wait()
-        await self._errands.run()
+        await self._queue.run()
 
     def _take(self, message: JsonObject) -> None:
         kind = message["type"]
@@ -336,21 +336,21 @@ class AppSession:
         elif kind == messages.SETTINGS_UPDATE:
             self.settings.take(message.get("settings"))
         elif kind == messages.CAPABILITIES_UPDATE:
-            self._wear(message)
+            self._update_user(message)
         elif kind == messages.CONNECTION_ACK:
-            self._welcome(message)
+            self._acknowledged(message)
         elif kind == messages.APP_STOPPED:
             self._stopped = str(message.get("reason") or "app_stopped")[:100]
 
-    def _welcome(self, message: JsonObject) -> None:
+    def _acknowledged(self, message: JsonObject) -> None:
         """Process the acknowledgement of a connection; the gateway has no state of an earlier one."""
         self._subscribed = []
         self.settings.take(message.get("settings"))
-        self._wear(message)
+        self._update_user(message)
         if self.events.streams():
             self._changed()
 
-    def _wear(self, message: JsonObject) -> None:
+    def _update_user(self, message: JsonObject) -> None:
         language = message.get("language")
         if isinstance(language, str) and language:
             self.language = language

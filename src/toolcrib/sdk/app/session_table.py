@@ -44,11 +44,16 @@ class SessionTable:
     """Runs each session in a separate task, while `running` is open."""
 
     def __init__(
-        self, badge: AppCredentials, hooks: Hooks, *, clock: Callable[[], float], pauses: Sequence[float]
+        self,
+        credentials: AppCredentials,
+        hooks: Hooks,
+        *,
+        clock: Callable[[], float],
+        pauses: Sequence[float],
     ) -> None:
-        self._badge, self._hooks, self._clock, self._pauses = badge, hooks, clock, pauses
+        self._credentials, self._hooks, self._clock, self._pauses = credentials, hooks, clock, pauses
         self._by_user: dict[str, AppSession] = {}
-        self._turns: WeakValueDictionary[str, anyio.Lock] = WeakValueDictionary()
+        self._locks: WeakValueDictionary[str, anyio.Lock] = WeakValueDictionary()
         self._tasks: TaskGroup | None = None
 
     def __len__(self) -> int:
@@ -64,7 +69,7 @@ class SessionTable:
             finally:
                 self._tasks = None
                 with anyio.move_on_after(_STOP_WAIT_SECONDS, shield=True):
-                    await self._give_up(tuple(self._by_user.values()))
+                    await self._end_all(tuple(self._by_user.values()))
                 tasks.cancel_scope.cancel()
 
     def now(self, user: str) -> AppSession | None:
@@ -79,15 +84,15 @@ class SessionTable:
                 await session.started.wait()
         return session
 
-    async def begin(self, place: SessionAddress) -> None:
+    async def begin(self, address: SessionAddress) -> None:
         """Open a session, replacing the user's last one, and run the `on_session` hooks.
 
         Raises Unreachable if the gateway cannot be reached, and what `on_session` raises.
         """
-        await self._replace(place.user)
-        async with self._turn(place.user):
-            await self._replace(place.user)
-            session = await self._connected(place)
+        await self._replace(address.user)
+        async with self._lock(address.user):
+            await self._replace(address.user)
+            session = await self._connected(address)
             try:
                 with session.starting:
                     for hook in self._hooks.session:
@@ -115,16 +120,16 @@ class SessionTable:
         if old is not None:
             await self._end(old, "replaced", release="switching_clouds")
 
-    def _turn(self, user: str) -> anyio.Lock:
+    def _lock(self, user: str) -> anyio.Lock:
         """Return the lock that serializes session starts of one user."""
-        return self._turns.setdefault(user, anyio.Lock())
+        return self._locks.setdefault(user, anyio.Lock())
 
-    async def _connected(self, place: SessionAddress) -> AppSession:
+    async def _connected(self, address: SessionAddress) -> AppSession:
         tasks = self._tasks
         if tasks is None:
             raise NotRunning("the app is not running: use app.run, or a server with ASGI lifespan support")
         session = AppSession(
-            place, self._badge, changed=self._subscribe, clock=self._clock, pauses=self._pauses
+            address, self._credentials, changed=self._subscribe, clock=self._clock, pauses=self._pauses
         )
         for hook, language in self._hooks.transcription:
             session.events.on_transcription(_bound_hook(hook, session), language)
@@ -134,15 +139,15 @@ class SessionTable:
             with anyio.CancelScope(shield=True):
                 await session.close("unreachable")
             raise
-        self._by_user[place.user] = session
-        tasks.start_soon(self._keep, session)
+        self._by_user[address.user] = session
+        tasks.start_soon(self._run_session, session)
         return session
 
     def _subscribe(self, session: AppSession) -> None:
         if self._tasks is not None:
             self._tasks.start_soon(_subscribe, session)
 
-    async def _keep(self, session: AppSession) -> None:
+    async def _run_session(self, session: AppSession) -> None:
         reason = await session.run()
         session.starting.cancel()
         if self._by_user.get(session.user_id) is session:
@@ -160,17 +165,17 @@ class SessionTable:
         with anyio.move_on_after(_STOP_WAIT_SECONDS):
             await session.ended.wait()
 
-    async def _give_up(self, sessions: Iterable[AppSession]) -> None:
+    async def _end_all(self, sessions: Iterable[AppSession]) -> None:
         async with anyio.create_task_group() as tasks:
             for session in sessions:
                 tasks.start_soon(lambda each=session: self._end(each, "shutdown", release="clean_shutdown"))
 
 
 def _bound_hook(hook: OnTranscription, session: AppSession) -> Callable[[Transcription], Any]:
-    def hear(heard: Transcription) -> Any:
-        return hook(session, heard)
+    def call_hook(transcription: Transcription) -> Any:
+        return hook(session, transcription)
 
-    return hear
+    return call_hook
 
 
 async def _subscribe(session: AppSession) -> None:

@@ -105,12 +105,12 @@ def result_response(result: Result) -> JsonObject:
         "suppressVoiceResponse": voice.suppress or None,
         "suggestedFollowUps": list(voice.follow_ups) or None,
     }
-    said = {
+    fields = {
         "message": result.message or None,
         "agentHints": None if result.hints is None else result.hints.as_json(),
         "mentraExtensions": _without_none(extensions) or None,
     }
-    return {"success": True, "content": result.data, **_without_none(said)}
+    return {"success": True, "content": result.data, **_without_none(fields)}
 
 
 def error_response(code: str, message: str, *, retryable: bool = False) -> dict[str, Any]:
@@ -200,8 +200,8 @@ class ToolTable:
 
 
 def _with_extensions(definition: JsonObject, extensions: JsonObject) -> JsonObject:
-    said = definition.get("mentraExtensions")
-    known: JsonObject = {**said, **extensions} if isinstance(said, Mapping) else extensions
+    stored = definition.get("mentraExtensions")
+    known: JsonObject = {**stored, **extensions} if isinstance(stored, Mapping) else extensions
     return {**definition, "mentraExtensions": dict(known)} if known else definition
 
 
