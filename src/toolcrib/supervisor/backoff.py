@@ -197,7 +197,7 @@ class Backoff:
         return self._reconnect.delay(now)
 
     def failed(self, now: float, *, unreachable: bool) -> tuple[State, float]:
-        """Record that a run ended or a probe failed (`unreachable`); return the state and the delay in seconds."""
+        """Record a failed run or probe (`unreachable`); return the state, and the delay in seconds."""
         self.end_run(now)
         if self.misbehaved:
             # Uptime does not excuse misbehaviour: otherwise a server that floods from its start would be
@@ -214,8 +214,8 @@ class Backoff:
             failures -= 1
         if failures > self._upkeep.most_restarts:
             return "crash_loop", self._crash_loop_delay
-        restart_delay = self._upkeep.backoff * 2 ** min(failures - 1, _MAX_DOUBLINGS)
-        return "down", min(restart_delay, MAX_RESTART_DELAY_SECONDS) * uniform(0.5, 1.0)  # noqa: S311 - no secret
+        doubled = self._upkeep.backoff * 2 ** min(failures - 1, _MAX_DOUBLINGS)
+        return "down", min(doubled, MAX_RESTART_DELAY_SECONDS) * uniform(0.5, 1.0)  # noqa: S311 - no secret
 
     def _was_stable(self, seconds: float) -> bool:
         """Whether a run of this length was stable; for a connection, one successful call proves it."""

@@ -299,7 +299,7 @@ class SourceRunner:
                 self._reconnect.end()
                 self._environment.reconnected(self.id)
             if self._environment.resource_updates.wanted(self.id):
-                self._environment.resource_updates.agree(self.source)
+                self._environment.resource_updates.subscribe(self.source)
         self.published.publish(offer)
         self._settle()
         # A lazy source that was started only to learn its tools sleeps again, unless callers wait for it.
