@@ -63,9 +63,7 @@ PACKAGE = text_of(63, r"[a-z0-9][a-z0-9_-]*(\.[a-z0-9_-]+)+")
 _RETURNED_ONCE: Schema = {"type": "string", "description": "returned only once"}
 _CAPITAL_WORD = text_of(50, "[A-Z][A-Z0-9_]*")
 _REQUIREMENT = only_of(
-    ("type", "level"),
-    type=_CAPITAL_WORD,
-    level={"enum": ["REQUIRED", "OPTIONAL"]},
+    {"type": _CAPITAL_WORD, "level": {"enum": ["REQUIRED", "OPTIONAL"]}},
     description={
         "type": ["string", "null"],
         "maxLength": 500,
@@ -86,14 +84,15 @@ _VALUE = text_of(LONGEST_VALUE, min_length=0)
 _APP_TYPE: Schema = {"enum": list(get_args(AppType))}
 
 _APP = object_of(
-    ("packageName", "name", "appType", "hardwareRequirements", "permissions", "version", "tools"),
-    packageName=TEXT,
-    name=TEXT,
-    appType=_APP_TYPE,
-    hardwareRequirements=list_of(ref("Requirement")),
-    permissions=TEXTS,
-    version={**COUNT, "description": "incremented with every change"},
-    tools={**TEXTS, "description": "names of its tools"},
+    {
+        "packageName": TEXT,
+        "name": TEXT,
+        "appType": _APP_TYPE,
+        "hardwareRequirements": list_of(ref("Requirement")),
+        "permissions": TEXTS,
+        "version": {**COUNT, "description": "incremented with every change"},
+        "tools": {**TEXTS, "description": "names of its tools"},
+    },
     owner={
         "type": "string",
         "description": "the key that created it; this and the following fields only for its owner",
@@ -106,8 +105,7 @@ _APP = object_of(
 )
 
 _NEW_APP = only_of(
-    ("name",),
-    name=text_of(MAX_APP_NAME_CHARS, VISIBLE_LINE),
+    {"name": text_of(MAX_APP_NAME_CHARS, VISIBLE_LINE)},
     publicUrl=or_null(
         text_of(
             MAX_APP_URL_CHARS,
@@ -122,18 +120,18 @@ _NEW_APP = only_of(
 )
 
 _NEW_TOOL = object_of(
-    ("name", "description", "inputSchema"),
-    name=text_of(256, "[^:]+"),
-    description=text_of(MAX_DESCRIPTION_BYTES),
-    inputSchema=object_of(("type",), type={"const": "object"}, properties=OBJECT, required=TEXTS),
+    {
+        "name": text_of(256, "[^:]+"),
+        "description": text_of(MAX_DESCRIPTION_BYTES),
+        "inputSchema": object_of({"type": {"const": "object"}}, properties=OBJECT, required=TEXTS),
+    },
     mentraExtensions=only_of(
         activationPhrases={"type": ["array", "object"]}, category={"enum": list(APP_TOOL_CATEGORIES)}
     ),
 )
 
 _RUNNING = object_of(
-    ("state",),
-    state={"enum": ["connecting", "running", "grace_period", "resurrecting", "stopping", "stopped"]},
+    {"state": {"enum": ["connecting", "running", "grace_period", "resurrecting", "stopping", "stopped"]}},
     since=TIMESTAMP,
     foreground=FLAG,
     activated={"type": "boolean", "description": "whether a tool call started it"},
@@ -141,61 +139,64 @@ _RUNNING = object_of(
 )
 
 _INSTALLED = object_of(
-    ("packageName", "name", "installedAt", "settings", "disabled", "compatibility", "running"),
-    packageName=TEXT,
-    name=TEXT,
+    {
+        "packageName": TEXT,
+        "name": TEXT,
+        "installedAt": TIMESTAMP,
+        "settings": OBJECT,
+        "disabled": FLAG,
+        "compatibility": object_of(
+            {
+                "isCompatible": FLAG,
+                "missingRequired": list_of(ref("Requirement")),
+                "missingOptional": list_of(ref("Requirement")),
+                "warnings": TEXTS,
+                "message": TEXT,
+            }
+        ),
+        "running": ref("Running"),
+    },
     appType={"enum": [*get_args(AppType), None]},
-    installedAt=TIMESTAMP,
-    settings=OBJECT,
-    disabled=FLAG,
-    compatibility=object_of(
-        ("isCompatible", "missingRequired", "missingOptional", "warnings", "message"),
-        isCompatible=FLAG,
-        missingRequired=list_of(ref("Requirement")),
-        missingOptional=list_of(ref("Requirement")),
-        warnings=TEXTS,
-        message=TEXT,
-    ),
-    running=ref("Running"),
 )
 
 _SESSION = object_of(
-    ("sessionId", "userId", "device", "language", "timeZone", "startedAt"),
-    sessionId=TEXT,
-    userId=TEXT,
-    device={**OBJECT_OR_NULL, "description": "its capabilities; null if no device is connected"},
-    language=TEXT_OR_NULL,
-    timeZone=TEXT_OR_NULL,
-    startedAt=TIMESTAMP,
+    {
+        "sessionId": TEXT,
+        "userId": TEXT,
+        "device": {**OBJECT_OR_NULL, "description": "its capabilities; null if no device is connected"},
+        "language": TEXT_OR_NULL,
+        "timeZone": TEXT_OR_NULL,
+        "startedAt": TIMESTAMP,
+    }
 )
 
 _USER = object_of(
-    ("id", "language", "timeZone", "created", "apps", "disabled", "session", "device", "usage"),
-    id=TEXT,
-    language=TEXT_OR_NULL,
-    timeZone=TEXT_OR_NULL,
-    created=TIMESTAMP,
-    apps=list_of(ref("Installed")),
-    disabled={**TEXTS, "description": "disabled tools, and packages of disabled apps"},
-    session={"anyOf": [ref("Session"), {"type": "null"}]},
-    device={"anyOf": [object_of(("model", "has"), model=TEXT, has=TEXTS), {"type": "null"}]},
-    usage={"type": "string", "description": "URL of the user's usage"},
+    {
+        "id": TEXT,
+        "language": TEXT_OR_NULL,
+        "timeZone": TEXT_OR_NULL,
+        "created": TIMESTAMP,
+        "apps": list_of(ref("Installed")),
+        "disabled": {**TEXTS, "description": "disabled tools, and packages of disabled apps"},
+        "session": {"anyOf": [ref("Session"), {"type": "null"}]},
+        "device": {"anyOf": [object_of({"model": TEXT, "has": TEXTS}), {"type": "null"}]},
+        "usage": {"type": "string", "description": "URL of the user's usage"},
+    }
 )
 
 _LISTED_USER = object_of(
-    ("id", "language", "timeZone", "created", "apps", "active"),
-    id=TEXT,
-    language=TEXT_OR_NULL,
-    timeZone=TEXT_OR_NULL,
-    created=TIMESTAMP,
-    apps={**TEXTS, "description": "packages"},
-    active={"type": "boolean", "description": "whether the user has a session"},
+    {
+        "id": TEXT,
+        "language": TEXT_OR_NULL,
+        "timeZone": TEXT_OR_NULL,
+        "created": TIMESTAMP,
+        "apps": {**TEXTS, "description": "packages"},
+        "active": {"type": "boolean", "description": "whether the user has a session"},
+    }
 )
 
 _LEGACY_TOOL = object_of(
-    ("id", "description"),
-    id=TEXT,
-    description=TEXT,
+    {"id": TEXT, "description": TEXT},
     activationPhrases=TEXTS,
     parameters={"type": "object", "additionalProperties": OBJECT},
     appPackageName=TEXT,
@@ -204,64 +205,53 @@ _LEGACY_TOOL = object_of(
 APP_SCHEMAS: dict[str, Schema] = {
     "Requirement": _REQUIREMENT,
     "App": _APP,
-    "Apps": object_of(("apps",), apps=list_of(ref("App"))),
+    "Apps": object_of({"apps": list_of(ref("App"))}),
     "NewApp": _NEW_APP,
-    "Removed": object_of(("removed",), packageName=TEXT, id=TEXT, removed=FLAG),
-    "AppKey": object_of(("packageName", "apiKey"), packageName=TEXT, apiKey=_RETURNED_ONCE),
+    "Removed": object_of({"removed": FLAG}, packageName=TEXT, id=TEXT),
+    "AppKey": object_of({"packageName": TEXT, "apiKey": _RETURNED_ONCE}),
     "NewTool": _NEW_TOOL,
     "NewTools": only_of(
-        ("tools",),
-        tools={
-            **list_of(ref("NewTool")),
-            "maxItems": MAX_TOOLS_PER_APP,
-            "description": "all tools of the app",
-        },
+        {
+            "tools": {
+                **list_of(ref("NewTool")),
+                "maxItems": MAX_TOOLS_PER_APP,
+                "description": "all tools of the app",
+            }
+        }
     ),
-    "StoredTools": object_of(
-        ("packageName", "version", "tools", "warnings"),
-        packageName=TEXT,
-        version=COUNT,
-        tools=TEXTS,
-        warnings=TEXTS,
-    ),
-    "AppTools": object_of(
-        ("packageName", "version", "tools"), packageName=TEXT, version=COUNT, tools=OBJECTS
-    ),
+    "StoredTools": object_of({"packageName": TEXT, "version": COUNT, "tools": TEXTS, "warnings": TEXTS}),
+    "AppTools": object_of({"packageName": TEXT, "version": COUNT, "tools": OBJECTS}),
     "Running": _RUNNING,
     "Installed": _INSTALLED,
     "NewInstall": only_of(settings=OBJECT_OR_NULL),
-    "Started": {"allOf": [object_of(("packageName",), packageName=TEXT, stopped=FLAG), ref("Running")]},
+    "Started": {"allOf": [object_of({"packageName": TEXT}, stopped=FLAG), ref("Running")]},
     "Session": _SESSION,
     "NewSession": only_of(device=DEVICE, language=_LANGUAGE_TAG, timeZone=_TIME_ZONE),
-    "Ended": object_of(("sessionId", "ended"), sessionId=TEXT, ended=FLAG),
+    "Ended": object_of({"sessionId": TEXT, "ended": FLAG}),
     "User": _USER,
-    "Users": object_of(("users",), users=list_of(_LISTED_USER)),
+    "Users": object_of({"users": list_of(_LISTED_USER)}),
     "NewUser": only_of(language=_LANGUAGE_TAG, timeZone=_TIME_ZONE),
-    "Switched": object_of(("name", "disabled"), name=TEXT, disabled=FLAG),
+    "Switched": object_of({"name": TEXT, "disabled": FLAG}),
     "Transcription": only_of(
-        ("text",), text=text_of(MAX_UTTERANCE_CHARACTERS, min_length=0), isFinal=FLAG, language=_LANGUAGE_TAG
+        {"text": text_of(MAX_UTTERANCE_CHARACTERS, min_length=0)}, isFinal=FLAG, language=_LANGUAGE_TAG
     ),
-    "Delivered": object_of(("delivered",), delivered=COUNT),
-    "Kept": object_of(
-        ("success", "data"), success=FLAG, data={"type": "object", "additionalProperties": TEXT}
-    ),
-    "KeptValue": object_of(("success", "data"), success=FLAG, data=TEXT),
+    "Delivered": object_of({"delivered": COUNT}),
+    "Kept": object_of({"success": FLAG, "data": {"type": "object", "additionalProperties": TEXT}}),
+    "KeptValue": object_of({"success": FLAG, "data": TEXT}),
     "Keep": only_of(
-        ("data",),
-        data={
-            "type": "object",
-            "propertyNames": text_of(LONGEST_KEY, PRINTABLE),
-            "additionalProperties": _VALUE,
-        },
+        {
+            "data": {
+                "type": "object",
+                "propertyNames": text_of(LONGEST_KEY, PRINTABLE),
+                "additionalProperties": _VALUE,
+            }
+        }
     ),
-    "KeepValue": only_of(("value",), value=_VALUE),
-    "Done": object_of(("success",), success=FLAG),
+    "KeepValue": only_of({"value": _VALUE}),
+    "Done": object_of({"success": FLAG}),
     "OldTools": list_of(_LEGACY_TOOL),
-    "OldCall": object_of(("toolId",), toolId=FIELD, toolParameters=OBJECT_OR_NULL, userId=or_null(USER)),
+    "OldCall": object_of({"toolId": FIELD}, toolParameters=OBJECT_OR_NULL, userId=or_null(USER)),
     "OldAnswer": object_of(
-        ("status",),
-        status={"enum": ["success", "error"]},
-        reply={"description": "the tool's reply"},
-        message=TEXT,
+        {"status": {"enum": ["success", "error"]}}, reply={"description": "the tool's reply"}, message=TEXT
     ),
 }

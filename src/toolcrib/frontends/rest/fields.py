@@ -138,15 +138,20 @@ def ref(name: str) -> Schema:
     return {"$ref": f"#/components/schemas/{name}"}
 
 
-def object_of(required: tuple[str, ...] = (), /, **properties: Any) -> Schema:
-    """Return the schema of an object with these properties."""
-    schema: Schema = {"type": "object", "properties": properties}
+def object_of(required: Mapping[str, Schema] | None = None, /, **optional: Schema) -> Schema:
+    """Return the schema of an object with these properties, required and optional."""
+    schema: Schema = {"type": "object", "properties": {**(required or {}), **optional}}
     return {**schema, "required": list(required)} if required else schema
 
 
-def only_of(required: tuple[str, ...] = (), /, **properties: Any) -> Schema:
-    """Return the schema of an object with only these properties."""
-    return {**object_of(required, **properties), "additionalProperties": False}
+def only_of(required: Mapping[str, Schema] | None = None, /, **optional: Schema) -> Schema:
+    """Return the schema of an object with these properties and no others."""
+    return {**object_of(required, **optional), "additionalProperties": False}
+
+
+def map_of(values: Schema, description: str) -> Schema:
+    """Return the schema of an object with these values under any names."""
+    return {"type": "object", "additionalProperties": values, "description": description}
 
 
 def list_of(items: Schema) -> Schema:

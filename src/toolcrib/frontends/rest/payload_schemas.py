@@ -20,9 +20,11 @@ from toolcrib.frontends.rest.fields import (
     TEXT,
     TEXT_OR_NULL,
     TEXTS,
+    TIMESTAMP,
     USER,
     Schema,
     list_of,
+    map_of,
     object_of,
     only_of,
     or_null,
@@ -48,14 +50,15 @@ _EXPIRES: Schema = {
 }
 
 _KEY = object_of(
-    ("name", "permissions", "contexts", "home", "actAs", "created"),
-    name=TEXT,
-    permissions=TEXTS,
-    contexts={"type": ["array", "null"], "items": TEXT, "description": "null means every context"},
-    home=TEXT,
-    actAs=FLAG,
+    {
+        "name": TEXT,
+        "permissions": TEXTS,
+        "contexts": {"type": ["array", "null"], "items": TEXT, "description": "null means every context"},
+        "home": TEXT,
+        "actAs": FLAG,
+        "created": NUMBER,
+    },
     user={**TEXT_OR_NULL, "description": "the user whose key it is"},
-    created=NUMBER,
     createdBy={**TEXT_OR_NULL, "description": "the actor that created it, such as admin or key:NAME"},
     expires={**NUMBER_OR_NULL, "description": "expiry, in seconds since 1970"},
     rotated=NUMBER_OR_NULL,
@@ -67,28 +70,18 @@ _KEY = object_of(
 KEY_SCHEMAS: dict[str, Schema] = {
     "Key": _KEY,
     "Keys": object_of(
-        ("keys",),
-        keys=list_of(ref("Key")),
+        {"keys": list_of(ref("Key"))},
         next={**TEXT, "description": "value of `after` for the next page; absent on the last page"},
     ),
-    "NewKey": {
-        **object_of(
-            ("name",),
-            name=KEY_NAME,
-            permissions={"type": ["array", "null"], "maxItems": MAX_FIELD_CHARACTERS, "items": _PERMISSION},
-            contexts={
-                "type": ["array", "null"],
-                "minItems": 1,
-                "maxItems": MAX_FIELD_CHARACTERS,
-                "items": FIELD,
-            },
-            home={**FIELD_OR_NULL, "description": "one of `contexts`, if given"},
-            actAs=FLAG,
-            user={**or_null(USER), "description": "the user whose key it becomes"},
-            expires=_EXPIRES,
-        ),
-        "additionalProperties": False,
-    },
+    "NewKey": only_of(
+        {"name": KEY_NAME},
+        permissions={"type": ["array", "null"], "maxItems": MAX_FIELD_CHARACTERS, "items": _PERMISSION},
+        contexts={"type": ["array", "null"], "minItems": 1, "maxItems": MAX_FIELD_CHARACTERS, "items": FIELD},
+        home={**FIELD_OR_NULL, "description": "one of `contexts`, if given"},
+        actAs=FLAG,
+        user={**or_null(USER), "description": "the user whose key it becomes"},
+        expires=_EXPIRES,
+    ),
     "Rotation": only_of(
         overlapSeconds={
             **NUMBER_OR_NULL,
@@ -98,10 +91,7 @@ KEY_SCHEMAS: dict[str, Schema] = {
         }
     ),
     "MadeKey": {
-        "allOf": [
-            ref("Key"),
-            object_of(("key",), key={"type": "string", "description": "returned only once"}),
-        ]
+        "allOf": [ref("Key"), object_of({"key": {"type": "string", "description": "returned only once"}})]
     },
 }
 
@@ -109,58 +99,57 @@ KEY_SCHEMAS: dict[str, Schema] = {
 # --- JSON Schemas of request and response bodies: the components that the OpenAPI description refers to ---
 
 _METADATA = object_of(
-    ("toolVersion", "timestamp", "executionTime", "serviceVersion", "traceId", "correlationId", "cached"),
-    toolVersion=TEXT,
-    timestamp={"type": "string", "format": "date-time"},
-    executionTime={"type": "number", "description": "milliseconds"},
-    serviceVersion=TEXT,
-    traceId={"type": "string", "format": "uuid"},
-    correlationId={"type": "string", "format": "uuid"},
-    cached=FLAG,
+    {
+        "toolVersion": TEXT,
+        "timestamp": {"type": "string", "format": "date-time"},
+        "executionTime": {"type": "number", "description": "milliseconds"},
+        "serviceVersion": TEXT,
+        "traceId": {"type": "string", "format": "uuid"},
+        "correlationId": {"type": "string", "format": "uuid"},
+        "cached": FLAG,
+    }
 )
 
 _ERROR = object_of(
-    ("code", "kind", "class", "message", "retryable"),
-    code=ref("Code"),
-    kind={"enum": [str(kind) for kind in Kind]},
-    **{"class": {"enum": ["validation", "business", "system"]}},
-    message=TEXT,
-    retryable=FLAG,
+    {
+        "code": ref("Code"),
+        "kind": {"enum": [str(kind) for kind in Kind]},
+        "class": {"enum": ["validation", "business", "system"]},
+        "message": TEXT,
+        "retryable": FLAG,
+    },
     retryAfter={"type": "number", "description": "seconds to wait before calling again"},
     path={"type": "string", "description": "path of the fault in the request"},
     toolCode={"type": "string", "description": "the tool's own error code"},
     stage=TEXT,
-    details={"type": "object"},
+    details=OBJECT,
 )
 
 _RESULT = object_of(
-    ("success", "status", "content", "message", "agentHints", "metadata", "mentraExtensions"),
-    success=FLAG,
-    status={"enum": ["success", "error"]},
-    content={"description": "content for the model: text, blocks, or the data itself"},
-    message={"type": "string", "description": "a sentence for a voice assistant"},
+    {
+        "success": FLAG,
+        "status": {"enum": ["success", "error"]},
+        "content": {"description": "content for the model: text, blocks, or the data itself"},
+        "message": {"type": "string", "description": "a sentence for a voice assistant"},
+        "agentHints": ref("Hints"),
+        "metadata": ref("Metadata"),
+        "mentraExtensions": object_of(suppressVoiceResponse=FLAG, suggestedFollowUps=TEXTS),
+    },
     data={"description": "the raw result; absent if the call failed or requires input"},
-    agentHints=ref("Hints"),
-    metadata=ref("Metadata"),
-    mentraExtensions=object_of(suppressVoiceResponse=FLAG, suggestedFollowUps=TEXTS),
     error=ref("Error"),
     inputRequired=object_of(
-        ("questions", "state"),
-        questions={
-            "type": "object",
-            "additionalProperties": object_of(("method",), method=TEXT, params={"type": "object"}),
-            "description": "by name; answers are sent under the same names",
-        },
-        state={"type": "string", "description": "to be returned with the answers"},
+        {
+            "questions": map_of(
+                object_of({"method": TEXT}, params=OBJECT), "by name; answers are sent under the same names"
+            ),
+            "state": {"type": "string", "description": "to be returned with the answers"},
+        }
     ),
 )
 
 _TOOL = object_of(
-    ("name", "description", "inputSchema"),
-    name=TEXT,
-    description=TEXT,
-    inputSchema={"type": "object"},
-    outputSchema={"type": "object"},
+    {"name": TEXT, "description": TEXT, "inputSchema": {"type": "object"}},
+    outputSchema=OBJECT,
     title=TEXT,
     source=TEXT,
     category={"enum": ["query", "mutation", "analysis", "generation"]},
@@ -174,12 +163,15 @@ _TOOL = object_of(
 )
 
 _TOOLS = object_of(
-    ("tools", "total"),
-    tools=list_of({"anyOf": [ref("Tool"), {"type": "object", "description": "in the requested format"}]}),
-    total={**COUNT, "description": "number of tools, listed or not"},
+    {
+        "tools": list_of(
+            {"anyOf": [ref("Tool"), {"type": "object", "description": "in the requested format"}]}
+        ),
+        "total": {**COUNT, "description": "number of tools, listed or not"},
+    },
     cut={**COUNT, "description": "number of tools over the provider's limit; absent if none"},
     withheld={
-        **list_of(object_of(("name", "reason"), name=TEXT, reason=TEXT)),
+        **list_of(object_of({"name": TEXT, "reason": TEXT})),
         "description": "tools that the format cannot declare; absent if none",
     },
     warnings=TEXTS,
@@ -192,130 +184,117 @@ _IDEMPOTENCY_KEY: Schema = {
 }
 
 _ANSWER = only_of(
-    ("message",),
+    {"message": {"type": "object", "description": "the provider's message"}},
     format={
         "enum": [*PROVIDERS, None],
         "description": "the provider's format; default: the context's provider",
     },
-    message={"type": "object", "description": "the provider's message"},
     context=FIELD_OR_NULL,
     idempotencyKey=_IDEMPOTENCY_KEY,
 )
 
 _ANSWERS = object_of(
-    ("messages", "suppressVoiceResponse", "suggestedFollowUps"),
-    messages={**OBJECTS, "description": "messages to send to the provider unchanged"},
-    suppressVoiceResponse={"type": "boolean", "description": "whether the assistant should stay silent"},
-    suggestedFollowUps=TEXTS,
+    {
+        "messages": {**OBJECTS, "description": "messages to send to the provider unchanged"},
+        "suppressVoiceResponse": {
+            "type": "boolean",
+            "description": "whether the assistant should stay silent",
+        },
+        "suggestedFollowUps": TEXTS,
+    }
 )
 
 _CALL = object_of(
-    ("id", "at", "tool", "caller", "outcome", "milliseconds"),
-    id=TEXT,
-    at={"type": "number", "description": "seconds since 1970"},
-    tool=TEXT,
-    caller=TEXT,
+    {
+        "id": TEXT,
+        "at": TIMESTAMP,
+        "tool": TEXT,
+        "caller": TEXT,
+        "outcome": {"enum": ["success", "error", "timeout"]},
+        "milliseconds": NUMBER,
+    },
     user=TEXT_OR_NULL,
     context=TEXT,
     face=TEXT,
-    outcome={"enum": ["success", "error", "timeout"]},
     code=TEXT_OR_NULL,
-    milliseconds=NUMBER,
     cached=FLAG,
     traceId=TEXT,
 )
 
 _USAGE = object_of(
-    ("calls", "errors", "cached", "p50", "p95", "lastUsed"),
-    calls=COUNT,
-    errors=COUNT,
-    cached=COUNT,
-    p50={"type": "number", "description": "milliseconds"},
-    p95={"type": "number", "description": "milliseconds"},
-    lastUsed={"type": "number", "description": "seconds since 1970"},
+    {
+        "calls": COUNT,
+        "errors": COUNT,
+        "cached": COUNT,
+        "p50": {"type": "number", "description": "milliseconds"},
+        "p95": {"type": "number", "description": "milliseconds"},
+        "lastUsed": TIMESTAMP,
+    }
 )
 
 _SERVER = object_of(
-    (
-        "enabled",
-        "transport",
-        "state",
-        "up",
-        "last_error",
-        "restarts",
-        "discovered_tools",
-        "registered_tools",
-        "withheld_tools",
-        "stderr_tail",
-    ),
-    enabled=FLAG,
-    transport={"enum": ["stdio", "http", "sse"]},
+    {
+        "enabled": FLAG,
+        "transport": {"enum": ["stdio", "http", "sse"]},
+        "state": {"enum": list(get_args(State))},
+        "up": FLAG,
+        "last_error": TEXT_OR_NULL,
+        "restarts": COUNT,
+        "discovered_tools": {**TEXTS, "description": "names on the server"},
+        "registered_tools": {**TEXTS, "description": "exposed names"},
+        "withheld_tools": map_of(TEXT, "withheld tools and the reasons"),
+        "stderr_tail": {**TEXTS, "description": "the last lines of its standard error, without secrets"},
+    },
     added={"type": "boolean", "description": "whether it was added at run time"},
     pin={"enum": ["strict", "notify", "off"], "description": "reaction to a changed tool definition"},
-    state={"enum": list(get_args(State))},
-    up=FLAG,
-    last_error=TEXT_OR_NULL,
-    restarts=COUNT,
     breaker={"enum": ["closed", "open", "half_open"], "description": "state of the circuit breaker"},
-    discovered_tools={**TEXTS, "description": "names on the server"},
-    registered_tools={**TEXTS, "description": "exposed names"},
-    withheld_tools={
-        "type": "object",
-        "additionalProperties": TEXT,
-        "description": "withheld tools and the reasons",
-    },
-    shadowed_tools={
-        "type": "object",
-        "additionalProperties": TEXT,
-        "description": "tools whose flat name belongs to another tool, and that tool",
-    },
+    shadowed_tools=map_of(TEXT, "tools whose flat name belongs to another tool, and that tool"),
     changed_tools={**TEXTS, "description": "tools whose definition differs from the trusted one"},
     definition_changes={**COUNT, "description": "definition changes since the start"},
     degraded={"type": "boolean", "description": "its tools are listed, but cannot be called now"},
-    stderr_tail={**TEXTS, "description": "the last lines of its standard error, without secrets"},
-    details={"type": "object"},
+    details=OBJECT,
 )
 
 _PLAN = object_of(
-    ("added", "removed", "changed", "untouched", "deferred", "applied", "restart", "warnings"),
-    added={**TEXTS, "description": "ids of servers"},
-    removed=TEXTS,
-    changed=TEXTS,
-    untouched=TEXTS,
-    deferred={
-        "type": "object",
-        "additionalProperties": TEXTS,
-        "description": "servers that stop after their running calls, with the ids of those calls",
+    {
+        "added": {**TEXTS, "description": "ids of servers"},
+        "removed": TEXTS,
+        "changed": TEXTS,
+        "untouched": TEXTS,
+        "deferred": map_of(TEXTS, "servers that stop after their running calls, with the ids of those calls"),
+        "applied": {**TEXTS, "description": "other config sections that were applied"},
+        "restart": {**TEXTS, "description": "sections that take effect after a restart of the gateway"},
+        "warnings": TEXTS,
     },
-    applied={**TEXTS, "description": "other config sections that were applied"},
-    restart={**TEXTS, "description": "sections that take effect after a restart of the gateway"},
-    warnings=TEXTS,
     dry_run={"type": "boolean", "description": "nothing was changed"},
 )
 
 _AUDIT_RECORD = object_of(
-    ("number", "at", "actor", "origin", "action", "target", "before", "after", "outcome", "previous", "hash"),
-    number=COUNT,
-    at={"type": "number", "description": "seconds since 1970"},
-    actor=object_of(
-        ("kind", "name", "user"), kind={"enum": list(get_args(ActorKind))}, name=TEXT, user=TEXT_OR_NULL
-    ),
-    origin=object_of(("frontend", "address", "process"), frontend=TEXT, address=TEXT, process=TEXT),
-    action=TEXT,
-    target=TEXT,
-    before={"description": "the value before, without secrets"},
-    after={"description": "the value after, without secrets"},
-    outcome={"type": "string", "description": "success, or the code of the error"},
-    previous={"type": "string", "description": "hash of the previous record"},
-    hash={"type": "string", "description": "sha256 over the record without this field, as canonical JSON"},
+    {
+        "number": COUNT,
+        "at": TIMESTAMP,
+        "actor": object_of({"kind": {"enum": list(get_args(ActorKind))}, "name": TEXT, "user": TEXT_OR_NULL}),
+        "origin": object_of({"frontend": TEXT, "address": TEXT, "process": TEXT}),
+        "action": TEXT,
+        "target": TEXT,
+        "before": {"description": "the value before, without secrets"},
+        "after": {"description": "the value after, without secrets"},
+        "outcome": {"type": "string", "description": "success, or the code of the error"},
+        "previous": {"type": "string", "description": "hash of the previous record"},
+        "hash": {
+            "type": "string",
+            "description": "sha256 over the record without this field, as canonical JSON",
+        },
+    }
 )
 
 _PIN = object_of(
-    ("name", "trusted", "seal", "mode"),
-    name=TEXT,
-    trusted={"type": "string", "description": "hash of the trusted definition"},
-    seal={"type": "string", "description": "hash of the current definition"},
-    mode={"enum": ["strict", "notify", "off"]},
+    {
+        "name": TEXT,
+        "trusted": {"type": "string", "description": "hash of the trusted definition"},
+        "seal": {"type": "string", "description": "hash of the current definition"},
+        "mode": {"enum": ["strict", "notify", "off"]},
+    }
 )
 
 _JSON_TEXT: Schema = {"type": "string", "contentMediaType": "application/json", "contentSchema": OBJECT}
@@ -333,88 +312,68 @@ SCHEMAS: dict[str, Schema] = {
     "Tools": _TOOLS,
     "Answer": _ANSWER,
     "Answers": _ANSWERS,
-    "Execute": {
-        **object_of(
-            ("name",),
-            name={"type": "string", "description": "any name of the tool", "minLength": 1},
-            arguments={
-                "anyOf": [OBJECT_OR_NULL, _JSON_TEXT],
-                "description": "an object, or a JSON string of one",
-            },
-            context=FIELD_OR_NULL,
-            idempotencyKey=_IDEMPOTENCY_KEY,
-            capabilities={
-                "type": ["object", "null"],
-                "additionalProperties": {"type": "object"},
-                "description": "client capabilities as in MCP: elicitation, sampling, roots",
-            },
-            answers={
-                "type": ["object", "null"],
-                "description": "answers to the questions of `inputRequired`",
-            },
-            state={"type": ["string", "null"], "description": "the state from `inputRequired`"},
-        ),
-        "additionalProperties": False,
-    },
+    "Execute": only_of(
+        {"name": {"type": "string", "description": "any name of the tool", "minLength": 1}},
+        arguments={
+            "anyOf": [OBJECT_OR_NULL, _JSON_TEXT],
+            "description": "an object, or a JSON string of one",
+        },
+        context=FIELD_OR_NULL,
+        idempotencyKey=_IDEMPOTENCY_KEY,
+        capabilities={
+            "type": ["object", "null"],
+            "additionalProperties": OBJECT,
+            "description": "client capabilities as in MCP: elicitation, sampling, roots",
+        },
+        answers={"type": ["object", "null"], "description": "answers to the questions of `inputRequired`"},
+        state={"type": ["string", "null"], "description": "the state from `inputRequired`"},
+    ),
     "AuditRecord": _AUDIT_RECORD,
-    "AuditRecords": object_of(("records",), records=list_of(ref("AuditRecord"))),
+    "AuditRecords": object_of({"records": list_of(ref("AuditRecord"))}),
     "Call": _CALL,
-    "Calls": object_of(("calls",), calls=list_of(ref("Call"))),
-    "Usage": object_of(("tools",), tools={"type": "object", "additionalProperties": _USAGE}),
+    "Calls": object_of({"calls": list_of(ref("Call"))}),
+    "Usage": object_of({"tools": {"type": "object", "additionalProperties": _USAGE}}),
     "Explanation": object_of(
-        ("name", "visible", "reason"),
-        name=TEXT,
-        visible=FLAG,
-        reason=TEXT_OR_NULL,
+        {"name": TEXT, "visible": FLAG, "reason": TEXT_OR_NULL},
         cut={**TEXT_OR_NULL, "description": "why it is not listed although it may be used"},
     ),
-    "Status": object_of(
-        ("service", "version", "tools", "sources"), service=TEXT, version=TEXT, tools=COUNT, sources=OBJECTS
-    ),
-    "Revoked": object_of(("name", "revoked"), name=TEXT, revoked=FLAG),
+    "Status": object_of({"service": TEXT, "version": TEXT, "tools": COUNT, "sources": OBJECTS}),
+    "Revoked": object_of({"name": TEXT, "revoked": FLAG}),
     "Server": _SERVER,
     "Servers": object_of(
-        ("enabled", "servers", "tool_routes"),
-        enabled=FLAG,
-        servers={"type": "object", "additionalProperties": ref("Server")},
-        tool_routes={
-            "type": "object",
-            "additionalProperties": object_of(("server", "tool"), server=TEXT, tool=TEXT),
-            "description": "the tool behind each exposed name",
-        },
+        {
+            "enabled": FLAG,
+            "servers": {"type": "object", "additionalProperties": ref("Server")},
+            "tool_routes": map_of(
+                object_of({"server": TEXT, "tool": TEXT}), "the tool behind each exposed name"
+            ),
+        }
     ),
     "Tested": object_of(
-        ("ok", "tools", "changed_tools", "latency_ms"),
-        ok=FLAG,
-        tools=TEXTS,
-        changed_tools={**TEXTS, "description": "tools whose definition differs from the trusted one"},
+        {
+            "ok": FLAG,
+            "tools": TEXTS,
+            "changed_tools": {**TEXTS, "description": "tools whose definition differs from the trusted one"},
+            "latency_ms": {**NUMBER, "minimum": 0},
+        },
         error=TEXT,
-        latency_ms={**NUMBER, "minimum": 0},
     ),
     "Plan": _PLAN,
     "Pin": _PIN,
-    "Pins": object_of(("pins",), pins=list_of(ref("Pin"))),
-    "NewPin": {
-        **object_of(
-            ("name",),
-            name={**FIELD, "description": "any name of the tool"},
-            seal={**FIELD_OR_NULL, "description": "approve only if the current hash is this one"},
-        ),
-        "additionalProperties": False,
-    },
-    "Approved": object_of(("name", "seal"), name=TEXT, seal=TEXT),
-    "Health": object_of(("status",), status={"const": "ok"}),
-    "Ready": object_of(("ready",), ready={"const": True}),
-    "Link": object_of(("url",), url={"type": "string", "format": "uri"}),
-    "LinkToken": {
-        **object_of(("token",), token={"type": "string", "description": "the part of a link after #token="}),
-        "additionalProperties": False,
-    },
-    "SignedIn": object_of(
-        ("secret",),
-        secret={"type": "string", "description": "for the header X-Crib-Token; returned only once"},
+    "Pins": object_of({"pins": list_of(ref("Pin"))}),
+    "NewPin": only_of(
+        {"name": {**FIELD, "description": "any name of the tool"}},
+        seal={**FIELD_OR_NULL, "description": "approve only if the current hash is this one"},
     ),
-    "SignedOut": object_of(("signedOut",), signedOut=FLAG),
+    "Approved": object_of({"name": TEXT, "seal": TEXT}),
+    "Health": object_of({"status": {"const": "ok"}}),
+    "Ready": object_of({"ready": {"const": True}}),
+    "Link": object_of({"url": {"type": "string", "format": "uri"}}),
+    "LinkToken": only_of({"token": {"type": "string", "description": "the part of a link after #token="}}),
+    "SignedIn": object_of(
+        {"secret": {"type": "string", "description": "for the header X-Crib-Token; returned only once"}}
+    ),
+    "SignedOut": object_of({"signedOut": FLAG}),
     **KEY_SCHEMAS,
     **APP_SCHEMAS,
 }
