@@ -134,11 +134,7 @@ class Admin(KeyAdmin):
             "withheld": _reported(snapshot.withheld),
             "shadowed": _reported(snapshot.shadowed),
             "contexts": sorted(self.contexts.contexts),
-            "warnings": [
-                *self.servers.config.warnings(),
-                *self.apps.remarks(),
-                *self._idle_entries(),
-            ],
+            "warnings": [*self.servers.config.warnings(), *self.apps.remarks(), *self._idle_entries()],
             "dropped": self.journal.dropped(),
         }
 

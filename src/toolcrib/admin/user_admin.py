@@ -196,13 +196,7 @@ class UserAdmin:
     # --- the session ---
 
     async def begin(
-        self,
-        id: str,
-        *,
-        worn: Json,
-        language: str | None,
-        time_zone: str | None,
-        actor: Actor = LIBRARY,
+        self, id: str, *, worn: Json, language: str | None, time_zone: str | None, actor: Actor = LIBRARY
     ) -> JsonObject:
         """Start or change a user's session. An omitted device is removed; the rest defaults to the user's."""
         async with self.audit.action(actor, "users.begin_session", id) as action:

@@ -56,9 +56,7 @@ def tool_from_json(declared: JsonObject, family: Family) -> Tool:
 
 def _example(declared: JsonObject) -> Example:
     return Example(
-        description=declared["description"],
-        params=declared["params"],
-        expected=declared["expectedResult"],
+        description=declared["description"], params=declared["params"], expected=declared["expectedResult"]
     )
 
 

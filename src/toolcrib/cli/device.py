@@ -45,14 +45,7 @@ def command() -> None:
 )
 @json_option
 def simulate(
-    target: Target,
-    *,
-    model: str,
-    user: str,
-    language: str | None,
-    no_voice: bool,
-    stay: float,
-    as_json: bool,
+    target: Target, *, model: str, user: str, language: str | None, no_voice: bool, stay: float, as_json: bool
 ) -> int:
     """Simulate smart glasses in the terminal.
 

@@ -2,14 +2,7 @@
 
 import click
 
-from toolcrib.cli.backend import (
-    CallerView,
-    Target,
-    json_option,
-    with_backend,
-    with_target,
-    with_view,
-)
+from toolcrib.cli.backend import CallerView, Target, json_option, with_backend, with_target, with_view
 from toolcrib.cli.output import print_error, print_line, show_json, show_table
 from toolcrib.model import JsonObject
 

@@ -163,10 +163,7 @@ def list_(target: Target, *, as_json: bool) -> int:
 @click.argument("name")
 @with_target
 @click.option(
-    "--overlap",
-    type=SpanParameter(),
-    default="0s",
-    help="Keep the old secret valid this long, such as 1h.",
+    "--overlap", type=SpanParameter(), default="0s", help="Keep the old secret valid this long, such as 1h."
 )
 @json_option
 def rotate(target: Target, *, name: str, overlap: float, as_json: bool) -> int:

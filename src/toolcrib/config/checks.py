@@ -87,10 +87,7 @@ def _id_conflicts(sections: Sections) -> Iterator[Finding]:
         if owner is None:
             taken[folded_id(name)] = f"is used by {format_path((*SERVERS_PATH, name))}"
         else:
-            yield (
-                (*SERVERS_PATH, name),
-                f"has the id {server_id(name)}, which {owner}; choose another name",
-            )
+            yield ((*SERVERS_PATH, name), f"has the id {server_id(name)}, which {owner}; choose another name")
 
 
 def _transport_conflicts(

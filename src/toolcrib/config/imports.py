@@ -210,8 +210,7 @@ _IGNORED_SETTINGS = {
     "gallery": "is ignored; it is for the editor only",
     "dev": "is ignored; it is for the editor only",
     **dict.fromkeys(
-        ("tools", "includeTools", "excludeTools"),
-        "is ignored; list the tools to expose under tools",
+        ("tools", "includeTools", "excludeTools"), "is ignored; list the tools to expose under tools"
     ),
     **dict.fromkeys((*_URL_KEYS, "headers"), "is ignored, since the server uses another transport"),
     **dict.fromkeys(_STDIO_KEYS, "is ignored, since the server is reached by its URL"),

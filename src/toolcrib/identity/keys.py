@@ -65,11 +65,7 @@ class KeyRing:
     """
 
     def __init__(
-        self,
-        clock: Callable[[], float] = monotonic,
-        *,
-        now: Callable[[], float] = time,
-        deny: bool = False,
+        self, clock: Callable[[], float] = monotonic, *, now: Callable[[], float] = time, deny: bool = False
     ) -> None:
         self._clock, self._now, self._deny = clock, now, deny
         self._checked = clock()

@@ -225,22 +225,7 @@ class UsageRow:
     """Histogram counts per bucket of `LATENCY_BOUNDS`, for estimating quantiles."""
 
 
-LATENCY_BOUNDS = (
-    1.0,
-    2.5,
-    5.0,
-    10.0,
-    25.0,
-    50.0,
-    100.0,
-    250.0,
-    500.0,
-    1000.0,
-    2500.0,
-    5000.0,
-    10000.0,
-    30000.0,
-)
+LATENCY_BOUNDS = (1.0, 2.5, 5.0, 10.0, 25.0, 50.0, 100.0, 250.0, 500.0, 1e3, 2.5e3, 5e3, 1e4, 3e4)
 """Upper bounds of the latency buckets in milliseconds; one more bucket counts values above the last."""
 
 

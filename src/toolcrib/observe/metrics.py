@@ -368,11 +368,7 @@ class Metrics:
         yield labelled_family(f"{name}_tools", "gauge", "Tools of a source.", "source", tools)
         yield labelled_family(f"{name}_source_up", "gauge", "Whether a source is up.", "source", up)
         yield labelled_family(
-            f"{name}_source_restarts_total",
-            "counter",
-            "Restarts of a source.",
-            "source",
-            restarts,
+            f"{name}_source_restarts_total", "counter", "Restarts of a source.", "source", restarts
         )
         yield labelled_family(
             f"{name}_mcp_server_up",

@@ -107,11 +107,7 @@ class SpanBuilder:
             attributes["error.type"] = problem.code
         if not self._redactor.passes(tuple(attributes.values())):
             attributes = {name: self._redactor.text(value) for name, value in attributes.items()}
-        return {
-            **attributes,
-            "toolcrib.call_id": entry.id,
-            "toolcrib.cached": entry.cached,
-        }
+        return {**attributes, "toolcrib.call_id": entry.id, "toolcrib.cached": entry.cached}
 
 
 class _MessageCapture(logging.Filter):

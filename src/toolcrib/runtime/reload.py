@@ -287,9 +287,7 @@ async def make_catalog(document: Document, order: Sequence[str], store: Store, t
     """Build the catalog with sources in this order; new claims and definitions are written behind."""
     claims: StoreWriter[str] = StoreWriter("name claims", store.claims.put, store.claims.drop)
     definitions: StoreWriter[StoredDefinition] = StoreWriter(
-        "definitions",
-        lambda fresh: store.definitions.put(tuple(fresh.values())),
-        store.definitions.drop,
+        "definitions", lambda fresh: store.definitions.put(tuple(fresh.values())), store.definitions.drop
     )
     tasks.start_soon(keep_running, claims.run)
     tasks.start_soon(keep_running, definitions.run)

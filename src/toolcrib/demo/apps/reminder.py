@@ -20,10 +20,7 @@ _SHOWN_MS = 30_000
 _ASKED = ("remind me to ", "erinnere mich an ")
 _WHEN = {"type": "string", "description": "When, in the user's words.", "maxLength": 80}
 _PHRASES = {
-    "add_reminder": {
-        "en": ["remind me to", "add a reminder"],
-        "de": ["erinnere mich an", "neue Erinnerung"],
-    },
+    "add_reminder": {"en": ["remind me to", "add a reminder"], "de": ["erinnere mich an", "neue Erinnerung"]},
     "list_reminders": {
         "en": ["what are my reminders", "show my reminders"],
         "de": ["zeige meine Erinnerungen", "woran muss ich denken"],

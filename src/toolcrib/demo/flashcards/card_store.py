@@ -57,10 +57,7 @@ STARTERS = (
         {
             "card_http201": ("Which status says that something was made?", "201 Created"),
             "card_http304": ("Which status says that the copy you have is still good?", "304 Not Modified"),
-            "card_http409": (
-                "Which status says that a request clashes with what is there?",
-                "409 Conflict",
-            ),
+            "card_http409": ("Which status says that a request clashes with what is there?", "409 Conflict"),
             "card_http418": ("Which status does a teapot give that is asked for coffee?", "418 I'm a teapot"),
             "card_http429": ("Which status says that you ask too often?", "429 Too Many Requests"),
         },
