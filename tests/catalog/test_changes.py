@@ -191,18 +191,19 @@ def test_changed_overrides_check_every_tool_again() -> None:
 
 def test_withheld_and_repaired_are_merged_with_the_source() -> None:
     watched = WatchedCatalog("x")
+    title_repair = "title omitted"
     watched.offer(
         "x",
         a_tool("x:odd", input_schema={}),
         a_tool("x:bad", input_schema={"type": "array"}),
         withheld=[Withheld("x:worse", "x", "it has no name")],
-        repaired={"x:odd": ("its title was left out",), "x:fine": ("cut",)},
+        repaired={"x:odd": (title_repair,), "x:fine": ("cut",)},
     )
     snapshot = watched.catalog.snapshot
     assert [lost.name for lost in snapshot.withheld] == ["x:worse", "x:bad"]
     assert snapshot.repaired["x:fine"] == ("cut",)
     title, root = snapshot.repaired["x:odd"]
-    assert title == "its title was left out"
+    assert title == title_repair
     assert root.startswith("#/type ")
 
 

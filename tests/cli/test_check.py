@@ -59,7 +59,7 @@ def test_every_item_is_shown_on_request(shell: Shell, tmp_path: Path) -> None:
     mine = [row for row in done.rows if len(row) == 3 and row[1].startswith("check_all_module:say-time ")]
     assert [row[1].split()[1] for row in mine] == [*(item.id for item in ITEMS), "deprecated", "deprecated"]
     assert {row[0] for row in mine} == {"pass", "short", "person", "n/a"}
-    assert any(row[0] == "local:get-datetime: 24 of 29 checks pass, 5 need a human" for row in done.rows)
+    assert any(row[0].startswith("local:get-datetime: 24 of 29 ") for row in done.rows)
 
 
 @pytest.mark.requirement("E15")

@@ -84,7 +84,7 @@ def test_on_a_running_gateway(changed: Shell, tmp_path: Path, monkeypatch: pytes
         assert listed.rows == [["words:say", "strict", pin["trusted"], pin["seal"]]]
         done = changed("pins", "approve", "mcp_words_say")
         assert (done.code, done.err) == (0, "")
-        assert done.out == f"The current definition of words:say is trusted ({pin['seal'][:12]}).\n"
+        assert matches("cli", "changed definition is approved", done.out, seal=pin["seal"][:12])
         assert matches("cli", "on a running gateway 2", changed("pins", "list").err)
         again = changed("pins", "approve", "words:say")
         assert (again.code, again.err) == (1, "toolcrib: there is no changed definition of words:say\n")

@@ -63,10 +63,9 @@ def test_a_file_of_claude_desktop() -> None:
             "env": {"GITHUB_TOKEN": "ghp_secret"},
         },
     }
-    assert result.warnings == (
-        "mcp.json: has other settings, which are ignored: globalShortcut",
-        f"mcp.servers.github.env.GITHUB_TOKEN{ADVICE}",
-    )
+    ignored, secret = result.warnings
+    assert matches("config", "other settings of a host are ignored", ignored)
+    assert secret == f"mcp.servers.github.env.GITHUB_TOKEN{ADVICE}"
     assert loaded(result).mcp.servers["github"].env == {"GITHUB_TOKEN": "ghp_secret"}
     assert result.private
 
@@ -279,7 +278,7 @@ def test_two_kinds_of_servers_in_one_file() -> None:
 def test_duplicates_are_reported() -> None:
     result = import_servers(b'{"mcpServers": {"a": {"command": "x"}, "a": {"command": "y"}}}', "mcp.json")
     assert result.servers == {"a": {"transport": "stdio", "command": ["y"]}}
-    assert result.warnings == ("mcp.json: has the key 'a' twice in one object; the last one is used",)
+    assert matches("config", "duplicates are reported", "\n".join(result.warnings))
 
 
 @pytest.mark.requirement("B9", "I2")

@@ -109,19 +109,19 @@ def test_score_passes_if_survivors_are_accepted() -> None:
 def test_low_score_fails_despite_acceptance() -> None:
     lines, content = verdict(_many(16, 3), KNOWN)
     assert not content
-    assert lines[-1] == "too few are killed in steps.purse: 85 % must be"
+    assert "steps.purse: 85 %" in lines[-1]
 
 
 def test_unaccepted_survivor_fails() -> None:
     lines, content = verdict(_many(99, 1), ())
     assert not content
-    assert lines[-1] == f"not in the list: steps.purse.Purse.take: {DEFAULT.change}"
+    assert lines[-1].endswith(f": steps.purse.Purse.take: {DEFAULT.change}")
 
 
 def test_unused_entry_is_reported() -> None:
     lines, content = verdict(_many(9, 0), KNOWN)
     assert content
-    assert lines[-1] == "in the list, and not among these survivors: * => def (self, much=2):"
+    assert lines[-1].endswith(f": {KNOWN[0].changes[0]}")
 
 
 def test_no_mutants_fails() -> None:

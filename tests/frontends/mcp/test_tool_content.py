@@ -109,7 +109,7 @@ async def test_failed_tool_keeps_its_content_blocks(era: str) -> None:
         assert result.is_error
         words, picture = result.content
         assert isinstance(words, TextContent)
-        assert words.text == "ENOENT: it is not there"
+        assert words.text == said["text"]
         assert isinstance(picture, ImageContent)
         assert result.meta is not None
         assert result.meta["toolcrib/error"]["message"] == "no such file"

@@ -105,9 +105,9 @@ async def test_the_old_address(gateway: InProcessGateway) -> None:
 
 
 async def test_shell_is_the_same_for_everyone(gateway: InProcessGateway) -> None:
-    holder = await signed_in(gateway)
+    session = await signed_in(gateway)
     plain = await gateway.request("GET", "/", key=None)
-    for headers in ({}, holder.cookie_alone, holder.both):
+    for headers in ({}, session.cookie_alone, session.both):
         for target in ("/", "/?token=anything", "/?%ff"):
             page = await gateway.request("GET", target, key=None, headers=headers)
             assert (page.status, page.body, page.headers) == (200, plain.body, plain.headers)
@@ -176,14 +176,14 @@ async def test_sign_in_with_anothers_cookie_ends_nothing(gateway: InProcessGatew
 
 
 async def test_page_reads_and_changes_with_both(gateway: InProcessGateway) -> None:
-    holder = await signed_in(gateway)
-    assert (await gateway.request("GET", "/api/status", key=None, headers=holder.both)).status == 200
-    made = await gateway.request("POST", "/api/keys", key=None, body={"name": "k"}, headers=holder.both)
+    session = await signed_in(gateway)
+    assert (await gateway.request("GET", "/api/status", key=None, headers=session.both)).status == 200
+    made = await gateway.request("POST", "/api/keys", key=None, body={"name": "k"}, headers=session.both)
     assert made.status == 201
     by_origin = {
-        "cookie": holder.cookie,
+        "cookie": session.cookie,
         "origin": f"http://{HOST}",
-        "x-crib-token": holder.secret,
+        "x-crib-token": session.secret,
     }
     assert (await gateway.request("DELETE", "/api/keys/k", key=None, headers=by_origin)).status == 200
 
@@ -193,8 +193,8 @@ async def test_page_reads_and_changes_with_both(gateway: InProcessGateway) -> No
 async def test_cookie_alone_reads_and_changes_nothing(
     gateway: InProcessGateway, token: str | None, sites: bool
 ) -> None:
-    holder = await signed_in(gateway)
-    alone = holder.cookie_alone if sites else {"cookie": holder.cookie}
+    session = await signed_in(gateway)
+    alone = session.cookie_alone if sites else {"cookie": session.cookie}
     headers = {**alone, **({} if token is None else {"x-crib-token": token})}
     for method, path, body in (
         ("POST", "/api/keys", {"name": "k"}),
@@ -208,33 +208,33 @@ async def test_cookie_alone_reads_and_changes_nothing(
         reply = await gateway.request(method, path, key=None, body=body, headers=headers)
         assert (reply.status, reply.code) == (401, "UNAUTHENTICATED"), (method, path)
     assert (await gateway.request("GET", "/api/keys")).json == {"keys": []}
-    assert (await gateway.request("GET", "/api/status", key=None, headers=holder.both)).status == 200
+    assert (await gateway.request("GET", "/api/status", key=None, headers=session.both)).status == 200
 
 
 async def test_secret_alone_is_no_credential(gateway: InProcessGateway) -> None:
-    holder = await signed_in(gateway)
-    headers = {**OWN, "x-crib-token": holder.secret}
+    session = await signed_in(gateway)
+    headers = {**OWN, "x-crib-token": session.secret}
     assert (await gateway.request("GET", "/api/status", key=None, headers=headers)).code == "UNAUTHENTICATED"
 
 
 async def test_secret_of_another_session_is_refused(gateway: InProcessGateway) -> None:
-    holder, other = await signed_in(gateway), await signed_in(gateway)
-    headers = {**holder.both, "x-crib-token": other.secret}
+    session, other = await signed_in(gateway), await signed_in(gateway)
+    headers = {**session.both, "x-crib-token": other.secret}
     assert (await gateway.request("GET", "/api/status", key=None, headers=headers)).code == "UNAUTHENTICATED"
 
 
 @pytest.mark.parametrize("site", ["cross-site", "same-site", "none", ""])
 async def test_session_counts_for_no_other_page(gateway: InProcessGateway, site: str) -> None:
-    holder = await signed_in(gateway)
-    headers = {"cookie": holder.cookie, "x-crib-token": holder.secret, "sec-fetch-site": site}
+    session = await signed_in(gateway)
+    headers = {"cookie": session.cookie, "x-crib-token": session.secret, "sec-fetch-site": site}
     assert (await gateway.request("GET", "/api/status", key=None, headers=headers)).code == "UNAUTHENTICATED"
     assert (await gateway.call("add-numbers", key=None, headers=headers)).code == "UNAUTHENTICATED"
 
 
 async def test_both_count_where_the_browser_names_no_site(gateway: InProcessGateway) -> None:
     """As over plain HTTP to another machine, where a GET of the page itself has no Origin either."""
-    holder = await signed_in(gateway)
-    headers = {"cookie": holder.cookie, "x-crib-token": holder.secret}
+    session = await signed_in(gateway)
+    headers = {"cookie": session.cookie, "x-crib-token": session.secret}
     assert (await gateway.request("GET", "/api/status", key=None, headers=headers)).status == 200
     foreign = {**headers, "origin": "http://127.0.0.1:6741"}
     assert (await gateway.request("GET", "/api/status", key=None, headers=foreign)).code == "ORIGIN_REFUSED"
@@ -259,42 +259,44 @@ async def test_no_preflight_for_the_secret_is_granted(gateway: InProcessGateway)
     ],
 )
 async def test_session_is_no_credential_for(gateway: InProcessGateway, method: str, path: str) -> None:
-    holder = await signed_in(gateway)
+    session = await signed_in(gateway)
     body: Any = {} if method == "POST" else None
-    reply = await gateway.request(method, path, key=None, body=body, headers=holder.both, leaves=True)
+    reply = await gateway.request(method, path, key=None, body=body, headers=session.both, leaves=True)
     assert reply.code == "UNAUTHENTICATED"
 
 
 async def test_key_takes_precedence_over_cookie(gateway: InProcessGateway) -> None:
-    holder = await signed_in(gateway)
+    session = await signed_in(gateway)
     plain = await gateway.key("plain")
     assert (
-        await gateway.request("GET", "/api/status", key=plain, headers=holder.both)
+        await gateway.request("GET", "/api/status", key=plain, headers=session.both)
     ).code == "SCOPE_DENIED"
     assert (
-        await gateway.request("GET", "/api/status", key="wrong", headers=holder.both)
+        await gateway.request("GET", "/api/status", key="wrong", headers=session.both)
     ).code == "UNAUTHENTICATED"
 
 
 async def test_signing_out(gateway: InProcessGateway) -> None:
-    holder = await signed_in(gateway)
-    out = await gateway.request("POST", "/api/signout", key=None, headers=holder.both)
+    session = await signed_in(gateway)
+    out = await gateway.request("POST", "/api/signout", key=None, headers=session.both)
     assert out.json == {"signedOut": True}
-    assert out.headers["set-cookie"] == "toolcrib_session=; Max-Age=0; Path=/; HttpOnly; SameSite=Strict"
+    cookie, *attributes = out.headers["set-cookie"].split("; ")
+    assert cookie == "toolcrib_session="
+    assert attributes == ["Max-Age=0", "Path=/", "HttpOnly", "SameSite=Strict"]
     assert (
-        await gateway.request("GET", "/api/status", key=None, headers=holder.both)
+        await gateway.request("GET", "/api/status", key=None, headers=session.both)
     ).code == "UNAUTHENTICATED"
     assert (await gateway.request("POST", "/api/signout")).code == "INVALID_REQUEST"
 
 
 async def test_ended_session_is_not_taken_for_anonymous() -> None:
     async with open_gateway("{auth: {anonymous: {context: open}}, contexts: {open: {tools: []}}}") as gateway:
-        holder = await signed_in(gateway)
-        await gateway.request("POST", "/api/signout", key=None, headers=holder.both)
-        ended = await gateway.request("GET", "/api/tools", key=None, headers=holder.both)
+        session = await signed_in(gateway)
+        await gateway.request("POST", "/api/signout", key=None, headers=session.both)
+        ended = await gateway.request("GET", "/api/tools", key=None, headers=session.both)
         assert (ended.code, ended.json["error"]["path"]) == ("UNAUTHENTICATED", "X-Crib-Token")
         assert (
-            await gateway.request("GET", "/api/tools", key=None, headers=holder.cookie_alone)
+            await gateway.request("GET", "/api/tools", key=None, headers=session.cookie_alone)
         ).status == 200
 
 
@@ -336,22 +338,22 @@ async def test_granting_permissions_needs_fresh_sign_in(gateway: InProcessGatewa
     assert {(route.method, route.path) for route in routes if route.fresh} == FRESH
     clock = Clock()
     gateway.runtime.identity.sign_in.now = clock
-    holder = await signed_in(gateway)
+    session = await signed_in(gateway)
     clock.now += FRESH_SECONDS + 1
     for method, path in FRESH:
         target = re.sub(r"\{\w+\}", "x.example.app", path)
-        stale = await gateway.request(method, target, key=None, body={"name": "x"}, headers=holder.both)
+        stale = await gateway.request(method, target, key=None, body={"name": "x"}, headers=session.both)
         assert (stale.status, stale.code) == (401, "UNAUTHENTICATED"), path
         assert stale.json["error"]["details"] == {"freshSignIn": True, "maxAgeSeconds": 900.0}
         assert (await gateway.request(method, target, body={"name": "x"})).status != 401
     adding = {"server_id": "s", "url": "http://127.0.0.1:9/mcp", "start": "lazy"}
-    stale = await gateway.call("mcp_add_server", adding, key=None, headers=holder.both)
+    stale = await gateway.call("mcp_add_server", adding, key=None, headers=session.both)
     assert (stale.code, stale.json["error"]["details"]["freshSignIn"]) == ("UNAUTHENTICATED", True)
     assert "s" not in (await gateway.request("GET", "/mcp/status")).json["servers"]
     # All else goes on, above all what takes power away.
-    assert (await gateway.request("GET", "/api/keys", key=None, headers=holder.both)).status == 200
-    assert (await gateway.request("DELETE", "/api/keys/x", key=None, headers=holder.both)).status == 200
-    reply = await exchanged(gateway, await link_token(gateway), **holder.both)
+    assert (await gateway.request("GET", "/api/keys", key=None, headers=session.both)).status == 200
+    assert (await gateway.request("DELETE", "/api/keys/x", key=None, headers=session.both)).status == 200
+    reply = await exchanged(gateway, await link_token(gateway), **session.both)
     cookie = reply.headers["set-cookie"].partition(";")[0]
     again = SignedIn(cookie, reply.json["secret"])
     made = await gateway.request("POST", "/api/keys", key=None, body={"name": "y"}, headers=again.both)

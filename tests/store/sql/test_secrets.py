@@ -110,16 +110,16 @@ async def test_another_secret_is_refused_and_nothing_changes(url: str) -> None:
     async with store_at(url, wrapping(ADMIN)) as store:
         await fill(store)
         before = await everything(store)
-    for wrong in (
-        wrapping(OTHER),
-        wrapping(None, OTHER),
-        wrapping("short"),
-        wrapping(OTHER, kind="key_file"),
-    ):
+    for case, wrong in {
+        "another admin key": wrapping(OTHER),
+        "only a wrong earlier one": wrapping(None, OTHER),
+        "a short admin key": wrapping("short"),
+        "the secret of another kind": wrapping(OTHER, kind="key_file"),
+    }.items():
         with pytest.raises(Refused) as refused:
             await open_store(url, wrapping=wrong)
         assert "TOOLCRIB_ADMIN_KEY_OLD" in str(refused.value)
-        assert matches("store", "another secret is refused and nothing changes", str(refused.value))
+        assert matches("store", f"wrong secret: {case}", str(refused.value))
         assert ADMIN not in str(refused.value)
     async with store_at(url, wrapping(ADMIN)) as store:
         assert await everything(store) == before
