@@ -46,9 +46,7 @@ def _parse_moment(_context: click.Context, _option: click.Parameter, given: str 
 )
 @click.option("--actor", metavar="NAME", help="Only actions of this key, or of this operating system user.")
 @click.option(
-    "--action",
-    metavar="NAME",
-    help="Only this action, such as keys.create, or a group such as keys.",
+    "--action", metavar="NAME", help="Only this action, such as keys.create, or a group such as keys."
 )
 @click.option(
     "--since", callback=_parse_moment, metavar="WHEN", help="Only records from this date or time on, in UTC."
@@ -76,13 +74,13 @@ def command(
 
 @command.command("verify")
 @with_target
-@click.option("--head", metavar="HASH", help="A hash printed earlier; fail if its record is gone.")
+@click.option("--head", metavar="HASH", help="A hash printed earlier; fail if its record is missing.")
 @click.option("--allow-empty", is_flag=True, help="Accept a store without records, such as a new one.")
 @json_option
 def verify(target: Target, *, head: str | None, allow_empty: bool, as_json: bool) -> int:
     """Check that no record was changed, removed or inserted, and print the newest record's hash.
 
-    Keep that hash elsewhere: passed with --head, it proves later that no records were removed from the end.
+    Store that hash elsewhere: passed with --head, it proves later that no records were removed from the end.
     Exits with status 1 and names the first broken record if the chain is broken; also if there is no store,
     or no record in it.
     """
