@@ -9,6 +9,8 @@ import anyio
 from toolcrib.interfaces import Handler
 from toolcrib.model import Call, Channel, ObservedChannel, Result
 
+_MAX_MARGIN_SECONDS = 0.25
+"""A waiting call is refused up to this many seconds before its deadline, so that the response is in time."""
 DEFAULT_SHARE = 0.75
 """Maximum share of all slots that one principal may hold, even without other principals."""
 
@@ -16,6 +18,14 @@ DEFAULT_SHARE = 0.75
 def share_of(total: int, share: float) -> int:
     """Return one principal's limit of a total; at least one, or a total of one would be unusable."""
     return min(total, max(1, floor(total * share)))
+
+
+def wait_seconds(call: Call, max_seconds: float) -> float:
+    """Return the seconds a call may wait, which ends shortly before its deadline."""
+    if call.deadline is None:
+        return max_seconds
+    remaining = max(0.0, call.deadline - anyio.current_time())
+    return min(max_seconds, remaining - min(_MAX_MARGIN_SECONDS, remaining / 10))
 
 
 @dataclass(slots=True)

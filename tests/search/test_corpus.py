@@ -80,6 +80,6 @@ def test_words_per_source_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     ]
     corpus = Corpus()
     index = Index([*noise, *TOOLS], corpus)
-    assert len(set(corpus.starting("a"))) < 1_200
+    assert len(set(corpus.words_with_prefix("a"))) < 1_200
     assert next(iter(index.rank("tool 49"))) == "noise:tool_49"
     assert index.rank("weather") == Index([*noise, *TOOLS]).rank("weather")

@@ -150,13 +150,13 @@ def test_ties_with_the_last_result_are_counted() -> None:
 
 def test_only_latest_words_are_spell_corrected(monkeypatch: pytest.MonkeyPatch) -> None:
     looked: list[str] = []
-    sized = Corpus.sized
+    sized = Corpus.words_of_length
 
     def counting(corpus: Corpus, beginning: str, lengths: Iterable[int]) -> Iterator[str]:
         looked.append(beginning)
         return sized(corpus, beginning, lengths)
 
-    monkeypatch.setattr(Corpus, "sized", counting)
+    monkeypatch.setattr(Corpus, "words_of_length", counting)
     talk = " ".join(f"qqqq{'abcdefghij'[n % 10]}{'klmnopqrst'[n // 10]}" for n in range(100))
     assert found(f"{talk} 12345 forcast")[0] == "weather:forecast"
     assert len(looked) <= 8

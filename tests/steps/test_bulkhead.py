@@ -12,6 +12,7 @@ from tests.texts import matches
 from toolcrib.errors import Refused
 from toolcrib.interfaces import Stage
 from toolcrib.model import Call, Caller, Result
+from toolcrib.slots import wait_seconds
 from toolcrib.steps.bulkhead import Bulkhead
 from toolcrib.testing import a_call, a_tool, echo
 
@@ -200,7 +201,7 @@ async def test_waiting_call_is_refused_before_its_deadline() -> None:
 @pytest.mark.requirement("I10")
 @pytest.mark.parametrize("seconds, margin", [(100.0, 90.0), (5.0, 0.25), (0.2, 0.02), (-1.0, 0.0)])
 async def test_time_to_wait_ends_before_the_deadline(seconds: float, margin: float) -> None:
-    left = Bulkhead()._wait_seconds(a_call(deadline=anyio.current_time() + seconds))  # pyright: ignore[reportPrivateUsage]
+    left = wait_seconds(a_call(deadline=anyio.current_time() + seconds), Bulkhead().max_wait_seconds)
     assert max(0.0, seconds) - margin - 0.1 < left <= max(0.0, seconds) - margin
 
 

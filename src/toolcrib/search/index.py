@@ -29,12 +29,12 @@ _UNSPACED_SCRIPTS = re.compile(
 """Scripts without spaces between words: Thai, Lao, Burmese, Khmer, kana, Han."""
 
 _MIN_FOLDED_CHARS = 64
-_OFTEN = (
+_STOP_WORD_TEXT = (
     "a an and any are as at be by can could do does for from has have how i if in into is it its me my"
     " not of on or our please so some such that the their them then there these this those to us want was"
     " we what when where which who will with would you your"
 )
-STOP_WORDS = frozenset(_OFTEN.split())
+STOP_WORDS = frozenset(_STOP_WORD_TEXT.split())
 """English stop words."""
 
 
@@ -42,8 +42,8 @@ def words(text: str) -> Sequence[str]:
     """Return the tokens of a text, case-folded but not stemmed."""
     if text.isascii():
         return [word.lower() for word in _ASCII_TOKENS.findall(text)]
-    found = _UNICODE_TOKENS.findall(_folded(_CASE_BOUNDARY.sub(" ", text)))
-    return [part for word in found for part in ((word,) if word.isascii() else _bigrams(word))]
+    tokens = _UNICODE_TOKENS.findall(_folded(_CASE_BOUNDARY.sub(" ", text)))
+    return [part for token in tokens for part in ((token,) if token.isascii() else _bigrams(token))]
 
 
 @lru_cache(maxsize=50_000)
@@ -53,9 +53,11 @@ def stem(word: str) -> str:
         return word
     word = _singular(word)
     for ending in ("ing", "ed"):
-        left = word.removesuffix(ending)
-        if left != word and len(left) > 2 and _has_vowel(left) and not word.endswith("eed"):
-            word = _undoubled(left)
+        base = word.removesuffix(ending)
+        has_vowel = any(letter in "aeiouy" for letter in base)
+        if base != word and len(base) > 2 and has_vowel and not word.endswith("eed"):
+            doubled = len(base) > 3 and base[-1] == base[-2] and base[-1] not in "lsz"
+            word = base[:-1] if doubled else base
             break
     return word[:-1] if len(word) > 3 and word.endswith("e") else word
 
@@ -69,20 +71,20 @@ def content_stem(word: str) -> str:
 def _folded(text: str) -> str:
     """Fold case and strip combining marks, vowel signs included: index and query are treated alike."""
     # Some characters decompose to whole phrases. Korean syllables, the longest ordinary case, take three.
-    apart = normalize("NFKD", text.casefold())[: 4 * len(text) + _MIN_FOLDED_CHARS]
-    return normalize("NFC", "".join(each for each in apart if category(each)[0] != "M")).casefold()
+    decomposed = normalize("NFKD", text.casefold())[: 4 * len(text) + _MIN_FOLDED_CHARS]
+    return normalize("NFC", "".join(each for each in decomposed if category(each)[0] != "M")).casefold()
 
 
 def _bigrams(word: str) -> Iterator[str]:
     """Split runs of unspaced scripts into character bigrams, as their word boundaries are unknown."""
-    place = 0
+    end = 0
     for run in _UNSPACED_SCRIPTS.finditer(word):
-        if run.start() > place:
-            yield word[place : run.start()]
-        place, text = run.end(), run.group()
+        if run.start() > end:
+            yield word[end : run.start()]
+        end, text = run.end(), run.group()
         yield from (text[at : at + 2] for at in range(len(text) - 1)) if len(text) > 1 else (text,)
-    if place < len(word):
-        yield word[place:]
+    if end < len(word):
+        yield word[end:]
 
 
 def _singular(word: str) -> str:
@@ -91,15 +93,6 @@ def _singular(word: str) -> str:
     if word.endswith(("sses", "ches", "shes", "xes", "zes")):
         return word[:-2]
     return word[:-1] if word.endswith("s") and not word.endswith(("ss", "us", "is")) else word
-
-
-def _undoubled(word: str) -> str:
-    double = len(word) > 3 and word[-1] == word[-2] and word[-1] not in "lsz"
-    return word[:-1] if double else word
-
-
-def _has_vowel(word: str) -> bool:
-    return any(letter in "aeiouy" for letter in word)
 
 
 # --- Extracts the weighted words of a tool definition; the field a word occurs in sets its weight ---
@@ -130,21 +123,21 @@ may not see, and it is calculated once for all audiences.
 def term_weights(tool: Tool) -> dict[str, float]:
     """Return the words of a tool with their BM25 term weights."""
     counts: dict[str, float] = {}
-    before = counts.get
+    count_of = counts.get
     for weight, text in _short_fields(tool):
         for word in map(stem, words(text[:_MAX_FIELD_CHARS])):
-            counts[word] = before(word, 0.0) + weight
+            counts[word] = count_of(word, 0.0) + weight
     length = 0
     for weight, text in _long_fields(tool):
-        said = words(text[:_MAX_FIELD_CHARS])
-        length += len(said)
-        for word in map(content_stem, said):
-            counts[word] = before(word, 0.0) + weight
+        tokens = words(text[:_MAX_FIELD_CHARS])
+        length += len(tokens)
+        for word in map(content_stem, tokens):
+            counts[word] = count_of(word, 0.0) + weight
     counts.pop("", None)
-    short = _K1 * (1 - _LENGTH_NORMALIZATION + _LENGTH_NORMALIZATION * length / _AVERAGE_WORDS)
+    saturation = _K1 * (1 - _LENGTH_NORMALIZATION + _LENGTH_NORMALIZATION * length / _AVERAGE_WORDS)
     # Words of the name fields come first, so that the cut drops words of the description.
-    some = islice(counts.items(), _MAX_TOOL_WORDS)
-    return {word: count * (_K1 + 1) / (count + short) for word, count in some}
+    indexed = islice(counts.items(), _MAX_TOOL_WORDS)
+    return {word: count * (_K1 + 1) / (count + saturation) for word, count in indexed}
 
 
 def _short_fields(tool: Tool) -> Iterator[tuple[float, str]]:
@@ -165,32 +158,32 @@ def _short_fields(tool: Tool) -> Iterator[tuple[float, str]]:
 def _long_fields(tool: Tool) -> Iterator[tuple[float, str]]:
     """Yield the long fields, to which length normalization applies."""
     yield DESCRIPTION_WEIGHT, tool.description
-    found = _parameters(tool.input_schema)
-    yield PARAMETER_WEIGHT, " ".join(name for name, _ in found)
-    yield PARAMETER_TEXT_WEIGHT, " ".join(description for _, description in found if description)
+    parameters = _parameters(tool.input_schema)
+    yield PARAMETER_WEIGHT, " ".join(name for name, _ in parameters)
+    yield PARAMETER_TEXT_WEIGHT, " ".join(description for _, description in parameters if description)
 
 
 def _parameters(schema: JsonObject) -> list[tuple[str, str]]:
     """Return names and descriptions of parameters, including those of nested objects and arrays."""
-    found: list[tuple[str, str]] = []
+    parameters: list[tuple[str, str]] = []
     level: list[Any] = [schema]
     for _ in range(_MAX_SCHEMA_DEPTH):
-        within: list[Any] = []
+        nested: list[Any] = []
         for each in level:
-            for name, about in _properties(each):
-                found.append((name, str(about.get("description", ""))))
-                within += (part for part in (about, about.get("items")) if part and "properties" in part)
-                if len(found) >= _MAX_PARAMETERS:
-                    return found
-        level = within
-    return found
+            for name, member in _properties(each):
+                parameters.append((name, str(member.get("description", ""))))
+                nested += (part for part in (member, member.get("items")) if part and "properties" in part)
+                if len(parameters) >= _MAX_PARAMETERS:
+                    return parameters
+        level = nested
+    return parameters
 
 
 def _properties(schema: Any) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    given = cast("Mapping[str, Any]", schema).get("properties") if isinstance(schema, Mapping) else None
-    if isinstance(given, Mapping):
-        for name, about in cast("Mapping[str, Any]", given).items():
-            yield str(name), cast("Mapping[str, Any]", about) if isinstance(about, Mapping) else {}
+    members = cast("Mapping[str, Any]", schema).get("properties") if isinstance(schema, Mapping) else None
+    if isinstance(members, Mapping):
+        for name, member in cast("Mapping[str, Any]", members).items():
+            yield str(name), cast("Mapping[str, Any]", member) if isinstance(member, Mapping) else {}
 
 
 # --- Inverted index over all tools, shared by every audience: word to tools and weights ---
@@ -212,17 +205,16 @@ class Corpus:
     """
 
     def __init__(self) -> None:
-        self._places: dict[tuple[str, str], int] = {}
-        self._held: dict[str, dict[int, float]] = {}
+        self._positions: dict[tuple[str, str], int] = {}
+        self._postings: dict[str, dict[int, float]] = {}
         self._names: dict[str, list[int]] = {}
-        self._known: dict[str, set[str]] = {}
-        """Words indexed for each source."""
+        self._words_by_source: dict[str, set[str]] = {}
         self._sorted: list[str] = []
-        self._sized: dict[tuple[str, int], list[str]] = {}
-        self._whole: Mapping[str, Tool] = {}
+        self._by_length: dict[tuple[str, int], list[str]] = {}
+        self._indexed_tools: Mapping[str, Tool] = {}
 
     def __len__(self) -> int:
-        return len(self._places)
+        return len(self._positions)
 
     def renewed(self, tools: Mapping[str, Tool]) -> "Corpus":
         """Return the index to use for these tools: this one, or an empty one if most entries are stale."""
@@ -230,68 +222,68 @@ class Corpus:
 
     async def read(self, tools: Mapping[str, Tool]) -> None:
         """Index a whole catalog in batches that yield to the event loop; a known mapping is skipped."""
-        if tools is not self._whole:
+        if tools is not self._indexed_tools:
             listed = tuple(tools.values())
             for start in range(0, len(listed), _BATCH_TOOLS):
-                self.places(listed[start : start + _BATCH_TOOLS])
+                self.positions(listed[start : start + _BATCH_TOOLS])
                 await checkpoint()
-            self._whole = tools
+            self._indexed_tools = tools
 
-    def places(self, tools: Iterable[Tool]) -> list[int]:
+    def positions(self, tools: Iterable[Tool]) -> list[int]:
         """Return the positions of some tools; new ones are indexed first."""
-        places = self._places
-        found: list[int] = []
+        known = self._positions
+        positions: list[int] = []
         for tool in tools:
             key = (tool.fingerprint or fingerprint(tool), tool.exposed)
-            place = places.get(key)
-            if place is None:
-                place = places[key] = len(places)
-                self._read(tool, place)
-            found.append(place)
-        return found
+            position = known.get(key)
+            if position is None:
+                position = known[key] = len(known)
+                self._add(tool, position)
+            positions.append(position)
+        return positions
 
-    def having(self, word: str) -> Mapping[int, float]:
+    def postings(self, word: str) -> Mapping[int, float]:
         """Return the positions of the tools that contain a word, with its weight in each."""
-        return self._held.get(word, _NO_POSTINGS)
+        return self._postings.get(word, _NO_POSTINGS)
 
-    def named(self, name: str) -> Sequence[int]:
+    def positions_named(self, name: str) -> Sequence[int]:
         """Return the positions of the tools with this name, compared after folding."""
         return self._names.get(fold(name), ())
 
-    def starting(self, beginning: str) -> Iterator[str]:
+    def words_with_prefix(self, prefix: str) -> Iterator[str]:
         """Yield the words with this prefix, in alphabetical order."""
-        ordered = self._ordered()
-        for place in range(bisect_left(ordered, beginning), len(ordered)):
-            if not ordered[place].startswith(beginning):
+        ordered = self._sorted_words()
+        for index in range(bisect_left(ordered, prefix), len(ordered)):
+            if not ordered[index].startswith(prefix):
                 return
-            yield ordered[place]
+            yield ordered[index]
 
-    def sized(self, beginning: str, lengths: Iterable[int]) -> Iterator[str]:
+    def words_of_length(self, letter: str, lengths: Iterable[int]) -> Iterator[str]:
         """Yield the words that start with this letter and have one of these lengths."""
-        self._ordered()
-        return chain.from_iterable(self._sized.get((beginning, length), ()) for length in lengths)
+        self._sorted_words()
+        return chain.from_iterable(self._by_length.get((letter, length), ()) for length in lengths)
 
-    def _read(self, tool: Tool, place: int) -> None:
-        held, known = self._held, self._known.setdefault(tool.source, set())
+    def _add(self, tool: Tool, position: int) -> None:
+        all_postings, known = self._postings, self._words_by_source.setdefault(tool.source, set())
         for at, (word, weight) in enumerate(term_weights(tool).items()):
             if word not in known:
                 if len(known) >= MAX_WORDS_PER_SOURCE and at >= _ALWAYS_INDEXED_WORDS:
                     continue
                 known.add(word)
-            having = held.get(word)
-            if having is None:
-                held[word] = {place: weight}
+            postings = all_postings.get(word)
+            if postings is None:
+                all_postings[word] = {position: weight}
             else:
-                having[place] = weight
+                postings[position] = weight
         for name in {fold(each) for each in (tool.name, tool.exposed, tool.local, *tool.aliases)}:
-            self._names.setdefault(name, []).append(place)
+            self._names.setdefault(name, []).append(position)
 
-    def _ordered(self) -> list[str]:
-        if len(self._sorted) != len(self._held):
-            self._sorted = sorted(self._held)
-            self._sized = {}
+    def _sorted_words(self) -> list[str]:
+        if len(self._sorted) != len(self._postings):
+            self._sorted = sorted(self._postings)
+            self._by_length = {}
             for word in self._sorted:
-                self._sized.setdefault((word[0], len(word)), []).append(word)
+                self._by_length.setdefault((word[0], len(word)), []).append(word)
         return self._sorted
 
 
@@ -330,129 +322,132 @@ class Index:
     def __init__(self, tools: Iterable[Tool], corpus: Corpus | None = None) -> None:
         self._corpus = Corpus() if corpus is None else corpus
         self._tools = tuple(tools)
-        self._orders = {place: order for order, place in enumerate(self._corpus.places(self._tools))}
-        self._many = max(_SELECTIVE_TOOLS, len(self._tools) // _SELECTIVE_SHARE)
-        self._known: dict[str, int] = {}
+        positions = self._corpus.positions(self._tools)
+        self._order_of = {position: order for order, position in enumerate(positions)}
+        self._max_selective_tools = max(_SELECTIVE_TOOLS, len(self._tools) // _SELECTIVE_SHARE)
+        self._frequencies: dict[str, int] = {}
 
     def find(self, query: str, limit: int | None = None) -> tuple[Tool, ...]:
         """Return the tools that match any selective word, best first; all of them if the query is blank."""
         if not query.strip():
             return self._tools[:limit]
         scores = self._scores(query)
-        return tuple([self._at(place) for place in _best_positions(scores, limit)])
+        return tuple([self._at(position) for position in _best_positions(scores, limit)])
 
     def rank(self, query: str, limit: int | None = None) -> dict[str, float]:
         """Return the scores of the matching tools by canonical name, best first."""
         scores = self._scores(query)
-        return {self._at(place).name: round(scores[place], 4) for place in _best_positions(scores, limit)}
+        return {self._at(best).name: round(scores[best], 4) for best in _best_positions(scores, limit)}
 
-    def fit(self, query: str, most: int) -> dict[str, float]:
-        """Return the scores of the `most` best tools, and of all that tie with the last of them.
+    def fit(self, query: str, limit: int) -> dict[str, float]:
+        """Return the scores of the `limit` best tools, and of all that tie with the last of them.
 
         They are unordered: breaking ties is left to the caller.
         """
         scores = self._scores(query)
-        least = round(min(nlargest(most, scores.values()), default=0.0), 4)
-        rounded = (
-            (place, round(score, 4)) for place, score in scores.items() if score > least - _ROUNDING_ERROR
-        )
-        return {self._at(place).name: score for place, score in rounded if score >= least}
+        lowest = round(min(nlargest(limit, scores.values()), default=0.0), 4)
+        threshold = lowest - _ROUNDING_ERROR
+        candidates = ((at, round(score, 4)) for at, score in scores.items() if score > threshold)
+        return {self._at(position).name: score for position, score in candidates if score >= lowest}
 
-    def _at(self, place: int) -> Tool:
-        return self._tools[self._orders[place]]
+    def _at(self, position: int) -> Tool:
+        return self._tools[self._order_of[position]]
 
     def _scores(self, query: str) -> dict[int, float]:
         # The end of a long text: its latest words matter most.
-        scores = self._by_words(query[-_MAX_QUERY_CHARS:])
-        for place in self._corpus.named(query.strip()):
-            order = self._orders.get(place)
+        scores = self._word_scores(query[-_MAX_QUERY_CHARS:])
+        for position in self._corpus.positions_named(query.strip()):
+            order = self._order_of.get(position)
             if order is not None:
-                scores[place] = scores.get(place, order * _TIE_SCORE) + EXACT_NAME_SCORE
+                scores[position] = scores.get(position, order * _TIE_SCORE) + EXACT_NAME_SCORE
         return scores
 
-    def _by_words(self, query: str) -> dict[int, float]:
-        asked = self._asked(query)
+    def _word_scores(self, query: str) -> dict[int, float]:
+        terms = self._query_terms(query)
         # If every word is common, the rarest one selects.
-        chosen = [each for each in asked if each[0] <= self._many] or asked[:1]
+        selective = [each for each in terms if each[0] <= self._max_selective_tools] or terms[:1]
         scores: dict[int, float] = {}
-        for count, held, worth in chosen:
-            self._choose(scores, held, worth * self._telling(count))
-        for count, held, worth in asked[len(chosen) :]:
+        for count, postings, factor in selective:
+            self._select(scores, postings, factor * self._inverse_frequency(count))
+        for count, postings, factor in terms[len(selective) :]:
             if count <= len(self._tools) // _IGNORED_SHARE:
-                _add_scores(scores, held, worth * self._telling(count))
+                _add_scores(scores, postings, factor * self._inverse_frequency(count))
         return scores
 
-    def _asked(self, query: str) -> list[_QueryTerm]:
+    def _query_terms(self, query: str) -> list[_QueryTerm]:
         """Return the query terms that match anything, rarest first."""
-        said = words(query)
-        told = [word for word in said if word not in STOP_WORDS] or said
-        stems = list(dict.fromkeys(map(stem, told)))
-        asked = [(self._count(each), self._corpus.having(each), 1.0) for each in stems]
-        unknown = [each for each, known in zip(stems, asked, strict=True) if not known[0]]
+        tokens = words(query)
+        content = [word for word in tokens if word not in STOP_WORDS] or tokens
+        stems = list(dict.fromkeys(map(stem, content)))
+        terms = [(self._count(each), self._corpus.postings(each), 1.0) for each in stems]
+        unknown = [each for each, term in zip(stems, terms, strict=True) if not term[0]]
         # Only the last unknown words: a long conversation usually repeats the earlier ones in other words.
-        asked += map(self._misspelt, unknown[-_MAX_CORRECTED_WORDS:])
-        if told and told[-1] == said[-1] and query[-1].isalnum():
-            asked.append(self._begun(told[-1]))
-        return sorted((each for each in asked if each[0]), key=_document_frequency)[:_MAX_QUERY_WORDS]
+        terms += map(self._corrected_term, unknown[-_MAX_CORRECTED_WORDS:])
+        if content and content[-1] == tokens[-1] and query[-1].isalnum():
+            terms.append(self._prefix_term(content[-1]))
+        return sorted((each for each in terms if each[0]), key=lambda term: term[0])[:_MAX_QUERY_WORDS]
 
-    def _begun(self, word: str) -> _QueryTerm:
+    def _prefix_term(self, word: str) -> _QueryTerm:
         """Return the words that have this prefix, as the last word of a query may be incomplete.
 
         A common word counts as complete: its extensions are rarer and would select instead of it.
         """
-        whole = stem(word)
-        if len(word) < _MIN_PREFIX_CHARS or self._count(whole) > self._many:
+        complete = stem(word)
+        if len(word) < _MIN_PREFIX_CHARS or self._count(complete) > self._max_selective_tools:
             return _NO_MATCH
-        return self._together((each for each in self._corpus.starting(word) if each != whole), _PREFIX_FACTOR)
+        extensions = (each for each in self._corpus.words_with_prefix(word) if each != complete)
+        return self._merged_term(extensions, _PREFIX_FACTOR)
 
-    def _misspelt(self, word: str) -> _QueryTerm:
+    def _corrected_term(self, word: str) -> _QueryTerm:
         """Return the indexed words within one edit of a word that no tool contains."""
         if len(word) < _MIN_CORRECTED_CHARS or not (word.isascii() and word.isalpha()):
             return _NO_MATCH
-        alike = self._corpus.sized(word[0], range(len(word) - 1, len(word) + 2))
-        return self._together((each for each in alike if _is_one_edit(word, each)), _CORRECTION_FACTOR)
+        candidates = self._corpus.words_of_length(word[0], range(len(word) - 1, len(word) + 2))
+        similar = (each for each in candidates if _is_one_edit(word, each))
+        return self._merged_term(similar, _CORRECTION_FACTOR)
 
-    def _together(self, alike: Iterable[str], worth: float) -> _QueryTerm:
+    def _merged_term(self, candidates: Iterable[str], factor: float) -> _QueryTerm:
         """Merge several words into one term with a reduced factor."""
-        known = list(islice((each for each in alike if self._count(each)), _MAX_SIMILAR_WORDS))
-        if len(known) == 1:
-            return self._count(known[0]), self._corpus.having(known[0]), worth
-        united: dict[int, float] = {}
-        for word in known:
-            for place, weight in self._corpus.having(word).items():
-                if place in self._orders:
-                    united[place] = max(united.get(place, 0.0), weight)
-            if len(united) > len(self._orders) // _IGNORED_SHARE:
+        similar = list(islice((each for each in candidates if self._count(each)), _MAX_SIMILAR_WORDS))
+        if len(similar) == 1:
+            return self._count(similar[0]), self._corpus.postings(similar[0]), factor
+        merged: dict[int, float] = {}
+        for word in similar:
+            for position, weight in self._corpus.postings(word).items():
+                if position in self._order_of:
+                    merged[position] = max(merged.get(position, 0.0), weight)
+            if len(merged) > len(self._order_of) // _IGNORED_SHARE:
                 break
-        return len(united), united, worth
+        return len(merged), merged, factor
 
     def _count(self, word: str) -> int:
         """Return a word's document frequency in this audience only: other tools must not affect scores."""
-        count = self._known.get(word)
+        count = self._frequencies.get(word)
         if count is None:
-            if len(self._known) >= _MAX_CACHED_COUNTS:
-                self._known.clear()
-            count = self._known[word] = len(self._corpus.having(word).keys() & self._orders.keys())
+            if len(self._frequencies) >= _MAX_CACHED_COUNTS:
+                self._frequencies.clear()
+            count = self._frequencies[word] = len(self._corpus.postings(word).keys() & self._order_of.keys())
         return count
 
-    def _telling(self, count: int) -> float:
+    def _inverse_frequency(self, count: int) -> float:
         """Return the inverse document frequency (BM25) of a word that occurs in `count` tools."""
         return log(1 + (len(self._tools) - count + 0.5) / (count + 0.5))
 
-    def _choose(self, scores: dict[int, float], held: Mapping[int, float], telling: float) -> None:
-        orders, known = self._orders.get, scores.get
-        for place, weight in held.items():
-            order = orders(place)
+    def _select(self, scores: dict[int, float], postings: Mapping[int, float], factor: float) -> None:
+        """Add the tools of this audience that contain a word."""
+        order_of, score_of = self._order_of.get, scores.get
+        for position, weight in postings.items():
+            order = order_of(position)
             if order is not None:
-                scores[place] = known(place, order * _TIE_SCORE) + weight * telling
+                scores[position] = score_of(position, order * _TIE_SCORE) + weight * factor
 
 
-def _add_scores(scores: dict[int, float], held: Mapping[int, float], telling: float) -> None:
-    weights = held.get
-    for place in scores:
-        weight = weights(place)
+def _add_scores(scores: dict[int, float], postings: Mapping[int, float], factor: float) -> None:
+    weight_of = postings.get
+    for position in scores:
+        weight = weight_of(position)
         if weight is not None:
-            scores[place] += weight * telling
+            scores[position] += weight * factor
 
 
 def _is_one_edit(word: str, other: str) -> bool:
@@ -460,13 +455,13 @@ def _is_one_edit(word: str, other: str) -> bool:
     if abs(len(word) - len(other)) > 1:
         return False
     start = 0
-    for here, there in zip(word, other, strict=False):
-        if here != there:
+    for first, second in zip(word, other, strict=False):
+        if first != second:
             break
         start += 1
-    rest, left = word[start:], other[start:]
-    swapped = rest[1:2] + rest[:1] + rest[2:]
-    return rest[1:] == left[1:] or rest[1:] == left or rest == left[1:] or swapped == left
+    tail, other_tail = word[start:], other[start:]
+    swapped = tail[1:2] + tail[:1] + tail[2:]
+    return other_tail in (tail[1:], swapped) or other_tail[1:] in (tail, tail[1:])
 
 
 def _best_positions(scores: dict[int, float], limit: int | None) -> list[int]:
@@ -474,7 +469,3 @@ def _best_positions(scores: dict[int, float], limit: int | None) -> list[int]:
     if limit is not None and limit < len(scores):
         return nlargest(limit, scores, key=scores.__getitem__)
     return sorted(scores, key=scores.__getitem__, reverse=True)
-
-
-def _document_frequency(asked: _QueryTerm) -> int:
-    return asked[0]

@@ -9,10 +9,7 @@ import anyio
 from toolcrib.errors import Refused, Unavailable
 from toolcrib.interfaces import Handler, Outcome, Stage
 from toolcrib.model import Call, Result, Tool
-from toolcrib.slots import DEFAULT_SHARE, Slots
-
-_MAX_MARGIN_SECONDS = 0.25
-"""A waiting call is refused up to this many seconds before its deadline, so that the response is in time."""
+from toolcrib.slots import DEFAULT_SHARE, Slots, wait_seconds
 
 
 @dataclass(frozen=True)
@@ -58,20 +55,11 @@ class Activate:
 
     async def _wake(self, call: Call) -> None:
         source = call.tool.keeper
-        with anyio.move_on_after(self._wait_seconds(call)):
+        with anyio.move_on_after(wait_seconds(call, self.max_wait_seconds)):
             await self.wake(source)
             return
         message = f"{source} is still starting; nothing was done, try again shortly"
         raise Unavailable("SOURCE_DOWN", message, retry_after=1.0)
-
-    def _wait_seconds(self, call: Call) -> float:
-        """Return the seconds a call may wait, which ends shortly before its deadline."""
-        if call.deadline is None:
-            return self.max_wait_seconds
-        remaining_seconds = max(0.0, call.deadline - anyio.current_time())
-        return min(
-            self.max_wait_seconds, remaining_seconds - min(_MAX_MARGIN_SECONDS, remaining_seconds / 10)
-        )
 
     @contextmanager
     def _waiting_slot(self, source: str, principal: str) -> Generator[None]:

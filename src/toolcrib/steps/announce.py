@@ -11,16 +11,11 @@ from toolcrib.model import Call, Progress, Report, Result, Tool
 log = logging.getLogger(__name__)
 
 
-def _never_silent(call: Call) -> bool:
-    del call
-    return False
-
-
 @dataclass(frozen=True)
 class Announce:
     """Skips calls without a progress callback, and calls for which `silent` returns true."""
 
-    silent: Callable[[Call], bool] = _never_silent
+    silent: Callable[[Call], bool] = lambda _: False
     """Whether to suppress the notification: the provider owns the audio, or the operator disabled it."""
     _sending: set["asyncio.Task[None]"] = field(
         default_factory=set["asyncio.Task[None]"], init=False, repr=False

@@ -91,14 +91,12 @@ class Attempt:
 
     def limit(self, tool: Tool) -> float:
         """Return the timeout of one attempt of this tool, in seconds."""
-        return (
-            tool.timeout or self.source_timeout(tool.keeper) or TIMEOUT_BY_RESPONSE_TIME[tool.response_time]
-        )
+        default = TIMEOUT_BY_RESPONSE_TIME[tool.response_time]
+        return tool.timeout or self.source_timeout(tool.keeper) or default
 
     def fit(self, tool: Tool) -> Stage:
         """Return the stage; every tool has a timeout."""
-        limit, watch = self.limit(tool), self._watch
-        local = tool.inside
+        limit, watch, local = self.limit(tool), self._watch, tool.inside
 
         async def attempt(call: Call, proceed: Handler) -> Result:
             running = watch.begin(limit, call.deadline)

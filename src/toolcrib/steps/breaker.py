@@ -129,11 +129,15 @@ class _Circuit:
         """Admit one call when the open period is over, and close or reopen by its outcome."""
         now = self._settings.clock()
         if self._probe is not None or now < self._open_until:
-            raise self._refusal(now)
+            message = f"{self.source} failed repeatedly, so its circuit breaker is open; nothing was done"
+            retry_after = round(max(self._open_until - now, 0.1), 3)
+            raise Unavailable("SOURCE_DOWN", message, retry_after=retry_after)
         self.state, self._probe = "half_open", call
         verdict: Verdict = "neither"
         try:
-            result = await proceed(self._with_early_conclusion(call))
+            # The first elicitation concludes the probe: a source that sends one works.
+            channel = call.channel and ObservedChannel(call.channel, lambda: self._conclude(call, "good"))
+            result = await proceed(call if channel is None else call.replace(channel=channel))
             verdict = "good"
             return result
         except ToolcribError as error:
@@ -141,12 +145,6 @@ class _Circuit:
             raise
         finally:
             self._conclude(call, verdict)
-
-    def _with_early_conclusion(self, call: Call) -> Call:
-        """Conclude the probe at its first elicitation: a source that sends one works."""
-        if call.channel is None:
-            return call
-        return call.replace(channel=ObservedChannel(call.channel, lambda: self._conclude(call, "good")))
 
     def _conclude(self, call: Call, verdict: Verdict) -> None:
         if self._probe is not call:
@@ -167,7 +165,3 @@ class _Circuit:
     def _open(self) -> None:
         self.state = "open"
         self._open_until = self._settings.clock() + self._open_seconds
-
-    def _refusal(self, now: float) -> Unavailable:
-        message = f"{self.source} failed repeatedly, so its circuit breaker is open; nothing was done"
-        return Unavailable("SOURCE_DOWN", message, retry_after=round(max(self._open_until - now, 0.1), 3))

@@ -3,15 +3,10 @@
 from collections.abc import Collection
 from dataclasses import dataclass, field
 
-import anyio
-
 from toolcrib.errors import Refused
 from toolcrib.interfaces import Handler, Stage
 from toolcrib.model import Call, Result, Tool
-from toolcrib.slots import DEFAULT_SHARE, FairSlots, Hold
-
-_MAX_MARGIN_SECONDS = 0.25
-"""A waiting call is refused up to this many seconds before its deadline, so that the response is in time."""
+from toolcrib.slots import DEFAULT_SHARE, FairSlots, Hold, wait_seconds
 
 
 @dataclass(frozen=True)
@@ -29,16 +24,15 @@ class Bulkhead:
     def fit(self, tool: Tool) -> Stage:
         """Return the stage; the tools of a source share its slots."""
         owner = tool.name if tool.name in self.own_slots else tool.source
-        slots = self._slots.setdefault(
-            owner, FairSlots(self.max_running, self.share, max_waiting=self.max_waiting)
-        )
+        unused = FairSlots(self.max_running, self.share, max_waiting=self.max_waiting)
+        slots = self._slots.setdefault(owner, unused)
 
         async def bulkhead(call: Call, proceed: Handler) -> Result:
-            caller = call.caller
-            principal = caller.principal
-            if not slots.take(principal) and not await slots.wait(
-                principal, caller.id, self._wait_seconds(call)
-            ):
+            caller, principal = call.caller, call.caller.principal
+            admitted = slots.take(principal) or await slots.wait(
+                principal, caller.id, wait_seconds(call, self.max_wait_seconds)
+            )
+            if not admitted:
                 message = f"{tool.source} is busy; nothing was done, try again shortly"
                 raise Refused("OVERLOADED", message, retry_after=1.0)
             if call.channel is not None:
@@ -55,12 +49,3 @@ class Bulkhead:
         for owner, slots in tuple(self._slots.items()):
             if not slots.used and owner.partition(":")[0] not in sources:
                 del self._slots[owner]
-
-    def _wait_seconds(self, call: Call) -> float:
-        """Return the seconds a call may wait, which ends shortly before its deadline."""
-        if call.deadline is None:
-            return self.max_wait_seconds
-        remaining_seconds = max(0.0, call.deadline - anyio.current_time())
-        return min(
-            self.max_wait_seconds, remaining_seconds - min(_MAX_MARGIN_SECONDS, remaining_seconds / 10)
-        )

@@ -56,28 +56,18 @@ class Cache:
         if channel is not None:
             call = call.replace(channel=ObservedChannel(channel, lambda: elicited.append(True)))
         result = await proceed(call)
-        if not elicited and _is_cacheable(result):
-            await self.shared.keep(key, _cacheable_copy(result), ttl)
+        completed = result.problem is None and result.ask is None
+        if completed and not elicited and len(result.encoded) <= _MAX_CACHED_BYTES:
+            # A copy for the cache, which shares no mutable data with the result in use.
+            data = orjson.loads(result.encoded) if result.encoded else result.data
+            await self.shared.keep(key, result.replace(data=data, made=time()), ttl)
         return result
 
 
 def _cache_key(call: Call) -> str:
     """Return the cache key: all that the result may depend on, including the hash of the definition."""
     caller, tool = call.caller, call.tool
-    audience = (
-        ("",)
-        if tool.shared_cache
-        else (caller.id, caller.user, caller.context, caller.language, caller.time_zone)
-    )
+    private = (caller.id, caller.user, caller.context, caller.language, caller.time_zone)
+    audience = ("",) if tool.shared_cache else private
     parts = orjson.dumps((tool.name, tool.fingerprint, audience, call.arguments), option=orjson.OPT_SORT_KEYS)
     return blake2b(parts, digest_size=20).hexdigest()
-
-
-def _cacheable_copy(result: Result) -> Result:
-    """Return a copy for the cache that shares no mutable data with the result in use."""
-    data = orjson.loads(result.encoded) if result.encoded else result.data
-    return result.replace(data=data, made=time())
-
-
-def _is_cacheable(result: Result) -> bool:
-    return result.problem is None and result.ask is None and len(result.encoded) <= _MAX_CACHED_BYTES

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import anyio
 
 from toolcrib.errors import Refused
-from toolcrib.interfaces import Handler, Outcome, Stage
+from toolcrib.interfaces import Handler, Stage
 from toolcrib.model import Call, Result, Tool
 
 _GRACE_SECONDS = 0.1
@@ -18,12 +18,9 @@ class Deadline:
 
     def fit(self, tool: Tool) -> Stage:
         """Return the stage; a call to any tool may have a deadline."""
-        del tool
-        return _with_deadline
-
-
-def _with_deadline(call: Call, proceed: Handler) -> Outcome:
-    return proceed(call) if call.deadline is None else _run_until(call.deadline, call, proceed)
+        return lambda call, proceed: (
+            proceed(call) if call.deadline is None else _run_until(call.deadline, call, proceed)
+        )
 
 
 async def _run_until(deadline: float, call: Call, proceed: Handler) -> Result:

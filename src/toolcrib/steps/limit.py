@@ -29,25 +29,23 @@ class Limit:
         if tool.rate_limit is not None:
             rates.append((f"tool:{tool.name}", tool.rate_limit))
         rates += [
-            (f"tool:{tool.name}:{glob}", rate) for glob, rate in self.per_tool.items() if _matches(glob, tool)
+            (f"tool:{tool.name}:{glob}", rate)
+            for glob, rate in self.per_tool.items()
+            if fnmatchcase(tool.name, glob) or fnmatchcase(tool.exposed, glob)
         ]
         if not rates:
             return None
-        plans = tuple((f":{what}", rate.max_calls, rate.window_ms / 1000) for what, rate in rates)
+        limits = tuple((f":{scope}", rate.max_calls, rate.window_ms / 1000) for scope, rate in rates)
 
         @lru_cache(maxsize=_MAX_CACHED_CALLERS)
-        def demands(who: str) -> tuple[RateDemand, ...]:
-            return tuple(RateDemand(who + what, calls, window) for what, calls, window in plans)
+        def demands(caller: str) -> tuple[RateDemand, ...]:
+            return tuple(RateDemand(caller + suffix, calls, window) for suffix, calls, window in limits)
 
         async def limit(call: Call, proceed: Handler) -> Result:
-            wait = await self.shared.take(demands(call.caller.id))
-            if wait > 0:
-                message = f"too many calls to {tool.name}; try again in {ceil(wait * 10) / 10:g} s"
-                raise Refused("RATE_LIMITED", message, retry_after=wait)
+            seconds = await self.shared.take(demands(call.caller.id))
+            if seconds > 0:
+                message = f"too many calls to {tool.name}; try again in {ceil(seconds * 10) / 10:g} s"
+                raise Refused("RATE_LIMITED", message, retry_after=seconds)
             return await proceed(call)
 
         return limit
-
-
-def _matches(glob: str, tool: Tool) -> bool:
-    return fnmatchcase(tool.name, glob) or fnmatchcase(tool.exposed, glob)

@@ -61,8 +61,8 @@ class Endings:
 
     async def store(self, row: ReplayRow, answer: str | None, deadline: float | None) -> None:
         """Store a result, or release the key for None; waits briefly, and then retries in the background."""
-        left = MAX_INLINE_SECONDS if deadline is None else deadline - anyio.current_time()
-        seconds = min(MAX_INLINE_SECONDS, max(left, MIN_INLINE_SECONDS))
+        remaining = MAX_INLINE_SECONDS if deadline is None else deadline - anyio.current_time()
+        seconds = min(MAX_INLINE_SECONDS, max(remaining, MIN_INLINE_SECONDS))
         if not await self._write(row, answer, seconds):
             message = (
                 "the outcome of a call with an idempotency key cannot be stored now; the write is retried"
@@ -154,8 +154,10 @@ class Replay:
     endings: Endings = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        now, short_answer = self.clock.now, rest.encode_stored(Result(problem=_evicted())).decode()
-        bounded = BoundedReplays(self.replays, self.quota, short_answer=short_answer, clock=now)
+        message = "the call was executed; its result was evicted from the store by newer ones"
+        evicted = rest.encode_stored(Result(problem=problem("ANSWER_NOT_KEPT", message))).decode()
+        now = self.clock.now
+        bounded = BoundedReplays(self.replays, self.quota, short_answer=evicted, clock=now)
         object.__setattr__(self, "bounded", bounded)
         object.__setattr__(self, "endings", Endings(bounded, now))
 
@@ -177,11 +179,8 @@ class Replay:
         """Refuse a declared mutation that could not be recorded afterwards."""
         if reason := self.refused():
             message = f"{call.tool.name} is a mutation, which cannot be recorded now, so nothing was done"
-            raise Refused(
-                "OVERLOADED",
-                f"{message}: the store is unavailable: {reason}",
-                retry_after=_STORE_RETRY_SECONDS,
-            )
+            message = f"{message}: the store is unavailable: {reason}"
+            raise Refused("OVERLOADED", message, retry_after=_STORE_RETRY_SECONDS)
         return self._replay(call, proceed)
 
     async def _run_once(self, call: Call, proceed: Handler) -> Result:
@@ -192,9 +191,9 @@ class Replay:
         self._running[call.id] = False
         try:
             stored = await self._claim_key(call, row)
-            return (
-                await self._run_and_store(call, proceed, row) if stored is None else self._answer(row, stored)
-            )
+            if stored is None:
+                return await self._run_and_store(call, proceed, row)
+            return self._stored_result(row, stored)
         finally:
             del self._running[call.id]
 
@@ -211,7 +210,7 @@ class Replay:
                 raise _store_unavailable(str(error)) from error
             raise
 
-    def _answer(self, row: ReplayRow, stored: ReplayRow) -> Result:
+    def _stored_result(self, row: ReplayRow, stored: ReplayRow) -> Result:
         """Return the stored result, or raise if the key is running, interrupted or of another request."""
         if stored.body != row.body:
             message = "this idempotency key was used for another request; use a new key for a new request"
@@ -247,8 +246,7 @@ class Replay:
 
     async def _end(self, call: Call, row: ReplayRow, result: Result | None) -> None:
         """Store a result, or release the key for None; also if the client has disconnected."""
-        answer = None if result is None else _serialized(result)
-        await self.endings.store(row, answer, call.deadline)
+        await self.endings.store(row, None if result is None else _serialized(result), call.deadline)
 
 
 @dataclass(frozen=True)
@@ -296,11 +294,9 @@ def _may_run_again(error: ToolcribError, tool: Tool) -> bool:
 
 def _error_result(error: ToolcribError, tool: Tool) -> Result:
     """Return the result to store for an error: itself, or OUTCOME_UNKNOWN if it claims to be retryable."""
-    return (
-        _interrupted_result(tool)
-        if error.problem.retryable
-        else Result(problem=error.problem, hints=error.hints)
-    )
+    if error.problem.retryable:
+        return _interrupted_result(tool)
+    return Result(problem=error.problem, hints=error.hints)
 
 
 def _serialized(result: Result) -> str:
@@ -317,11 +313,6 @@ def _serialized(result: Result) -> str:
 
 def _not_stored(code: str, reason_text: str) -> Problem:
     return problem(code, f"the call was executed; its result was not stored, as it {reason_text}")
-
-
-def _evicted() -> Problem:
-    message = "the call was executed; its result was evicted from the store by newer ones"
-    return problem("ANSWER_NOT_KEPT", message)
 
 
 def _interrupted_result(tool: Tool) -> Result:

@@ -2,6 +2,7 @@
 
 from collections.abc import Collection
 from dataclasses import dataclass, field
+from math import inf
 from random import uniform
 
 import anyio
@@ -54,8 +55,8 @@ class Retry:
 
     def retain(self, sources: Collection[str]) -> None:
         """Drop the budgets of all other sources."""
-        for gone in self._budgets.keys() - set(sources):
-            del self._budgets[gone]
+        for source in self._budgets.keys() - set(sources):
+            del self._budgets[source]
 
     async def _retry(
         self, call: Call, proceed: Handler, first_error: ToolcribError, budget: _Budget
@@ -64,14 +65,15 @@ class Retry:
         reported = error = first_error
         for attempt in range(self.max_retries):
             delay = self._next_delay(error, attempt)
-            if delay is None or budget.tokens < 1 or not _in_time(call, delay):
+            latest = inf if call.deadline is None else call.deadline
+            if delay is None or budget.tokens < 1 or anyio.current_time() + delay >= latest:
                 break
             budget.tokens -= 1
             await anyio.sleep(delay)
             try:
                 return await proceed(call)
-            except ToolcribError as again:
-                error = again
+            except ToolcribError as retry_error:
+                error = retry_error
             if not isinstance(error, Unavailable | Refused):
                 reported = error
             if not (_is_repeatable(error, call.tool) or _is_restarting(error, reported)):
@@ -80,9 +82,9 @@ class Retry:
 
     def _next_delay(self, error: ToolcribError, attempt: int) -> float | None:
         """Return the seconds before the next attempt; None if the source's Retry-After is too long."""
-        chance = uniform(0, self.first_delay * 2**attempt)  # noqa: S311 - jitter, no security use
-        wait = error.problem.retry_after or 0.0
-        return None if wait > self.max_retry_after else wait + chance
+        jitter = uniform(0, self.first_delay * 2**attempt)  # noqa: S311 - jitter, no security use
+        retry_after = error.problem.retry_after or 0.0
+        return None if retry_after > self.max_retry_after else retry_after + jitter
 
 
 def _is_repeatable(error: ToolcribError, tool: Tool) -> bool:
@@ -101,7 +103,3 @@ def _is_restarting(error: ToolcribError, reported: ToolcribError) -> bool:
     """Whether a source that was lost during this call reports that it is restarting."""
     down = isinstance(error, Unavailable) and error.problem.code == "SOURCE_DOWN"
     return down and not isinstance(reported, Unavailable) and error.problem.retry_after is not None
-
-
-def _in_time(call: Call, delay: float) -> bool:
-    return call.deadline is None or anyio.current_time() + delay < call.deadline

@@ -43,11 +43,8 @@ class Shape:
             if size > self.result_bytes:
                 excess = f"the result has {size} bytes, over the limit of {self.result_bytes}; request less"
                 raise Broken("RESULT_TOO_LARGE", f"{tool.name}: {excess}")
-            return (
-                result
-                if result.message or result.ask is not None
-                else result.replace(message=message_of(result))
-            )
+            complete = bool(result.message) or result.ask is not None
+            return result if complete else result.replace(message=message_of(result))
 
         return shape
 
@@ -81,7 +78,8 @@ class _Reservations:
     def admit(self, call: Call, result: Result, size: int, *, reserved: int) -> Result:
         """Return the result if memory suffices, else raise; of a failed call return at least the problem."""
         # Halved after each small result, so that one large result does not cause reservations for ever.
-        self.expected = size if size > LARGE_BYTES else _large(self.expected // 2)
+        expected = size if size > LARGE_BYTES else self.expected // 2
+        self.expected = expected if expected > LARGE_BYTES else 0
         memory, principal = self._memory, call.caller.principal
         if memory is None or size <= max(reserved, LARGE_BYTES):
             return result
@@ -93,18 +91,12 @@ class _Reservations:
         raise self._dropped(size)
 
     def _dropped(self, size: int) -> ToolcribError:
-        name, what = (
-            self._tool.name,
-            f"there was not enough memory for its result of {size} bytes, which was dropped",
-        )
+        name = self._tool.name
+        reason = f"there was not enough memory for its result of {size} bytes, which was dropped"
         if self._tool.read_only:
-            message = f"{name}: {what}; the tool is read-only, so try again later"
+            message = f"{name}: {reason}; the tool is read-only, so try again later"
             return Refused("OVERLOADED", message, retry_after=_MEMORY_RETRY_SECONDS)
-        return Broken("ANSWER_NOT_KEPT", f"{name}: the call was executed; {what}")
-
-
-def _large(size: int) -> int:
-    return size if size > LARGE_BYTES else 0
+        return Broken("ANSWER_NOT_KEPT", f"{name}: the call was executed; {reason}")
 
 
 def _size_besides_data(result: Result) -> int:
@@ -128,16 +120,14 @@ def _message_function(tool: Tool) -> Callable[[Result], str]:
     template, path = tool.speech.template, tool.speech.field
 
     def message_of(result: Result) -> str:
-        message = _filled_template(template, result.data) if template else None
+        data, message = result.data, None
+        if template:
+            message = _FIELD.sub(lambda name: _scalar_text(_value_at(data, name[1])) or "", template).strip()
         if not message and path:
-            message = _scalar_text(_value_at(result.data, path))
+            message = _scalar_text(_value_at(data, path))
         return (message or _text_of(result) or FALLBACK)[:_MAX_SPOKEN_CHARACTERS]
 
     return message_of
-
-
-def _filled_template(template: str, data: Json) -> str:
-    return _FIELD.sub(lambda found: _scalar_text(_value_at(data, found[1])) or "", template).strip()
 
 
 def _value_at(data: Json, path: str) -> Json:

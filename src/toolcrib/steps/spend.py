@@ -3,7 +3,7 @@
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
-from toolcrib.interfaces import Handler, Outcome, Stage
+from toolcrib.interfaces import Handler, Stage
 from toolcrib.model import Call, Caller, Result, Tool
 
 
@@ -20,13 +20,10 @@ class Spend:
         cost = self.cost(tool)
         if cost <= 0:
             return None
-        counts = self.counts
+        counts, take = self.counts, self.take
 
-        def spend(call: Call, proceed: Handler) -> Outcome:
-            return self._spent(call, proceed, cost) if counts(call.caller) else proceed(call)
+        async def spend(call: Call, proceed: Handler) -> Result:
+            await take(call.caller.id, cost)
+            return await proceed(call)
 
-        return spend
-
-    async def _spent(self, call: Call, proceed: Handler, cost: float) -> Result:
-        await self.take(call.caller.id, cost)
-        return await proceed(call)
+        return lambda call, proceed: spend(call, proceed) if counts(call.caller) else proceed(call)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from toolcrib.errors import Refused
 from toolcrib.interfaces import Handler, Outcome, Stage
 from toolcrib.model import Call, Tool
-from toolcrib.schemas import ValidationFault, compile_schema
+from toolcrib.schemas import compile_schema
 
 
 @dataclass(frozen=True)
@@ -19,13 +19,10 @@ class Validate:
 
         def validate(call: Call, proceed: Handler) -> Outcome:
             if not fits(call.arguments):
-                raise _refusal(tool, compiled.faults(call.arguments))
+                faults = compiled.faults(call.arguments)
+                message = f"{tool.name}: {'; '.join(fault.message for fault in faults)}"
+                details = {"faults": [{"path": fault.path, "expected": fault.expected} for fault in faults]}
+                raise Refused("INVALID_ARGUMENTS", message, path=faults[0].path, details=details)
             return proceed(call)
 
         return validate
-
-
-def _refusal(tool: Tool, faults: tuple[ValidationFault, ...]) -> Refused:
-    messages = "; ".join(fault.message for fault in faults)
-    details = {"faults": [{"path": fault.path, "expected": fault.expected} for fault in faults]}
-    return Refused("INVALID_ARGUMENTS", f"{tool.name}: {messages}", path=faults[0].path, details=details)

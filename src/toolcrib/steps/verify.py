@@ -43,10 +43,10 @@ class Verify:
             if result.data is None:
                 result = _from_blocks(tool, result)
             encoded = _encode(tool, result.data)
-            found_faults = checked.faults(result.data, "data") if checked else ()
-            if found_faults:
+            mismatches = checked.faults(result.data, "data") if checked else ()
+            if mismatches:
                 # Without the actual value: it may be secret, and the caller cannot fix it.
-                rule = f"{found_faults[0].path} is not {found_faults[0].expected}"
+                rule = f"{mismatches[0].path} is not {mismatches[0].expected}"
                 raise _broken(tool, f"the result does not match the output schema: {rule}")
             return result.replace(encoded=encoded)
 
@@ -63,11 +63,8 @@ def _from_blocks(tool: Tool, result: Result) -> Result:
 def _check_hints(tool: Tool, hints: Hints) -> None:
     hint_faults = faults(hints)
     if hint_faults:
-        more = (
-            f", and {len(hint_faults) - _MAX_NAMED_FAULTS} more"
-            if len(hint_faults) > _MAX_NAMED_FAULTS
-            else ""
-        )
+        unnamed = len(hint_faults) - _MAX_NAMED_FAULTS
+        more = f", and {unnamed} more" if unnamed > 0 else ""
         # The values appear only in the log, as they may be confidential.
         cause = HintsError(hint_faults)
         raise _broken(tool, "; ".join(rules_of(hint_faults[:_MAX_NAMED_FAULTS])) + more) from cause
