@@ -173,5 +173,5 @@ def test_deep_nesting_is_refused() -> None:
     deep: dict[str, Any] = {}
     for _ in range(40):
         deep = {"more": deep}
-    with pytest.raises(InvalidDevice, match="levels deep"):
+    with pytest.raises(InvalidDevice, match="levels of nesting"):
         parse_device(deep)

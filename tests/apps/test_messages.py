@@ -122,7 +122,7 @@ def test_invalid_message_is_refused(frame: str | bytes) -> None:
 
 
 def test_deeply_nested_message_is_refused() -> None:
-    with pytest.raises(InvalidMessage, match="levels deep"):
+    with pytest.raises(InvalidMessage, match="levels of nesting"):
         m.parse_message('{"type": "x", "more": ' + "[" * 200 + "]" * 200 + "}")
 
 

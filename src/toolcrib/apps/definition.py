@@ -63,8 +63,8 @@ def warnings(body: JsonObject) -> tuple[str, ...]:
     for place, each in enumerate(requirements(body)):
         if each.type not in HARDWARE:
             path = f"hardwareRequirements[{place}].type"
-            comes = "no device can run this app" if each.level == "REQUIRED" else "it is never there"
-            found.append(f"{path}: {each.type} is no kind of hardware we know, so {comes}")
+            comes = "no device can run this app" if each.level == "REQUIRED" else "it is never available"
+            found.append(f"{path}: {each.type} is not a known kind of hardware, so {comes}")
     return tuple(found)
 
 
@@ -101,7 +101,7 @@ def url_faults(given: object, path: str) -> Iterator[DefinitionFault]:
         yield DefinitionFault(path, "must be an address such as https://app.example.com")
     elif parts.username is not None or "?" in given or "#" in given:
         # Rejected even if empty: the path that we append would become part of them.
-        yield DefinitionFault(path, "must hold no user, no password, no '?' and no '#'")
+        yield DefinitionFault(path, "must not contain a user, a password, '?' or '#'")
 
 
 def _hardware_faults(given: Json, path: str) -> Iterator[DefinitionFault]:
@@ -249,7 +249,7 @@ def _size_faults(tool: JsonObject, path: str) -> Iterator[DefinitionFault]:
         try:
             size = len(orjson.dumps(part))
         except TypeError as error:
-            yield DefinitionFault(path, f"is not JSON that can be kept: {error}")
+            yield DefinitionFault(path, f"is not JSON that can be stored: {error}")
             return
         if size > MAX_APP_TOOL_BYTES:
             yield DefinitionFault(

@@ -88,7 +88,7 @@ def word_faults(value: object, path: str, *, most: int) -> Iterator[DefinitionFa
     found = tuple(text_faults(value, path, most=most))
     yield from found
     if not found and isinstance(value, str) and (character := invisible_character(value)):
-        yield DefinitionFault(path, f"holds a character that cannot be seen ({character})")
+        yield DefinitionFault(path, f"contains an invisible character ({character})")
 
 
 def choice_faults(value: object, path: str, choices: Iterable[str]) -> Iterator[DefinitionFault]:

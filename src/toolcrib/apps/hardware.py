@@ -216,7 +216,7 @@ _NOUNS = {
     "WIFI": "Wi-Fi",
 }
 CAPABILITY_FLAGS = {kind: "hasIMU" if kind == "IMU" else f"has{kind.capitalize()}" for kind in HARDWARE}
-_NO_DEVICE = "No device is connected, so it cannot be said whether it has the hardware this app needs."
+_NO_DEVICE = "No device is connected, so it is unknown whether it has the hardware this app needs."
 
 
 class InvalidDevice(ValueError):
@@ -327,7 +327,7 @@ def _checked_model(model: str, path: str) -> str:
     if not model.strip() or len(model) > MAX_MODEL_CHARS:
         raise InvalidDevice(path, f"must have 1 to {MAX_MODEL_CHARS} characters")
     if found := invisible_character(model):
-        raise InvalidDevice(path, f"holds a character that cannot be seen ({found})")
+        raise InvalidDevice(path, f"contains an invisible character ({found})")
     return model.strip()
 
 

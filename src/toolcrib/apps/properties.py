@@ -22,7 +22,7 @@ from toolcrib.schemas.explain import excerpt
 RESERVED_PACKAGES = (APPS, "crib", "local")
 """Our own source names; an app with such a name would share their namespace."""
 
-_PACKAGE = "a package is made of a-z, 0-9, '.', '_' and '-', starts with a letter or digit, up to 63"
+_PACKAGE = "a package name consists of a-z, 0-9, '.', '_' and '-', starts with a letter or digit, up to 63"
 
 
 def name_faults(name: object, path: str) -> Iterator[DefinitionFault]:
@@ -42,9 +42,9 @@ def name_faults(name: object, path: str) -> Iterator[DefinitionFault]:
 def package_faults(package: str, path: str) -> Iterator[DefinitionFault]:
     """Yield the faults of an app's package name."""
     if not package or ":" in package or _name_error(package, "tool"):
-        yield DefinitionFault(path, f"is no package: {_PACKAGE}")
+        yield DefinitionFault(path, f"is not a package name: {_PACKAGE}")
     elif package in RESERVED_PACKAGES:
-        yield DefinitionFault(path, f"must not be one of {', '.join(RESERVED_PACKAGES)}: these are ours")
+        yield DefinitionFault(path, f"must not be one of {', '.join(RESERVED_PACKAGES)}: these are reserved")
 
 
 def _name_error(source: str, local: str) -> str | None:

@@ -73,9 +73,9 @@ def verify(secret: str, header: str, *, body: bytes, now: float) -> SignedReques
     payload, _, mac = header.rpartition(".")
     version, _, claims = payload.partition(".")
     if version != _VERSION or len(header) > _MAX_HEADER_CHARS or not header.isascii():
-        raise InvalidSignature("it is not in a form we know")
+        raise InvalidSignature("its format is unknown")
     if not compare_digest(mac.encode(), _base64(_mac(secret, payload)).encode()):
-        raise InvalidSignature("it was made with another key, or changed on its way")
+        raise InvalidSignature("it was made with another key, or was modified")
     parsed = _parse_claims(claims)
     if parsed["expires"] <= now:
         raise InvalidSignature("it has expired; compare the clocks of the gateway and this app")

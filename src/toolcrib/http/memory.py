@@ -1,4 +1,4 @@
-"""Memory limits: sizes of bodies and results that are held, and the watermark that sheds work."""
+"""Memory limits: bytes in bodies and results, and the watermark that sheds work."""
 
 import asyncio
 import ctypes
@@ -19,12 +19,12 @@ from toolcrib.errors import Refused
 from toolcrib.model import OPERATOR
 from toolcrib.slots import DEFAULT_SHARE, Slots
 
-# --- Counts the memory held for connections and bodies, in blocks, per principal or address ---
+# --- Counts the memory of connections and bodies, in blocks, per principal or address ---
 
 EXEMPT = OPERATOR
 """The principal exempt from these limits: the operator must be able to act when they are exhausted."""
 BLOCK_BYTES = 64 << 10
-"""Size of a block in bytes, the unit in which held memory is counted."""
+"""Size of a block in bytes, the unit in which memory is counted."""
 
 
 class HeldMemory:

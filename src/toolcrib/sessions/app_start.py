@@ -53,7 +53,7 @@ async def _guarded(do: Callable[[], Awaitable[object]]) -> None:
     try:
         await do()
     except Exception:  # boundary: an error of one app must not end the tasks of the others
-        log.exception("something went wrong with an app")
+        log.exception("a background task of an app failed")
 
 
 # --- Webhooks of apps: session requests and stop requests ---
@@ -253,7 +253,7 @@ class AppStarter:
         if user is None or user.session is None:
             return not_available("webhook", f"{name} was not started: its user has left", retryable=False)
         if name in user.disabled or all(each.package != name for each in user.installs):
-            message = f"{name} was not started: its user has it no more, or has switched it off"
+            message = f"{name} was not started: its user has uninstalled or disabled it"
             return not_available("webhook", message, retryable=False)
         return self._incompatibility(app, connected_device(user))
 
@@ -273,7 +273,7 @@ class AppStarter:
             return await self._posted(attempt, app, user, tries - 1)
         except (ConnectionClosed, NotHttp):
             return not_available(
-                "webhook", f"the webhook of {name} broke off without an answer", retryable=True
+                "webhook", f"the webhook of {name} closed the connection without a response", retryable=True
             )
         status = reply.status
         if status < 400:

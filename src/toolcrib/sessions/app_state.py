@@ -279,7 +279,7 @@ class AppStateMachine:
         if self.state != "grace_period" or self.attempt is not attempt:
             return False
         attempt.recalled = True
-        self._move("resurrecting", "it did not come back by itself")
+        self._move("resurrecting", "it did not reconnect")
         return True
 
     def fail(self, attempt: StartAttempt, found: Problem) -> None:

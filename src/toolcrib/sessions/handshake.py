@@ -85,11 +85,11 @@ class AppHandshake:
         machine = self._session(init)
         owner = self._verified_owner(init, machine)
         if machine is None or not machine.accepts_connection:
-            raise _HandshakeError("no session of that name was asked for", "APP_NOT_STARTED")
+            raise _HandshakeError("no session of that name was requested", "APP_NOT_STARTED")
         self._count(socket, owner, machine)
         await socket.send(await self._ack(machine))
         if not machine.accepts_connection:
-            raise _HandshakeError("the session has ended meanwhile", "APP_NOT_STARTED")
+            raise _HandshakeError("the session ended during the handshake", "APP_NOT_STARTED")
         former = machine.arrive(socket)
         if former is not None:
             await former.close(1000, "replaced by a newer connection")
@@ -113,7 +113,7 @@ class AppHandshake:
             raise _HandshakeError(f"no {messages.CONNECTION_INIT} within {self._settings.first_frame:g} s")
         if frame is None:
             self._record_early_close()
-            raise _HandshakeError("closed before it said whose it was")
+            raise _HandshakeError("closed before its first message")
         if len(frame) > self._settings.frame_bytes:
             raise _HandshakeError("the message is too large", close=1009)
         try:
@@ -141,7 +141,7 @@ class AppHandshake:
         ):
             return app.owner
         if machine is not None:
-            message = f"{init.package} connected with a wrong API key; its developer must mend that"
+            message = f"{init.package} connected with a wrong API key; its developer must fix that"
             machine.attempt.suspect(not_available("authentication", message, retryable=False), named=True)
         refused = _HandshakeError("the API key is not the one of this app", "INVALID_API_KEY")
         refused.package = init.package
@@ -151,7 +151,7 @@ class AppHandshake:
         try:
             user = await self._latest(machine)
         except Exception as error:  # boundary: whatever the store raises, the app gets an error
-            log.exception("app %s could not be let in", machine.package)
+            log.exception("the handshake of app %s failed", machine.package)
             message = f"{machine.package} connected, and its session could not be read; try again"
             machine.attempt.suspect(not_available("connection", message, retryable=True), named=True)
             raise _HandshakeError("the session could not be read", "INTERNAL_ERROR") from error
@@ -179,5 +179,5 @@ class AppHandshake:
         """Record a connection that closed before it authenticated, if only one app can be the cause."""
         if len(self._machines.expected) == 1:
             (machine,) = self._machines.expected
-            message = f"{machine.package} connected and left before it said who it was; try again"
+            message = f"{machine.package} disconnected before it authenticated; try again"
             machine.attempt.suspect(not_available("connection", message, retryable=True), named=False)
