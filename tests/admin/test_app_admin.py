@@ -216,8 +216,8 @@ async def test_pages_of_apps(admin: AdminSetup) -> None:
 async def test_one_developer_does_not_fill_the_catalog(
     admin: AdminSetup, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(desk, "MOST_APPS", 2)
-    monkeypatch.setattr(desk, "MOST_TOOLS", 3)
+    monkeypatch.setattr(desk, "MAX_DEVELOPER_APPS", 2)
+    monkeypatch.setattr(desk, "MAX_DEVELOPER_TOOLS", 3)
     await admin.add()
     await admin.apps.put("a.a", NOTES_APP, DEVELOPER)
     with pytest.raises(Refused) as error:
@@ -250,7 +250,7 @@ async def test_tools_beyond_catalog_limit_are_refused_on_upload(
 
 async def test_developer_changes_are_rate_limited(admin: AdminSetup) -> None:
     await admin.add()
-    for _ in range(desk.CHANGES[0] - 2):
+    for _ in range(desk.DEVELOPER_CHANGE_RATE[0] - 2):
         await admin.apps.define(NOTES, [], DEVELOPER)
     for attempt in (
         admin.apps.put(NOTES, NOTES_APP, DEVELOPER),

@@ -4,7 +4,7 @@ import anyio
 import pytest
 
 from tests.admin.admin_setup import CAMERA, CAMERA_APP, NOTES, AdminSetup
-from toolcrib.admin.app_admin import LONGEST_VALUE, MOST_BYTES, MOST_KEYS, AppStorage
+from toolcrib.admin.app_admin import MAX_DATA_BYTES, MAX_DATA_KEYS, MAX_DATA_VALUE_CHARS, AppStorage
 from toolcrib.errors import Refused
 
 pytestmark = pytest.mark.anyio
@@ -43,13 +43,13 @@ async def test_keys_that_cannot_be(storage: AppStorage, key: str) -> None:
 
 async def test_values_are_bounded_alone_and_together(storage: AppStorage) -> None:
     with pytest.raises(Refused) as error:
-        await storage.put(NOTES, "ann", {"a": "x" * (LONGEST_VALUE + 1)})
+        await storage.put(NOTES, "ann", {"a": "x" * (MAX_DATA_VALUE_CHARS + 1)})
     assert error.value.problem.code == "PAYLOAD_TOO_LARGE"
     outcomes: list[bool] = []
 
     async def put(key: str) -> None:
         try:
-            await storage.put(NOTES, "ann", {key: "x" * LONGEST_VALUE})
+            await storage.put(NOTES, "ann", {key: "x" * MAX_DATA_VALUE_CHARS})
         except Refused:
             outcomes.append(False)
         else:
@@ -60,11 +60,11 @@ async def test_values_are_bounded_alone_and_together(storage: AppStorage) -> Non
             tasks.start_soon(put, f"k{number:02}")
     assert sorted(outcomes) == [False] * 2 + [True] * 10
     kept = await storage.all(NOTES, "ann")
-    assert sum(len(key) + len(value) for key, value in kept.items()) <= MOST_BYTES
+    assert sum(len(key) + len(value) for key, value in kept.items()) <= MAX_DATA_BYTES
 
 
 async def test_number_of_storage_keys_is_limited(storage: AppStorage) -> None:
-    await storage.put(NOTES, "ann", {f"{number:x}": "" for number in range(MOST_KEYS)})
+    await storage.put(NOTES, "ann", {f"{number:x}": "" for number in range(MAX_DATA_KEYS)})
     with pytest.raises(Refused, match="keys") as error:
         await storage.put(NOTES, "ann", {"more": ""})
     assert error.value.problem.code == "PAYLOAD_TOO_LARGE"

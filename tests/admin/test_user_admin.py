@@ -8,7 +8,7 @@ import pytest
 
 from tests.admin.admin_setup import CAMERA, CAMERA_APP, NOTES, AdminSetup, an_actor
 from tests.texts import matches
-from toolcrib.admin.user_admin import STARTS
+from toolcrib.admin.user_admin import APP_START_RATE
 from toolcrib.errors import Refused, ToolcribError
 
 pytestmark = [pytest.mark.anyio, pytest.mark.requirement("D1")]
@@ -219,7 +219,7 @@ async def test_repeated_app_starts_are_rate_limited(admin: AdminSetup) -> None:
     for user in ("ann", "bob"):
         await admin.users.install(user, NOTES, None)
         await admin.users.begin(user, worn=None, language=None, time_zone=None)
-    for _ in range(STARTS[0]):
+    for _ in range(APP_START_RATE[0]):
         await admin.users.start("ann", NOTES)
     with pytest.raises(Refused, match="too many apps") as error:
         await admin.users.start("ann", NOTES)

@@ -179,7 +179,7 @@ async def test_caller_without_user_is_unchanged() -> None:
 
 
 async def test_oldest_users_are_evicted(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("toolcrib.identity.users._MOST", 2)
+    monkeypatch.setattr("toolcrib.identity.users._MAX_CACHED_USERS", 2)
     store = _UserStore(RECORD)
     cache = UserCache(store.read)
     callers = [replace(ADMIN, id=f"user:{name}", user=name) for name in ("u1", "u2", "u3")]

@@ -16,7 +16,7 @@ from toolcrib.config.mcp import McpSection, McpServer
 from toolcrib.config.sections import ContextSection, OverrideSection
 from toolcrib.errors import Refused, Unavailable
 from toolcrib.interfaces import ReloadPlan, StoredDefinition
-from toolcrib.runtime.reload import EVERY, watch
+from toolcrib.runtime.reload import POLL_SECONDS, watch
 from toolcrib.server import hung_up
 from toolcrib.store.sql.definitions import SqlDefinitions
 from toolcrib.store.sql.overlay import SqlOverlay
@@ -179,7 +179,7 @@ async def test_watch_waits_for_writes_and_reads_early_changes(
         pid = (await call(runtime, "books:pid")).data
         put(path, "")
         tasks.start_soon(watch, path, runtime.console.servers.reload)
-        await anyio.sleep(3 * EVERY)  # no event signals that nothing happens
+        await anyio.sleep(3 * POLL_SECONDS)  # no event signals that nothing happens
         write(path, {"books": ledger(path.parent), "web": WEB})
         await until(lambda: "web" in runtime.console.servers.config.servers())
         assert (await call(runtime, "books:pid")).data == pid

@@ -24,8 +24,8 @@ from toolcrib.version import VERSION
 
 # --- Describes the origin of a tool, and how the served definition differs from the source's ---
 
-_TOLD = ("transport", "era", "revision", "server_name", "server_version")
-_SPELLED = {"description": "description", "title": "title"}
+_SHOWN_DETAILS = ("transport", "era", "revision", "server_name", "server_version")
+_COMPARED_FIELDS = {"description": "description", "title": "title"}
 
 
 def origin(tool: Tool, catalog: Catalog, state: SourceState | None) -> dict[str, Any]:
@@ -37,7 +37,7 @@ def origin(tool: Tool, catalog: Catalog, state: SourceState | None) -> dict[str,
         "family": tool.family,
         "state": None if state is None else state.state,
         "degraded": tool.degraded,
-        **{key: details[key] for key in _TOLD if details.get(key)},
+        **{key: details[key] for key in _SHOWN_DETAILS if details.get(key)},
         **({} if pin is None else {"pin": {"trusted": pin.trusted, "now": pin.seal, "mode": pin.mode}}),
     }
 
@@ -57,7 +57,7 @@ def _set(override: ToolOverride) -> list[str]:
 
 
 def _differences(tool: Tool, definition: JsonObject) -> Iterator[str]:
-    for key, name in _SPELLED.items():
+    for key, name in _COMPARED_FIELDS.items():
         given = definition.get(key)
         if given is not None and given != getattr(tool, name):
             yield f"its {key} is not the server's own"

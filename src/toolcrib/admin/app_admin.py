@@ -27,12 +27,12 @@ from toolcrib.sessions import UserSessions
 
 # --- Key-value storage of apps per user: text values, limited in size, deleted with the app ---
 
-LONGEST_KEY = 200
-LONGEST_VALUE = 100_000
+MAX_DATA_KEY_CHARS = 200
+MAX_DATA_VALUE_CHARS = 100_000
 """Maximum characters of one value, as in the apps' SDKs."""
-MOST_BYTES = 1 << 20
+MAX_DATA_BYTES = 1 << 20
 """Maximum bytes of all keys and values of one app for one user."""
-MOST_KEYS = 10_000
+MAX_DATA_KEYS = 10_000
 """Maximum number of keys of one app for one user: each is a row, however small."""
 
 
@@ -55,11 +55,15 @@ class AppStorage:
         async with self._turn:
             kept = {**await self.data.all(package, user), **values}
             size = sum(len(key.encode()) + len(value.encode()) for key, value in kept.items())
-            if size > MOST_BYTES:
-                message = f"{package} would keep {size:,} bytes for this user, the limit is {MOST_BYTES:,}"
+            if size > MAX_DATA_BYTES:
+                message = (
+                    f"{package} would keep {size:,} bytes for this user, the limit is {MAX_DATA_BYTES:,}"
+                )
                 raise Refused("PAYLOAD_TOO_LARGE", message, path="data")
-            if len(kept) > MOST_KEYS:
-                message = f"{package} would keep {len(kept):,} keys for this user, the limit is {MOST_KEYS:,}"
+            if len(kept) > MAX_DATA_KEYS:
+                message = (
+                    f"{package} would keep {len(kept):,} keys for this user, the limit is {MAX_DATA_KEYS:,}"
+                )
                 raise Refused("PAYLOAD_TOO_LARGE", message, path="data")
             if not await self.data.put(package, user, values):
                 message = f"this user has not installed {package}, so nothing is kept for them"
@@ -71,11 +75,11 @@ class AppStorage:
 
 
 def _check(key: str, value: str) -> None:
-    if not key or len(key) > LONGEST_KEY or not key.isprintable():
-        message = f"a key has 1 to {LONGEST_KEY} printable characters"
+    if not key or len(key) > MAX_DATA_KEY_CHARS or not key.isprintable():
+        message = f"a key has 1 to {MAX_DATA_KEY_CHARS} printable characters"
         raise Refused("INVALID_REQUEST", message, path="data")
-    if len(value) > LONGEST_VALUE:
-        message = f"the value of {key} has {len(value):,} characters, the limit is {LONGEST_VALUE:,}"
+    if len(value) > MAX_DATA_VALUE_CHARS:
+        message = f"the value of {key} has {len(value):,} characters, the limit is {MAX_DATA_VALUE_CHARS:,}"
         raise Refused("PAYLOAD_TOO_LARGE", message, path=f"data.{key}")
 
 
@@ -84,13 +88,13 @@ def _check(key: str, value: str) -> None:
 ADMIN, APPS = "crib:admin", "crib:apps"
 """`crib:apps` makes a developer, who manages their own apps; an admin manages all."""
 
-MOST_APPS = 50
-MOST_TOOLS = 2_000
+MAX_DEVELOPER_APPS = 50
+MAX_DEVELOPER_TOOLS = 2_000
 """Apps and tools of one developer, so that all developers fit into one catalog; not for admins."""
-CHANGES = 100, 600.0
+DEVELOPER_CHANGE_RATE = 100, 600.0
 """Rate limit of one developer: changes, and the seconds of the window."""
 
-_PREFIX = "tcapp_"
+_APP_KEY_PREFIX = "tcapp_"
 """Prefix by which logs redact these keys. Registering each one would let developers evict other secrets."""
 
 
@@ -159,7 +163,7 @@ class AppAdmin:
         """Replace an app's API key; the old one and the app's connections end at once."""
         async with self.audit.action(actor, "apps.rotate_key", package) as action:
             await self._wait_their_turn(actor.caller)
-            key = _PREFIX + token_urlsafe(32)
+            key = _APP_KEY_PREFIX + token_urlsafe(32)
             async with self._turn:
                 app = await self.owned(package, actor.caller)
                 await self._change(replace(app, digest=key_digest(key), signing=signing_secret(key)))
@@ -226,10 +230,10 @@ class AppAdmin:
         if self.taken(package):
             message = f"{package} is the id of another source of tools; choose another name"
             raise Refused("ALREADY_EXISTS", message, path="package")
-        if len(self._all_of(caller.key)) >= MOST_APPS and not _is_admin(caller):
-            too_many = f"is one too many: a developer has {MOST_APPS} apps at most"
+        if len(self._all_of(caller.key)) >= MAX_DEVELOPER_APPS and not _is_admin(caller):
+            too_many = f"is one too many: a developer has {MAX_DEVELOPER_APPS} apps at most"
             _refuse(f"{package} is not stored", [DefinitionFault("package", too_many)])
-        key = _PREFIX + token_urlsafe(32)
+        key = _APP_KEY_PREFIX + token_urlsafe(32)
         hashes = {"digest": key_digest(key), "signing": signing_secret(key)}
         app = AppRecord(package=package, owner=caller.key, created=said["updated"], **hashes, **said)
         if not await self.store.apps.add(app):
@@ -253,7 +257,7 @@ class AppAdmin:
         """Apply the rate limit of a developer: each change reloads all apps."""
         if _is_admin(caller):
             return
-        wait = await self.shared.take((RateDemand(f"key:{caller.key}:apps", *CHANGES),))
+        wait = await self.shared.take((RateDemand(f"key:{caller.key}:apps", *DEVELOPER_CHANGE_RATE),))
         if wait > 0:
             message = f"too many changes of apps with this key; try again in {wait:.1f} s"
             raise Refused("RATE_LIMITED", message, retry_after=wait)
@@ -269,10 +273,10 @@ class AppAdmin:
                 DefinitionFault("tools", "do not all fit: the catalog is full; the operator must make room"),
             )
         others = sum(len(each.tools) for each in self._all_of(app.owner) if each.package != app.package)
-        if more > 0 and others + count > MOST_TOOLS and not _is_admin(caller):
+        if more > 0 and others + count > MAX_DEVELOPER_TOOLS and not _is_admin(caller):
             return (
                 DefinitionFault(
-                    "tools", f"are too many: a developer has {MOST_TOOLS:,} at most, in all apps"
+                    "tools", f"are too many: a developer has {MAX_DEVELOPER_TOOLS:,} at most, in all apps"
                 ),
             )
         return ()

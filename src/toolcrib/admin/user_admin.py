@@ -13,7 +13,7 @@ from zoneinfo import ZoneInfo
 from toolcrib.admin.app_admin import no_app
 from toolcrib.apps.hardware import InvalidDevice, check_compatibility, parse_device
 from toolcrib.errors import Refused
-from toolcrib.identity import LONGEST_USER, check_user
+from toolcrib.identity import MAX_USER_CHARS, check_user
 from toolcrib.interfaces import (
     AppRecord,
     ChangeSignal,
@@ -29,9 +29,9 @@ from toolcrib.observe import Audit
 from toolcrib.policy import Policy
 from toolcrib.sessions import UserEvent, UserSessions
 
-SETTINGS_BYTES = 64 << 10
+MAX_SETTINGS_BYTES = 64 << 10
 """Maximum bytes of a user's settings in one app."""
-STARTS = 30, 60.0
+APP_START_RATE = 30, 60.0
 """Rate limit of one user: app starts, and the seconds of the window. Starts by calls count as calls."""
 LANGUAGE = r"[A-Za-z]{2,8}(-[A-Za-z0-9]{1,8}){0,4}"
 """A language tag (BCP 47), as a regular expression."""
@@ -139,9 +139,9 @@ class UserAdmin:
 
     async def _wait_their_turn(self, id: str) -> None:
         """Apply the rate limit of app starts: each sends a request to an address that a developer chose."""
-        wait = await self.shared.take((RateDemand(f"user:{id}:starts", *STARTS),))
+        wait = await self.shared.take((RateDemand(f"user:{id}:starts", *APP_START_RATE),))
         if wait > 0:
-            message = f"{id[:LONGEST_USER]} has started too many apps; try again in {wait:.1f} s"
+            message = f"{id[:MAX_USER_CHARS]} has started too many apps; try again in {wait:.1f} s"
             raise Refused("RATE_LIMITED", message, retry_after=wait)
 
     async def stop(self, id: str, package: str, *, actor: Actor = LIBRARY) -> JsonObject:
@@ -224,7 +224,7 @@ class UserAdmin:
         """Return a user's session."""
         user = await self.store.users.get(id)
         if user is None or user.session is None:
-            raise Refused("NOT_FOUND", f"{id[:LONGEST_USER]} has no session", path="id")
+            raise Refused("NOT_FOUND", f"{id[:MAX_USER_CHARS]} has no session", path="id")
         return spell_session(user.session)
 
     async def end(self, id: str, *, unused_since: float | None = None, actor: Actor = LIBRARY) -> str:
@@ -235,7 +235,7 @@ class UserAdmin:
         async with self.audit.action(actor, "users.end_session", id) as action:
             ended = await self.store.users.end(id, unused_since=unused_since)
             if ended is None:
-                raise Refused("NOT_FOUND", f"{id[:LONGEST_USER]} has no session", path="id")
+                raise Refused("NOT_FOUND", f"{id[:MAX_USER_CHARS]} has no session", path="id")
             action.applied()
             action.before = _session_recorded(ended)
             action.after = None if unused_since is None else {"reason": "unused"}
@@ -392,14 +392,14 @@ def _is_zone(name: str) -> bool:
 
 
 def _no_user(id: str) -> Refused:
-    return Refused("NOT_FOUND", f"there is no user {id[:LONGEST_USER]}", path="id")
+    return Refused("NOT_FOUND", f"there is no user {id[:MAX_USER_CHARS]}", path="id")
 
 
 def _not_installed(id: str, package: str) -> Refused:
-    message = f"{id[:LONGEST_USER]} has not installed {package[:200]}"
+    message = f"{id[:MAX_USER_CHARS]} has not installed {package[:200]}"
     return Refused("NOT_FOUND", message, path="package")
 
 
 def _no_session(id: str) -> Refused:
-    message = f"{id[:LONGEST_USER]} has no session; begin one with PUT /api/users/{{id}}/session"
+    message = f"{id[:MAX_USER_CHARS]} has no session; begin one with PUT /api/users/{{id}}/session"
     return Refused("NO_SESSION", message, path="id")

@@ -56,7 +56,7 @@ class BuiltinSource(Functions):
 
 # --- A tool that waits until its caller has energy again, for agents that pace themselves ---
 
-LONGEST = 55.0
+MAX_WAIT_SECONDS = 55.0
 """How long one call waits, in seconds; whoever needs more calls again."""
 MAX_WAITING_CALLS = 4
 """How many calls of one caller wait at the same time."""
@@ -121,7 +121,7 @@ def await_energy(meter: EnergyMeter) -> AnyTool:
     async def wait(arguments: JsonObject) -> ToolResult[dict[str, Any]]:
         who, wanted = caller().id, float(arguments["level"])
         began = anyio.current_time()
-        await waiting.wait(who, min(meter.seconds_to(who, wanted) or 0.0, LONGEST))
+        await waiting.wait(who, min(meter.seconds_to(who, wanted) or 0.0, MAX_WAIT_SECONDS))
         left = meter.level(who)
         data = {
             "energy": round(left, 2),

@@ -117,7 +117,7 @@ def text_of(value: object) -> str:
 
 # --- Asks a SearXNG server, or one that answers like it, over its JSON interface ---
 
-_MOST_BYTES = 1024 * 1024
+_MAX_RESPONSE_BYTES = 1024 * 1024
 
 
 class Searxng:
@@ -176,8 +176,8 @@ async def _read(response: Response) -> bytes:
     body = bytearray()
     while piece := await response.read():
         body += piece
-        if len(body) > _MOST_BYTES:
-            raise Broken("RESULT_TOO_LARGE", f"the search server sent more than {_MOST_BYTES} bytes")
+        if len(body) > _MAX_RESPONSE_BYTES:
+            raise Broken("RESULT_TOO_LARGE", f"the search server sent more than {_MAX_RESPONSE_BYTES} bytes")
     return bytes(body)
 
 

@@ -34,9 +34,9 @@ __all__ = [
 
 ADMIN = Caller(id="admin", key=OPERATOR, permissions=frozenset({"*"}), act_as=True, operator=True)
 # Characters of a user id.
-LONGEST_USER = 200
+MAX_USER_CHARS = 200
 # Entries of each cache of `Authorization` headers; a full cache is cleared.
-_MOST_SEEN = 4096
+_MAX_CACHED_HEADERS = 4096
 
 
 class Identity:
@@ -75,9 +75,9 @@ class Identity:
         caller = seen.get(authorization)
         if caller is None:
             caller = self._by_key(authorization.decode("latin-1"))
-            if len(seen) >= _MOST_SEEN:
+            if len(seen) >= _MAX_CACHED_HEADERS:
                 seen.clear()
-            if len(self._accepted) >= _MOST_SEEN:
+            if len(self._accepted) >= _MAX_CACHED_HEADERS:
                 self._accepted.clear()
             seen[authorization] = caller
             self._accepted.add(authorization)
@@ -164,8 +164,8 @@ def _stale(caller: Caller) -> Caller:
 
 def check_user(id: str, path: str) -> None:
     """Raise INVALID_REQUEST if this cannot be a user id."""
-    if not id or len(id) > LONGEST_USER or not id.isprintable():
-        message = f"a user's id has 1 to {LONGEST_USER} printable characters"
+    if not id or len(id) > MAX_USER_CHARS or not id.isprintable():
+        message = f"a user's id has 1 to {MAX_USER_CHARS} printable characters"
         raise Refused("INVALID_REQUEST", message, path=path)
 
 

@@ -45,7 +45,7 @@ class TrustHeaderIdentity:
 # --- The admin key: configured by the operator, or generated once and stored in a private file ---
 
 FILE = "admin.key"
-_LONG = 32
+_MIN_STRONG_KEY_CHARS = 32
 """Characters from which a key is considered too long for brute force."""
 
 
@@ -69,7 +69,7 @@ def admin_key(given: str | None, home: Path, new_key: Callable[[], str]) -> str:
 
 def derive(admin: str, purpose: str) -> bytes:
     """Derive a secret for a purpose (HMAC); all gateways with the same admin key derive the same one."""
-    root = admin.encode() if len(admin) >= _LONG else _stretched(admin)
+    root = admin.encode() if len(admin) >= _MIN_STRONG_KEY_CHARS else _stretched(admin)
     return digest(root, purpose.encode(), "sha256")
 
 

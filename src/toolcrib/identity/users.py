@@ -11,8 +11,8 @@ from toolcrib.interfaces import UserRecord
 from toolcrib.model import Caller
 
 # Cached users.
-_MOST = 8192
-_KEYS = 16
+_MAX_CACHED_USERS = 8192
+_MAX_CALLERS_PER_USER = 16
 """Callers cached per user; a full cache is cleared."""
 FRESH_SECONDS = 60.0
 """Seconds that a cached user is trusted: a change in another process may not be reported here."""
@@ -32,7 +32,7 @@ class _Person:
     def acting(self, caller: Caller) -> Caller:
         found = self.callers.get(caller)
         if found is None:
-            if len(self.callers) >= _KEYS:
+            if len(self.callers) >= _MAX_CALLERS_PER_USER:
                 self.callers.clear()
             found = self.callers[caller] = _filled(caller, self.record)
         return found
@@ -117,7 +117,7 @@ class UserCache:
 
     def _keep(self, user: str, record: UserRecord | None) -> _Person:
         self._known.pop(user, None)
-        if len(self._known) >= _MOST:
+        if len(self._known) >= _MAX_CACHED_USERS:
             # Evict the oldest entry: a dict preserves insertion order.
             del self._known[next(iter(self._known))]
         person = self._known[user] = _Person(record, self._clock() + FRESH_SECONDS)

@@ -29,11 +29,11 @@ class Part:
         keys, needed, values = _spelling(self.__class__)
         spelled: dict[str, Any] = {}
         for key, always, value in zip(keys, needed, values(self)):  # noqa: B905 - runs for every result
-            if value.__class__ in _PLAIN:
+            if value.__class__ in _SCALARS:
                 spelled[key] = value
             elif value.__class__ is tuple:
                 if value or always:
-                    spelled[key] = [each if each.__class__ in _PLAIN else _plain(each) for each in value]
+                    spelled[key] = [each if each.__class__ in _SCALARS else _plain(each) for each in value]
             elif value is not None:
                 spelled[key] = _plain(value)
         return spelled
@@ -203,20 +203,20 @@ class Hints(Part, Value):
 
 REQUIRED = tuple(each.name for each in fields(Hints))[:11]
 """The fields of every result, filled or empty."""
-_UNSPOKEN = frozenset({"evidence", "encoded", "sound"})
+_UNSERIALIZED = frozenset({"evidence", "encoded", "sound"})
 _FILLED = {
     Hints: frozenset(REQUIRED),
     Impact: frozenset({"benefit", "effort", "roi"}),
     Dependency: frozenset({"action", "depends_on", "type"}),
 }
 """Fields that are always serialized, although they have a default."""
-_PLAIN = frozenset({str, float, int, bool})
+_SCALARS = frozenset({str, float, int, bool})
 
 
 @cache
 def spoken(kind: type[Any]) -> dict[str, tuple[str, bool]]:
     """Return the serialized fields of a part: for each its JSON name, and whether it is always present."""
-    said = [each for each in fields(kind) if each.name not in _UNSPOKEN]
+    said = [each for each in fields(kind) if each.name not in _UNSERIALIZED]
     filled = _FILLED.get(kind, {each.name for each in said if each.default is MISSING})
     return {each.name: (json_name(each.name), each.name in filled) for each in said}
 

@@ -37,7 +37,7 @@ SETTLE_SECONDS = 5.0
 """Seconds a reload waits for the servers it has started, so that its result reports their state."""
 
 _LIVE = frozenset({"contexts", "overrides", "pins", "allow_private"})
-_TRIES = 3
+_MAX_ATTEMPTS = 3
 
 
 def _ignore(plan: ReloadPlan) -> None:
@@ -123,7 +123,7 @@ class Reloader:
         The store compares versions (optimistic concurrency), so a conflicting change is retried a few times.
         """
         async with self._lock:
-            for _ in range(_TRIES):
+            for _ in range(_MAX_ATTEMPTS):
                 version, overlay = await self.store.overlay.load()
                 changed = change(overlay)
                 document = await self._read(changed)
@@ -306,7 +306,7 @@ async def make_catalog(document: Document, order: Sequence[str], store: Store, t
 
 # --- Watches the config file by polling `stat`, and reloads it after a change ---
 
-EVERY = 0.5
+POLL_SECONDS = 0.5
 """Polling interval in seconds. A `stat` takes microseconds, so a file-watching library would gain nothing."""
 
 Mark = tuple[int, int, int] | None
@@ -316,7 +316,7 @@ async def watch(path: Path, reload: Callable[[], Awaitable[object]]) -> None:
     """Reload after each change, debounced by one interval, until cancelled; a rejected file is logged."""
     served, seen = None, _mark(path)  # None: reload at first, it may have changed since it was loaded
     while True:
-        await anyio.sleep(EVERY)
+        await anyio.sleep(POLL_SECONDS)
         last, seen = seen, _mark(path)
         if seen is None or seen == served or seen != last:
             continue

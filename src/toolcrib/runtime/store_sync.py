@@ -14,8 +14,8 @@ from toolcrib.quotas import BoundedReplays
 log = logging.getLogger(__name__)
 T = TypeVar("T")
 
-_POLL = 2.0
-_LAST_WRITE = 3.0
+_POLL_SECONDS = 2.0
+_LAST_WRITE_SECONDS = 3.0
 """Timeout of one write in seconds; it bounds how long a slow store delays shutdown."""
 
 
@@ -39,7 +39,7 @@ async def store_key_use(ring: KeyRing, keys: StoredKeys, every: float = 60.0) ->
             await anyio.sleep(every)
             await _store_key_use(ring, keys)
     finally:
-        with anyio.move_on_after(_LAST_WRITE, shield=True):
+        with anyio.move_on_after(_LAST_WRITE_SECONDS, shield=True):
             await _store_key_use(ring, keys)
 
 
@@ -70,7 +70,7 @@ class StoreWatch:
         """Watch until cancelled; while the store is unavailable, the last known state stays in use."""
         failing = False
         while True:
-            with anyio.move_on_after(_POLL):
+            with anyio.move_on_after(_POLL_SECONDS):
                 await self._told.wait()
             self._told = anyio.Event()
             try:
@@ -111,7 +111,7 @@ class StoreWriter(Generic[T]):
             try:
                 await self._event.wait()
             finally:
-                with anyio.move_on_after(_LAST_WRITE, shield=True):
+                with anyio.move_on_after(_LAST_WRITE_SECONDS, shield=True):
                     await self._write()
 
     async def _write(self) -> None:

@@ -11,7 +11,7 @@ from tests.demo.flashcards.learner import MORNING, Learner, actions
 from tests.gateways import open_gateway
 from toolcrib.demo.flashcards import flashcards, registry
 from toolcrib.demo.flashcards.card_store import Card, CardStore
-from toolcrib.demo.flashcards.cards import MOST_CARDS
+from toolcrib.demo.flashcards.cards import MAX_DECK_CARDS
 from toolcrib.demo.flashcards.learning import Memory
 from toolcrib.schemas import compile_schema
 from toolcrib.sdk import AnyTool, CardId
@@ -175,7 +175,7 @@ async def test_the_same_question_twice_is_a_warning(learner: Learner) -> None:
 
 async def test_a_full_deck_takes_no_more(learner: Learner) -> None:
     with CardStore(learner.path, learner.time).open(learner.user) as drawer:
-        for number in range(MOST_CARDS - 5):
+        for number in range(MAX_DECK_CARDS - 5):
             made = Card(
                 id=f"card_{number}", deck="deck_http", front="?", back="!", memory=Memory(due=MORNING)
             )

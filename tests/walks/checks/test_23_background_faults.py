@@ -177,8 +177,8 @@ async def fail_once(
 async def test_background_tasks_survive_a_fault_at_every_await(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(store_sync, "_POLL", PERIOD_SECONDS)
-    monkeypatch.setattr(store_sync, "_LAST_WRITE", LAST_WRITE_SECONDS)
+    monkeypatch.setattr(store_sync, "_POLL_SECONDS", PERIOD_SECONDS)
+    monkeypatch.setattr(store_sync, "_LAST_WRITE_SECONDS", LAST_WRITE_SECONDS)
     monkeypatch.setattr(recorder, "FLUSH_INTERVAL_SECONDS", PERIOD_SECONDS)
     monkeypatch.setattr(recorder, "SINK_SHUTDOWN_SECONDS", LAST_WRITE_SECONDS)
     monkeypatch.setattr(background_tasks, "RESTART_SECONDS", PERIOD_SECONDS)

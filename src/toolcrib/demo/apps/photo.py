@@ -11,7 +11,7 @@ from toolcrib.sdk import AppContext, AppServer, AppSession, HandledTool, ToolRes
 
 PACKAGE = "com.toolcrib.photo"
 _WIDTH, _HEIGHT = 32, 24
-_MOST = 50
+_MAX_PHOTOS = 50
 _CAPTION = {"type": "string", "description": "What it shows, in a few words.", "maxLength": 80}
 
 Arguments = dict[str, Any]
@@ -42,7 +42,7 @@ class Photos:
             taken = datetime.fromtimestamp(context.at, UTC).isoformat(timespec="seconds")
             photo = {"number": number, "caption": arguments.get("caption"), "taken": taken}
             await context.report(1, 2, "Developing")
-            entries[:] = [*entries, photo][-_MOST:]
+            entries[:] = [*entries, photo][-_MAX_PHOTOS:]
         await session.layouts.show_text_wall(f"Photo {number}\n{photo['caption'] or ''}", duration_ms=5_000)
         picture = f"data:image/png;base64,{b64encode(png(number)).decode()}"
         data = {"photo": {**photo, "image": picture}}

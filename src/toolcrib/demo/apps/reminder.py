@@ -15,9 +15,9 @@ from toolcrib.sdk import (
 )
 
 PACKAGE = "com.toolcrib.reminder"
-_MOST = 100
+_MAX_OPEN_REMINDERS = 100
 _SHOWN_MS = 30_000
-_ASKED = ("remind me to ", "erinnere mich an ")
+_SPOKEN_PREFIXES = ("remind me to ", "erinnere mich an ")
 _WHEN = {"type": "string", "description": "When, in the user's words.", "maxLength": 80}
 _PHRASES = {
     "add_reminder": {"en": ["remind me to", "add a reminder"], "de": ["erinnere mich an", "neue Erinnerung"]},
@@ -75,7 +75,7 @@ class Reminders:
     async def hear(self, session: AppSession, heard: Transcription) -> None:
         """Take a reminder from what the user says, while the app is open."""
         said = heard.text.strip().rstrip(".!")
-        asked = next((each for each in _ASKED if said.lower().startswith(each)), None)
+        asked = next((each for each in _SPOKEN_PREFIXES if said.lower().startswith(each)), None)
         if heard.is_final and asked is not None and len(said) > len(asked):
             await self._add(session, said[len(asked) :], None)
 
@@ -85,10 +85,12 @@ class Reminders:
 
     async def _add(self, session: AppSession, text: str, when: str | None) -> ToolResult[Any]:
         async with self._shelf.changing(session) as entries:
-            if len(entries) >= _MOST:
+            if len(entries) >= _MAX_OPEN_REMINDERS:
                 entries[:] = _open(entries)
-            if len(entries) >= _MOST:
-                raise BusinessRuleError("TOO_MANY_REMINDERS", f"{_MOST} are open; complete one first")
+            if len(entries) >= _MAX_OPEN_REMINDERS:
+                raise BusinessRuleError(
+                    "TOO_MANY_REMINDERS", f"{_MAX_OPEN_REMINDERS} are open; complete one first"
+                )
             entries.append({"text": text, "when": when, "done": False})
             due = _open(entries)
         return await _told(session, f"Noted: {text}.", due, follow_ups=("What are my reminders?",))

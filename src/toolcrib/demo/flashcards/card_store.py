@@ -73,9 +73,9 @@ PREFERENCES = {"continuous_learning": 0.8, "short_sessions": 0.3}
 Clock = Callable[[], datetime]
 """Tells the time, in UTC."""
 
-_PATIENCE = 5.0
+_LOCK_TIMEOUT_SECONDS = 5.0
 """Seconds to wait for another writer."""
-_RECENT = 200
+_MAX_RECENT_REVIEWS = 200
 """How many of a learner's latest reviews are looked at."""
 
 _TABLES = (
@@ -227,7 +227,7 @@ class LearnerCards:
 
     def recent(self) -> tuple[Review, ...]:
         """Return the learner's latest reviews of any card, the latest last."""
-        rows = self._db.execute(_LATEST, (self._learner, _RECENT)).fetchall()
+        rows = self._db.execute(_LATEST, (self._learner, _MAX_RECENT_REVIEWS)).fetchall()
         return tuple(map(_review, reversed(rows)))
 
     def record(self, deck: str) -> DeckRecord:
@@ -275,7 +275,7 @@ class CardStore:
         path = self.path or Path(os.environ.get("TOOLCRIB_HOME") or ".toolcrib") / "flashcards.db"
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         path.touch(mode=0o600)
-        with closing(sqlite3.connect(path, timeout=_PATIENCE, isolation_level=None)) as db, db:
+        with closing(sqlite3.connect(path, timeout=_LOCK_TIMEOUT_SECONDS, isolation_level=None)) as db, db:
             db.execute("BEGIN IMMEDIATE")
             for table in _TABLES:
                 db.execute(table)

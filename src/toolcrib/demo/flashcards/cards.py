@@ -174,7 +174,7 @@ def _of_decks(page: list[Deck], total: int, text: str) -> hints.Hints:
 
 # --- The tools that add things: create-card-v2, create-card before it, and set-preference ---
 
-MOST_CARDS = 200
+MAX_DECK_CARDS = 200
 """How many cards a deck takes."""
 
 Text = Annotated[str, Field(min_length=1, max_length=1000)]
@@ -297,7 +297,7 @@ def _create(
 ) -> ToolResult[FlashCard]:
     with box.open(ctx.user_id) as drawer:
         deck = deck_of(drawer, deck_id)
-        if deck.cards >= MOST_CARDS:
+        if deck.cards >= MAX_DECK_CARDS:
             raise _full(deck)
         same = drawer.with_front(deck.id, front)
         card = Card(
@@ -346,7 +346,7 @@ def _duplicate(card: Card, same: tuple[str, ...]) -> hints.Caution:
 
 
 def _full(deck: Deck) -> BusinessRuleError:
-    said = f"{deck.name} is full: a deck takes {MOST_CARDS} cards, choose another one"
+    said = f"{deck.name} is full: a deck takes {MAX_DECK_CARDS} cards, choose another one"
     fix = hints.action("search-decks", "high", category="correction", expected_outcome="A deck with room")
     return BusinessRuleError(
         "DECK_FULL", said, hints=hints.failed(f"{said}.", fix=fix, related=related(deck))

@@ -23,11 +23,11 @@ from toolcrib.demo.flashcards.payloads import counted
 
 # --- All that is known when a card was just reviewed, and what follows from it in numbers ---
 
-ENOUGH = 5
+SUFFICIENT_REVIEWS = 5
 """So many reviews make a history that can be leaned on."""
 HORIZON = timedelta(days=30)
 """How far ahead forgetting is looked at."""
-PAUSE = timedelta(minutes=30)
+SESSION_GAP = timedelta(minutes=30)
 """A longer one ends a session."""
 FIRST_GUESS = 10_000.0
 """Milliseconds a card is taken to need until answers have been timed."""
@@ -72,7 +72,7 @@ class ReviewFacts:
     def session(self) -> Sequence[Review]:
         """The reviews since the last long pause."""
         start = len(self.recent) - 1
-        while start > 0 and self.recent[start].at - self.recent[start - 1].at <= PAUSE:
+        while start > 0 and self.recent[start].at - self.recent[start - 1].at <= SESSION_GAP:
             start -= 1
         return self.recent[start:]
 
@@ -85,7 +85,7 @@ class ReviewFacts:
     def usual(self) -> float | None:
         """Milliseconds the learner's answers took until now; None where too few were timed."""
         timed = [each.millis for each in self.recent[:-1] if each.millis is not None]
-        return median(timed) if len(timed) >= ENOUGH else None
+        return median(timed) if len(timed) >= SUFFICIENT_REVIEWS else None
 
     @property
     def pace(self) -> float | None:
@@ -96,7 +96,7 @@ class ReviewFacts:
     def fatigue(self) -> float:
         """How likely the learner is tired: a long session, and answers that take longer in it."""
         length = len(self.session) / (len(self.session) + _LONG_SESSION)
-        latest = [each.millis for each in self.session[-ENOUGH:] if each.millis is not None]
+        latest = [each.millis for each in self.session[-SUFFICIENT_REVIEWS:] if each.millis is not None]
         pace = _times(fmean(latest), self.usual) if latest else None
         slowing = 0.0 if pace is None else _unit((pace - 1.0) / 2.0)
         return 1.0 - (1.0 - length) * (1.0 - slowing)
@@ -144,11 +144,11 @@ class ReviewFacts:
 
         The fewer reviews there were, the more of the difficulty it counts as now is kept.
         """
-        latest = self.history[-ENOUGH:]
+        latest = self.history[-SUFFICIENT_REVIEWS:]
         counted, felt = self.after.difficulty or 0.0, felt_difficulty([each.grade for each in latest])
         lapses = _lapses(latest)
         if abs(felt - counted) >= _OFF:
-            weight = len(self.history) / (len(self.history) + ENOUGH)
+            weight = len(self.history) / (len(self.history) + SUFFICIENT_REVIEWS)
             return round(counted + (felt - counted) * weight, 1)
         if lapses < 2 or counted >= HARDEST:
             return None
@@ -192,7 +192,7 @@ def after_review(facts: ReviewFacts) -> hints.Hints:
         related=tuple(_related(facts)),
         quality=0.55 + 0.43 * told / (told + 2),
         freshness=1.0 / (1.0 + max(0.0, facts.late)),
-        completeness=(facts.timed + min(1.0, told / ENOUGH)) / 2,
+        completeness=(facts.timed + min(1.0, told / SUFFICIENT_REVIEWS)) / 2,
         validation=facts.agreement,
         valid_for=(facts.after.due - facts.now).total_seconds(),
         context_needed=tuple(_missing(facts)),
@@ -256,14 +256,14 @@ def _adjusting(facts: ReviewFacts, difficulty: float) -> hints.NextAction:
     off = abs(difficulty - (facts.after.difficulty or 0.0))
     return hints.action(
         "adjust-difficulty",
-        "high" if off >= 1.5 and told >= ENOUGH else "medium",
+        "high" if off >= 1.5 and told >= SUFFICIENT_REVIEWS else "medium",
         data={"cardId": facts.card.id, "difficulty": difficulty},
         category="optimization",
-        prerequisites=() if told >= ENOUGH else ("review-next-card",),
+        prerequisites=() if told >= SUFFICIENT_REVIEWS else ("review-next-card",),
         expected_outcome=f"Counted as {difficulty} of 10 in place of {facts.after.difficulty or 0.0:.1f},"
         " as the answers say",
         reversible=True,
-        confidence=round(told / (told + ENOUGH), 3),
+        confidence=round(told / (told + SUFFICIENT_REVIEWS), 3),
     )
 
 
@@ -304,14 +304,14 @@ def _missing(facts: ReviewFacts) -> Iterator[str]:
         yield "how long the answer took (responseMs)"
     elif facts.usual is None:
         yield "how long the learner's answers usually take"
-    if len(facts.history) < ENOUGH:
-        yield f"a longer history of this card: {len(facts.history)} of {ENOUGH} reviews"
+    if len(facts.history) < SUFFICIENT_REVIEWS:
+        yield f"a longer history of this card: {len(facts.history)} of {SUFFICIENT_REVIEWS} reviews"
 
 
 def _assumed(facts: ReviewFacts) -> Iterator[str]:
     yield f"The learner graded the answer as it was: {facts.review.grade}"
     yield f"{MODEL} foretells recall; cards come back when it falls to {RETENTION:.0%}"
-    yield f"A pause of {PAUSE / timedelta(minutes=1):.0f} minutes ends a session"
+    yield f"A pause of {SESSION_GAP / timedelta(minutes=1):.0f} minutes ends a session"
     if facts.usual is None:
         yield f"A card takes {FIRST_GUESS / 1000:.0f} seconds"
 
@@ -337,12 +337,12 @@ def _risks(facts: ReviewFacts) -> Iterator[hints.Risk]:
 
 def _dependencies(facts: ReviewFacts) -> Iterator[hints.Dependency]:
     told = len(facts.history)
-    if facts.better_difficulty is not None and told < ENOUGH:
+    if facts.better_difficulty is not None and told < SUFFICIENT_REVIEWS:
         yield hints.depends(
             "adjust-difficulty",
             "review-next-card",
             type="recommended",
-            reason=f"{counted(told, 'review')} of this card: {ENOUGH} are enough to judge it by",
+            reason=f"{counted(told, 'review')} of this card: {SUFFICIENT_REVIEWS} are enough to judge it by",
         )
 
 

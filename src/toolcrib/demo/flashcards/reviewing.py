@@ -17,7 +17,7 @@ from toolcrib.demo.flashcards.payloads import (
     deck_of,
     related,
 )
-from toolcrib.demo.flashcards.review_hints import ENOUGH, ReviewFacts, after_review
+from toolcrib.demo.flashcards.review_hints import SUFFICIENT_REVIEWS, ReviewFacts, after_review
 from toolcrib.sdk import AnyTool, BusinessRuleError, CardId, DeckId, ToolContext, ToolResult, tool
 
 _NEXT = {
@@ -106,7 +106,7 @@ def _to_ask(drawer: LearnerCards, card: Card) -> hints.Hints:
         next=answered,
         related=related(deck_of(drawer, card.deck)),
         # What the order of cards is worth grows with what is known of the card.
-        completeness=min(1.0, (told + 1) / ENOUGH),
+        completeness=min(1.0, (told + 1) / SUFFICIENT_REVIEWS),
         valid_for="immediate",
         reasoning=f"It waits longest; its chance to be known is {chance:.0%} by {counted(told, 'review')}.",
     )
@@ -245,5 +245,5 @@ def _adjusted(drawer: LearnerCards, card: Card, before: float) -> hints.Hints:
         ),
         related=(hints.resource("card", card.id, card.front), related(deck_of(drawer, card.deck))),
         # A difficulty set after few reviews is more of a guess.
-        completeness=min(1.0, told / ENOUGH),
+        completeness=min(1.0, told / SUFFICIENT_REVIEWS),
     )

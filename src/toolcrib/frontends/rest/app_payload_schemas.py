@@ -2,7 +2,7 @@
 
 from typing import get_args
 
-from toolcrib.admin.app_admin import LONGEST_KEY, LONGEST_VALUE
+from toolcrib.admin.app_admin import MAX_DATA_KEY_CHARS, MAX_DATA_VALUE_CHARS
 from toolcrib.admin.user_admin import LANGUAGE
 from toolcrib.apps.definition import (
     APP_TOOL_CATEGORIES,
@@ -80,7 +80,7 @@ _TIME_ZONE = or_null(
         description="a name of the IANA time zone database, such as Europe/Berlin",
     )
 )
-_VALUE = text_of(LONGEST_VALUE, min_length=0)
+_VALUE = text_of(MAX_DATA_VALUE_CHARS, min_length=0)
 _APP_TYPE: Schema = {"enum": list(get_args(AppType))}
 
 _APP = object_of(
@@ -242,7 +242,7 @@ APP_SCHEMAS: dict[str, Schema] = {
         {
             "data": {
                 "type": "object",
-                "propertyNames": text_of(LONGEST_KEY, PRINTABLE),
+                "propertyNames": text_of(MAX_DATA_KEY_CHARS, PRINTABLE),
                 "additionalProperties": _VALUE,
             }
         }

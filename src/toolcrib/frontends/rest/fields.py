@@ -8,7 +8,7 @@ from typing import Any, cast
 from toolcrib.apps.errors import NOT_PRINTED
 from toolcrib.errors import Refused
 from toolcrib.gateway import idempotency_key
-from toolcrib.identity import LONGEST_USER
+from toolcrib.identity import MAX_USER_CHARS
 from toolcrib.model import Json
 
 # --- Validates the fields of a body and the parameters of a query; errors name the field ---
@@ -177,9 +177,9 @@ FIELD = text_of(MAX_FIELD_CHARACTERS)
 FIELD_OR_NULL = or_null(FIELD)
 PRINTABLE = f"( |[^{NOT_PRINTED}])+"
 """What `str.isprintable` accepts: no control character, no separator except the space."""
-USER = text_of(LONGEST_USER, PRINTABLE)
+USER = text_of(MAX_USER_CHARS, PRINTABLE)
 _LATIN = "[!-~\u00a1-\u00ac\u00ae-\u00ff]"
-USER_HEADER = text_of(LONGEST_USER, f"{_LATIN}([ ]*{_LATIN})*")
+USER_HEADER = text_of(MAX_USER_CHARS, f"{_LATIN}([ ]*{_LATIN})*")
 """The same in a header: ISO 8859-1, without leading or trailing spaces."""
 NUMBER: Schema = {"type": "number"}
 NUMBER_OR_NULL: Schema = {"type": ["number", "null"]}

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable
 from typing import Any
 
-from toolcrib.admin.app_admin import LONGEST_KEY
+from toolcrib.admin.app_admin import MAX_DATA_KEY_CHARS
 from toolcrib.frontends.rest.app_payload_schemas import PACKAGE
 from toolcrib.frontends.rest.fields import (
     PRINTABLE,
@@ -28,7 +28,7 @@ _IN_PATH = {
     "package": in_path("package", PACKAGE, "com.example.notes"),
     "id": in_path("id", USER, _USER),
     "user": in_path("user", USER, _USER),
-    "key": in_path("key", text_of(LONGEST_KEY, PRINTABLE), "theme"),
+    "key": in_path("key", text_of(MAX_DATA_KEY_CHARS, PRINTABLE), "theme"),
     "server_id": in_path("server_id", TEXT, "weather"),
     "file": in_path("file", TEXT, "page.css"),
 }

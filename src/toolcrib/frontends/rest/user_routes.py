@@ -8,7 +8,7 @@ import anyio
 import orjson
 
 from toolcrib.admin import UserAdmin
-from toolcrib.admin.user_admin import SETTINGS_BYTES
+from toolcrib.admin.user_admin import MAX_SETTINGS_BYTES
 from toolcrib.errors import Refused
 from toolcrib.frontends.rest.app_payload_schemas import MAX_UTTERANCE_CHARACTERS
 from toolcrib.frontends.rest.app_routes import USERS
@@ -71,7 +71,7 @@ class UserRoutes:
     async def install(self, request: Request) -> HttpResponse:
         """Installs an app for a user, or changes its settings."""
         user, package = managed(request), request.params["package"]
-        settings = known_fields(await _body(request, SETTINGS_BYTES), "settings").get("settings")
+        settings = known_fields(await _body(request, MAX_SETTINGS_BYTES), "settings").get("settings")
         if settings is not None and not isinstance(settings, dict):
             raise refused("settings", "must be an object")
         chosen = cast("JsonObject | None", settings)
