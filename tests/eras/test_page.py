@@ -6,8 +6,8 @@ from tests.docs.pages import section, text_of
 from tests.eras.era_gateway import ERAS
 from tests.eras.walks import WALKS
 from toolcrib.config import default_document
-from toolcrib.frontends.mcp.client_requests import ANSWER_SECONDS
-from toolcrib.frontends.mcp.elicitation import MOST_ROUNDS
+from toolcrib.frontends.mcp.client_requests import ANSWER_TIMEOUT_SECONDS
+from toolcrib.frontends.mcp.elicitation import MAX_QUESTION_ROUNDS
 from toolcrib.gateway.multi_round_calls import STATE_SECONDS
 from toolcrib.gateway.suspended_calls import MAX_PENDING_QUESTIONS
 from toolcrib.sources.mcp.connection import McpSettings
@@ -43,14 +43,14 @@ def test_the_limits_are_those_of_the_code() -> None:
         "time limit of a parked call": (f"{limits.parked_ms / 60_000:g} min", "`limits.parked_ms`"),
         "pending questions of one call": (f"{MAX_PENDING_QUESTIONS}", "fixed"),
         "validity of a modern server's state": (f"{STATE_SECONDS / 3600:g} h", "fixed"),
-        "time limit for the answer of a legacy client": (f"{ANSWER_SECONDS / 60:g} min", "fixed"),
-        "rounds of questions in a call of a legacy client": (f"{MOST_ROUNDS}", "fixed"),
+        "time limit for the answer of a legacy client": (f"{ANSWER_TIMEOUT_SECONDS / 60:g} min", "fixed"),
+        "rounds of questions in a call of a legacy client": (f"{MAX_QUESTION_ROUNDS}", "fixed"),
         "connections to one program for clients that can answer questions": (
-            f"{lanes.most_lanes}",
+            f"{lanes.max_owner_connections}",
             "`max_connections`",
         ),
         "idle time of such a connection": (
-            f"{lanes.lane_idle:g} s",
+            f"{lanes.owner_idle_timeout:g} s",
             "`connection_idle_ms`",
         ),
     }

@@ -10,11 +10,11 @@ from toolcrib.runtime.convert import rules_of, settings_of
 
 def test_relay_settings_follow_the_config() -> None:
     usual = settings_of("s", McpServer(transport="stdio"), str)
-    assert (usual.relays, usual.most_lanes) == ({"elicitation", "sampling"}, 8)
+    assert (usual.relays, usual.max_owner_connections) == ({"elicitation", "sampling"}, 8)
     said = settings_of("s", McpServer(transport="http", relay=("roots",), max_connections=3), str)
-    assert (said.relays, said.most_lanes) == ({"roots"}, 3)
+    assert (said.relays, said.max_owner_connections) == ({"roots"}, 3)
     web = settings_of("s", McpServer(transport="http", relay=()), str)
-    assert (web.relays, web.most_lanes, web.lane_idle) == (frozenset(), 32, 24.0)
+    assert (web.relays, web.max_owner_connections, web.owner_idle_timeout) == (frozenset(), 32, 24.0)
 
 
 @pytest.mark.requirement("G2")

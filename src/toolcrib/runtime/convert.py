@@ -17,7 +17,7 @@ from toolcrib.quotas import ReplayQuota
 from toolcrib.sources.mcp.connection import McpSettings, ToolSettings
 from toolcrib.sources.mcp.server_process import NO_LIMITS, ProcessLimits
 
-_MOST_LANES = {"stdio": 8, "http": 32, "sse": 32}
+_DEFAULT_MAX_CONNECTIONS = {"stdio": 8, "http": 32, "sse": 32}
 """Default connection limit per server for callers that support elicitation; over stdio each is a process."""
 
 
@@ -74,8 +74,8 @@ def settings_of(id: str, server: McpServer, redact: Callable[[str], str], gatewa
         slow=_slow(server.defaults),
         tools={tool.name: _tool(tool, server.defaults) for tool in server.tools},
         relay=None if server.relay is None else frozenset(server.relay),
-        most_lanes=server.max_connections or _MOST_LANES[server.transport],
-        lane_idle=server.connection_idle_ms / 1000,
+        max_owner_connections=server.max_connections or _DEFAULT_MAX_CONNECTIONS[server.transport],
+        owner_idle_timeout=server.connection_idle_ms / 1000,
         gateway=gateway,
         redact=redact,
     )

@@ -103,7 +103,7 @@ class WantedServer:
         if self.section.transport == "stdio":
             return McpSource(settings, self._program(redact, gateways), copies)
         share = DEFAULT_SHARE if copies is None else copies.share
-        return self._remote(settings, ConnectionQuota(settings.most_lanes, share))
+        return self._remote(settings, ConnectionQuota(settings.max_owner_connections, share))
 
     def _program(self, redact: Redact, gateways: tuple[str, ...]) -> "Dial":
         from toolcrib.sources.mcp.stdio_transport import StdioTransport

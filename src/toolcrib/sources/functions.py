@@ -51,11 +51,11 @@ class Functions:
         self._offer: list[Tool] = []
         self._runs: dict[str, Run] = {}
         for each in tools:
-            offered = each.bind(id, family)
-            if offered.name in self._runs:
+            bound = each.bind(id, family)
+            if bound.name in self._runs:
                 raise ModuleProblem(f"{id} has two tools named {each.name}: rename one of them")
-            self._offer.append(offered)
-            self._runs[offered.name] = _runner(each, threads)
+            self._offer.append(bound)
+            self._runs[bound.name] = _runner(each, threads)
         for finding in unknown_replacements(self._offer):
             raise ModuleProblem(f"{id}: {finding.message}")
 
@@ -99,9 +99,9 @@ def _runner(tool: AnyTool, threads: Threads) -> Run:
                 return result_of(await warn_if_blocking(function(**arguments), call.tool.name))
             return result_of(await threads.run(call.caller.principal, function, **arguments))
         except ToolcribError as error:
-            broken = error_violation(error)
-            if broken is not None:
-                raise broken from error
+            violation = error_violation(error)
+            if violation is not None:
+                raise violation from error
             raise
         except BaseException as error:  # the boundary to third-party code: it must not end the process
             if is_own_cancellation(error):
@@ -139,8 +139,8 @@ def imported(path: str, *, folder: Path | None = None) -> ModuleType:
         return importlib.import_module(path)
     except ModuleNotFoundError as error:
         if error.name is not None and (path == error.name or path.startswith(f"{error.name}.")):
-            said = f"there is no module {error.name}: install it, or start where it can be imported"
-            raise ModuleProblem(f"{path}: {said}") from error
+            advice = f"there is no module {error.name}: install it, or start where it can be imported"
+            raise ModuleProblem(f"{path}: {advice}") from error
         raise ModuleProblem(f"the module {path} needs {error.name}, which is not installed") from error
     except (Exception, SystemExit) as error:  # the module is third-party code and may raise anything
         raise ModuleProblem(f"the module {path} does not import: {type(error).__name__}: {error}") from error

@@ -23,7 +23,7 @@ class FarEnd:
         self.broken = False
         self.answers: list[Message] = []
         self.exchange = RequestMultiplexer(
-            self._send, self._hear, answer=self._answer, reply=self._reply if polite else None
+            self._send, self._hear, send_reply=self._answer, reply=self._reply if polite else None
         )
 
     def _send(self, data: bytes) -> None:
@@ -53,7 +53,7 @@ class FarEnd:
 
     def expected(self) -> list[int]:
         """The numbers of the requests that still wait; looking ends them."""
-        return [number for number in range(100) if self.exchange.spoil(number, ConnectionLost("looked at"))]
+        return [number for number in range(100) if self.exchange.fail(number, ConnectionLost("looked at"))]
 
 
 async def settle() -> None:

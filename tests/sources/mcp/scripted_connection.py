@@ -10,7 +10,7 @@ import orjson
 from toolcrib.interfaces import Offer
 from toolcrib.mcp.revisions import Era
 from toolcrib.model import JsonObject
-from toolcrib.sources.mcp.connection import Heard, JsonRpcError, RequestCallbacks
+from toolcrib.sources.mcp.connection import JsonRpcError, OnNotification, RequestCallbacks
 
 Answer = Callable[[JsonObject], Any]
 
@@ -53,12 +53,12 @@ class ScriptedConnection:
         self.relayed: list[JsonObject] = []
         self.dials = 0
         self.closed = 0
-        self.heard: Heard = lambda _method, _params: None
+        self.heard: OnNotification = lambda _method, _params: None
         self._gone = anyio.Event()
         self._reason = ""
 
     @asynccontextmanager
-    async def dial(self, heard: Heard) -> AsyncGenerator["ScriptedConnection"]:
+    async def dial(self, heard: OnNotification) -> AsyncGenerator["ScriptedConnection"]:
         self.heard, self._gone = heard, anyio.Event()
         self.dials += 1
         try:
@@ -73,7 +73,7 @@ class ScriptedConnection:
     def count(self, method: str) -> int:
         return sum(asked == method for asked, _ in self.asked)
 
-    def speak(self, era: Era, revision: str) -> None:
+    def use_revision(self, era: Era, revision: str) -> None:
         self.spoken.append((era, revision))
 
     def relay(self, capabilities: JsonObject) -> None:
@@ -86,11 +86,11 @@ class ScriptedConnection:
         *,
         name: str | None = None,
         headers: Mapping[str, str] | None = None,
-        ear: RequestCallbacks | None = None,
+        callbacks: RequestCallbacks | None = None,
     ) -> JsonObject:
         decoded = orjson.loads(params)
         self.asked.append((method, decoded))
-        self.sent.append({"name": name, "headers": headers, "ear": ear})
+        self.sent.append({"name": name, "headers": headers, "callbacks": callbacks})
         # Chosen at once: a test that sees the request may change the script for the next one.
         answer = self._next(method, decoded)
         await anyio.lowlevel.checkpoint()
@@ -110,7 +110,7 @@ class ScriptedConnection:
     async def notify(self, method: str, params: bytes) -> None:
         self.told.append(method)
 
-    async def hear(self) -> None:
+    async def receive(self) -> None:
         await self._gone.wait()
 
     async def lost(self) -> str:

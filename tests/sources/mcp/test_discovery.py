@@ -35,12 +35,12 @@ def names(found: DiscoveredList) -> list[str]:
 
 
 @pytest.mark.requirement("B2")
-@pytest.mark.parametrize("greeting", [LEGACY, MODERN])
-async def test_every_page_is_read(greeting: ServerIntroduction) -> None:
+@pytest.mark.parametrize("introduction", [LEGACY, MODERN])
+async def test_every_page_is_read(introduction: ServerIntroduction) -> None:
     server = ScriptedConnection(tools__list=pages)
-    found = await listing(server, greeting)
+    found = await listing(server, introduction)
     assert names(found) == ["t0", "t1", "t2", "t3", "t4", "t5"]
-    assert found.cut is None
+    assert found.truncation is None
     assert [params.get("cursor") for _, params in server.asked] == [None, "2", "4"]
 
 
@@ -57,8 +57,8 @@ async def test_a_cursor_that_comes_again_ends_the_list() -> None:
     server = ScriptedConnection(tools__list={**listed("a"), "nextCursor": "x"})
     found = await listing(server, LEGACY)
     assert names(found) == ["a", "a"]
-    assert found.cut is not None
-    assert "read before" in found.cut
+    assert found.truncation is not None
+    assert "read before" in found.truncation
 
 
 async def test_pagination_is_bounded() -> None:
@@ -69,7 +69,7 @@ async def test_pagination_is_bounded() -> None:
     server = ScriptedConnection(tools__list=endless)
     found = await listing(server, LEGACY)
     assert len(found.entries) == server.count("tools/list") == handshake.MAX_LIST_PAGES
-    assert matches("sources", "pagination is bounded", found.cut)
+    assert matches("sources", "pagination is bounded", found.truncation)
 
 
 @pytest.mark.parametrize("more", [{}, {"nextCursor": "1"}])
@@ -77,15 +77,15 @@ async def test_list_is_limited_by_tool_count(more: dict[str, Any]) -> None:
     crowd = listed(*(f"t{number}" for number in range(handshake.MAX_LIST_ENTRIES + 1)))
     found = await listing(ScriptedConnection(tools__list={**crowd, **more}), LEGACY)
     assert len(found.entries) == handshake.MAX_LIST_ENTRIES
-    assert matches("sources", "list is limited by tool count", found.cut)
+    assert matches("sources", "list is limited by tool count", found.truncation)
 
 
 async def test_list_at_the_limit_is_complete_without_next_page() -> None:
     crowd = listed(*(f"t{number}" for number in range(handshake.MAX_LIST_ENTRIES)))
-    assert (await listing(ScriptedConnection(tools__list=crowd), LEGACY)).cut is None
+    assert (await listing(ScriptedConnection(tools__list=crowd), LEGACY)).truncation is None
     more = ScriptedConnection(tools__list={**crowd, "nextCursor": "1"})
     assert matches(
-        "sources", "list at the limit is complete without next page", (await listing(more, LEGACY)).cut
+        "sources", "list at the limit is complete without next page", (await listing(more, LEGACY)).truncation
     )
     assert more.count("tools/list") == 1
 
@@ -97,12 +97,12 @@ async def test_list_is_limited_by_bytes() -> None:
     )
     found = await listing(server, LEGACY)
     assert server.count("tools/list") == 2
-    assert f"{MAX_LIST_BYTES:,} bytes" in str(found.cut)
+    assert f"{MAX_LIST_BYTES:,} bytes" in str(found.truncation)
 
 
 async def test_the_seal_changes_with_anything_but_the_order_of_keys() -> None:
     async def seal(*tools: JsonObject) -> bytes:
-        return (await listing(ScriptedConnection(tools__list={"tools": [*tools]}), LEGACY)).seal
+        return (await listing(ScriptedConnection(tools__list={"tools": [*tools]}), LEGACY)).digest
 
     first = await seal({"name": "a", "description": "d"})
     assert await seal({"description": "d", "name": "a"}) == first
@@ -119,7 +119,7 @@ async def test_a_list_that_is_none_is_a_fault(answer: JsonObject) -> None:
 @pytest.mark.parametrize("cursor", [7, "", None])
 async def test_a_cursor_that_is_no_text_is_the_end(cursor: Any) -> None:
     server = ScriptedConnection(tools__list={**listed("a"), "nextCursor": cursor})
-    assert (await listing(server, LEGACY)).cut is None
+    assert (await listing(server, LEGACY)).truncation is None
     assert server.count("tools/list") == 1
 
 
@@ -139,4 +139,4 @@ async def test_cursors_count_towards_the_bytes_of_a_list() -> None:
     server = ScriptedConnection(tools__list=hoard)
     found = await listing(server, LEGACY)
     assert server.count("tools/list") == 3
-    assert f"{MAX_LIST_BYTES:,} bytes" in str(found.cut)
+    assert f"{MAX_LIST_BYTES:,} bytes" in str(found.truncation)

@@ -12,7 +12,7 @@ from toolcrib.errors import Refused
 from toolcrib.mcp.meta import with_progress_token
 from toolcrib.mcp.revisions import Era
 from toolcrib.model import Origin
-from toolcrib.sources.mcp.envelope import introduction, prepared, prepared_raw
+from toolcrib.sources.mcp.envelope import caller_meta, prepared, prepared_raw
 from toolcrib.testing import a_call, a_tool
 
 TOOL = a_tool("fs:read", family="mcp")
@@ -31,16 +31,16 @@ def raw(era: Era, method: str = "resources/read", **fields: Any) -> dict[str, An
 
 
 def test_envelope_declares_capabilities_of_the_caller() -> None:
-    assert introduction({}, None) is introduction({}, "shouting") is None
-    said = introduction({"elicitation": {}}, "warning")
+    assert caller_meta({}, None) is caller_meta({}, "shouting") is None
+    said = caller_meta({"elicitation": {}}, "warning")
     meta = params("modern", said)["_meta"]
     assert meta[f"{RESERVED}clientCapabilities"] == {"elicitation": {}}
     assert meta[f"{RESERVED}logLevel"] == "warning"
     assert meta[f"{RESERVED}clientInfo"]["name"] == "toolcrib"
-    assert introduction({"elicitation": {}}, "warning") is said
+    assert caller_meta({"elicitation": {}}, "warning") is said
     long = {"elicitation": {"x": "y" * 5_000}}
-    assert introduction(long, None) is not introduction(long, None)
-    assert params("modern", introduction(long, None))["_meta"][f"{RESERVED}clientCapabilities"] == long
+    assert caller_meta(long, None) is not caller_meta(long, None)
+    assert params("modern", caller_meta(long, None))["_meta"][f"{RESERVED}clientCapabilities"] == long
     plain = params("modern")["_meta"]
     assert plain[f"{RESERVED}clientCapabilities"] == {}
     assert f"{RESERVED}logLevel" not in plain
@@ -95,7 +95,7 @@ def test_raw_requests_have_their_arguments_for_parameters(era: Era) -> None:
 )
 def test_raw_request_names_its_subject(method: str, arguments: dict[str, Any], about: str | None) -> None:
     ready = prepared_raw(TOOL, method, "modern")
-    assert (ready.method, ready.about(a_call(TOOL, arguments=arguments))) == (method, about)
+    assert (ready.method, ready.subject(a_call(TOOL, arguments=arguments))) == (method, about)
 
 
 JSON = st.recursive(

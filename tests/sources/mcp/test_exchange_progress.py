@@ -26,7 +26,7 @@ async def test_progress_is_passed_on_before_the_result(far_end: FarEnd) -> None:
         told.append(news)
 
     async with Asking(far_end) as asking:
-        await asking.begin(0, ear=RequestCallbacks(report))
+        await asking.begin(0, callbacks=RequestCallbacks(report))
         assert far_end.sent[0]["params"] == {"number": 0, "_meta": {"progressToken": 1}}
         far_end.progress(1, progress=1, total=2.5, message="half")
         await settle()
@@ -48,7 +48,7 @@ async def test_progress_flood_keeps_newest_without_blocking(far_end: FarEnd) -> 
         await anyio.lowlevel.checkpoint()
 
     async with Asking(far_end) as asking:
-        await asking.begin(0, ear=RequestCallbacks(report))
+        await asking.begin(0, callbacks=RequestCallbacks(report))
         for step in range(1_000):
             far_end.progress(1, progress=step)
         far_end.say(id=1, result={})
@@ -74,9 +74,9 @@ async def test_error_and_cancellation_reach_progress_listener(far_end: FarEnd) -
         await anyio.sleep_forever()
 
     async with Asking(far_end) as asking:
-        await asking.begin(0, ear=RequestCallbacks(report))
-        await asking.begin(1, ear=RequestCallbacks(report))
-        await asking.begin(2, ear=RequestCallbacks(report))
+        await asking.begin(0, callbacks=RequestCallbacks(report))
+        await asking.begin(1, callbacks=RequestCallbacks(report))
+        await asking.begin(2, callbacks=RequestCallbacks(report))
         far_end.say(id=1, error={"code": 1, "message": "no"})
         far_end.progress(2, progress=1)
         await settle()
@@ -92,7 +92,7 @@ async def test_a_listener_that_fails_ends_the_request(far_end: FarEnd) -> None:
         raise ConnectionLost("the caller is gone")
 
     async with Asking(far_end) as asking:
-        await asking.begin(0, ear=RequestCallbacks(report))
+        await asking.begin(0, callbacks=RequestCallbacks(report))
         far_end.progress(1, progress=1)
     assert str(asking.ended[0]) == "the caller is gone"
     assert far_end.replies[0]["params"]["requestId"] == 1
@@ -107,7 +107,7 @@ async def test_progress_message_is_bounded(far_end: FarEnd) -> None:
         told.append(news)
 
     async with Asking(far_end) as asking:
-        await asking.begin(0, ear=RequestCallbacks(report))
+        await asking.begin(0, callbacks=RequestCallbacks(report))
         far_end.progress(1, message="x" * (1 << 20))
         far_end.say(id=1, result={})
     assert [len(news.message or "") for news in told] == [2_000]

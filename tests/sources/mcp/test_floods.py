@@ -56,8 +56,8 @@ async def test_a_flood_on_the_stream_of_a_web_server_is_cut(piece: bytes) -> Non
         return response
 
     async with serving(handle) as url, dialled(url) as connection, anyio.create_task_group() as tasks:
-        connection.speak("legacy", "2025-06-18")
-        tasks.start_soon(connection.hear)
+        connection.use_revision("legacy", "2025-06-18")
+        tasks.start_soon(connection.receive)
         await is_cut(connection)
         tasks.cancel_scope.cancel()
 

@@ -272,14 +272,14 @@ def test_a_process_may_have_any_name(counted: Census) -> None:
 
 
 def test_exited_process_has_no_parents() -> None:
-    assert module._parentage("4194305") == (0, 0)  # pyright: ignore[reportPrivateUsage]
+    assert module._parent_and_group("4194305") == (0, 0)  # pyright: ignore[reportPrivateUsage]
 
 
 def test_guard_writes_nothing_to_dead_gateway() -> None:
     near, far_end = socket.socketpair()
     far_end.close()
     with near:
-        module.tell(near.fileno(), "exit 0")
+        module.send_message(near.fileno(), "exit 0")
 
 
 @pytest.mark.parametrize("platform", ["darwin", "linux"])

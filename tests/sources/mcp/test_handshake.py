@@ -27,14 +27,19 @@ def hasty(monkeypatch: pytest.MonkeyPatch) -> None:
 
 async def greet(server: ScriptedConnection, greeter: Handshake | None = None) -> ServerIntroduction:
     with anyio.fail_after(5):
-        return await (greeter or Handshake()).greet(server)
+        return await (greeter or Handshake()).negotiate(server)
 
 
 async def test_modern_server_needs_one_probe_and_no_handshake() -> None:
     server = ScriptedConnection(server__discover=modern(tools={"listChanged": True}))
     found = await greet(server)
     assert found == ServerIntroduction(
-        era="modern", revision="2026-07-28", name="scripted", version="3.1", has_tools=True, tells=True
+        era="modern",
+        revision="2026-07-28",
+        name="scripted",
+        version="3.1",
+        has_tools=True,
+        notifies_tools=True,
     )
     assert [method for method, _ in server.asked] == ["server/discover"]
     assert server.spoken == [("modern", "2026-07-28")]
@@ -59,7 +64,7 @@ async def test_probe_has_client_info_and_all_capabilities() -> None:
 async def test_every_revision_with_a_handshake_is_spoken(revision: str) -> None:
     server = ScriptedConnection(initialize=legacy(revision, tools={"listChanged": True}))
     found = await greet(server)
-    assert (found.era, found.revision, found.tells) == ("legacy", revision, True)
+    assert (found.era, found.revision, found.notifies_tools) == ("legacy", revision, True)
     asked = dict(server.asked)["initialize"]
     assert asked["protocolVersion"] == "2025-11-25"
     assert asked["capabilities"]["sampling"] == {}
@@ -187,4 +192,4 @@ async def test_server_info_is_truncated_sanitized_or_ignored() -> None:
     found = await greet(ScriptedConnection(initialize=said))
     assert found.name.startswith("abx")
     assert len(found.name) < 201
-    assert (found.version, found.has_tools, found.tells) == ("", False, False)
+    assert (found.version, found.has_tools, found.notifies_tools) == ("", False, False)

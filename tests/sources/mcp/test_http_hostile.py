@@ -247,7 +247,7 @@ async def test_a_thousand_questions_are_bounded_and_the_answer_comes() -> None:
         return response
 
     async with serving(handle) as url, dialled(url) as connection:
-        connection.speak("legacy", "2025-11-25")
+        connection.use_revision("legacy", "2025-11-25")
         assert await connection.request("x", b"{}") == {"fine": True}
         unclaimed: int = connection.details()["unclaimed"]
         assert unclaimed > 0

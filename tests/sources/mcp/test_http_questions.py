@@ -58,11 +58,11 @@ class Web:
 
 
 async def ask(connection: Connection, channel: RecordingChannel, method: str = "x") -> None:
-    await connection.request(method, b"{}", ear=RequestCallbacks(None, channel))
+    await connection.request(method, b"{}", callbacks=RequestCallbacks(None, channel))
 
 
 def legacy(connection: Connection, *, relay: bool = True) -> None:
-    connection.speak("legacy", "2025-11-25")
+    connection.use_revision("legacy", "2025-11-25")
     if relay:
         connection.relay(ALL)
 
@@ -91,7 +91,7 @@ async def test_a_question_on_the_other_stream_is_the_newest_calls() -> None:
     server, ann = Web(), RecordingChannel("ann")
     async with serving(server.handle) as url, dialled(url) as connection, anyio.create_task_group() as tasks:
         legacy(connection)
-        tasks.start_soon(connection.hear)
+        tasks.start_soon(connection.receive)
         # This one's answer is no stream, so there is no other way to ask in it.
         tasks.start_soon(ask, connection, ann, "plain")
         await until(lambda: server.unasked is not None)
@@ -110,7 +110,7 @@ async def test_message_on_get_stream_reaches_running_call() -> None:
     async with serving(server.handle) as url, dialled(url, told) as connection:
         legacy(connection, relay=False)
         async with anyio.create_task_group() as tasks:
-            tasks.start_soon(connection.hear)
+            tasks.start_soon(connection.receive)
             await until(lambda: server.unasked is not None)
             assert server.unasked is not None
             async with anyio.create_task_group() as calls:

@@ -30,7 +30,7 @@ from tests.sources.mcp.upstream import (
 from tests.texts import matches
 from toolcrib.egress import Egress
 from toolcrib.sources.mcp.connection import ConnectionLost, InvalidResponse, NotSent, ServerError
-from toolcrib.sources.mcp.http_session import modern_head
+from toolcrib.sources.mcp.http_session import modern_headers
 from toolcrib.sources.mcp.http_transport import HttpTransport
 
 JSON, STREAM = b"application/json", b"text/event-stream"
@@ -226,7 +226,7 @@ async def test_resolved_address_is_not_disclosed(free_port: int) -> None:
 
 
 def test_only_short_names_are_kept_for_the_next_time() -> None:
-    assert modern_head("r", "tools/call", "a") is modern_head("r", "tools/call", "a")
+    assert modern_headers("r", "tools/call", "a") is modern_headers("r", "tools/call", "a")
     long = "x" * 2_000
-    assert modern_head("r", "resources/read", long) is not modern_head("r", "resources/read", long)
-    assert modern_head("r", "resources/read", long)["Mcp-Name"] == long
+    assert modern_headers("r", "resources/read", long) is not modern_headers("r", "resources/read", long)
+    assert modern_headers("r", "resources/read", long)["Mcp-Name"] == long

@@ -52,8 +52,8 @@ async def test_a_stream_is_sorted_until_the_answer_comes() -> None:
         return web.Response(status=202)
 
     async with serving(handle) as url, dialled(url, told) as legacy:
-        legacy.speak("legacy", "2025-11-25")
-        assert await legacy.request("x", b"{}", ear=RequestCallbacks(report)) == {}
+        legacy.use_revision("legacy", "2025-11-25")
+        assert await legacy.request("x", b"{}", callbacks=RequestCallbacks(report)) == {}
         await until(lambda: len(replies) == 4)
         assert legacy.details()["unclaimed"] == 7
     heard = ["notifications/message", "notifications/odd", "notifications/late"]
@@ -103,11 +103,11 @@ async def test_broken_legacy_stream_resumes() -> None:
 
     told = Told()
     async with serving(handle) as url, dialled(url, told) as connection:
-        connection.speak("legacy", "2025-11-25")
+        connection.use_revision("legacy", "2025-11-25")
         assert await connection.request("x", b"{}") == {"late": True}
         assert resumed == ["e1", "e2"]
         assert told.count("notifications/x") == 1
-        connection.speak("modern", "2026-07-28")
+        connection.use_revision("modern", "2026-07-28")
         with pytest.raises(ConnectionLost) as raised:
             await connection.request("x", b"{}")
         assert matches("sources", "broken legacy stream resumes", str(raised.value))
@@ -121,7 +121,7 @@ async def test_a_stream_that_cannot_go_on_is_cut(status: int, headers: dict[str,
         return await stream(request, b"id: e1\nretry: 5\ndata:\n\n")
 
     async with serving(handle) as url, dialled(url) as connection:
-        connection.speak("legacy", "2025-11-25")
+        connection.use_revision("legacy", "2025-11-25")
         with pytest.raises(ConnectionLost) as raised:
             await connection.request("x", b"{}")
         assert matches("sources", "a stream that cannot go on is cut", str(raised.value))
@@ -136,7 +136,7 @@ async def test_a_stream_that_never_gets_anywhere_is_given_up() -> None:
         return await stream(request, b"id: e1\nretry: 1\ndata:\n\n")
 
     async with serving(handle) as url, dialled(url) as connection:
-        connection.speak("legacy", "2025-11-25")
+        connection.use_revision("legacy", "2025-11-25")
         with pytest.raises(ConnectionLost) as raised:
             await connection.request("x", b"{}")
         assert matches("sources", "a stream that never gets anywhere is given up", str(raised.value))
@@ -161,9 +161,9 @@ async def test_get_stream_reconnects_after_every_break() -> None:
 
     told = Told()
     async with serving(handle) as url, dialled(url, told) as connection:
-        connection.speak("legacy", "2025-11-25")
+        connection.use_revision("legacy", "2025-11-25")
         with anyio.fail_after(20):
-            await connection.hear()
+            await connection.receive()
     assert gets == [None, None, None, "e3", "e4"]
     assert told.count("notifications/x") == 2
 
@@ -181,9 +181,9 @@ async def test_get_stream_stops_when_unsupported(
         return web.Response(status=next(statuses), content_type=kind)
 
     async with serving(handle) as url, dialled(url) as connection:
-        connection.speak("legacy", "2025-11-25")
+        connection.use_revision("legacy", "2025-11-25")
         with anyio.fail_after(5):
-            await connection.hear()
+            await connection.receive()
 
 
 async def test_hearing_ends_when_the_connection_is_lost(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -207,7 +207,7 @@ async def test_hearing_ends_when_the_connection_is_lost(monkeypatch: pytest.Monk
     async with serving(handle) as url, dialled(url) as connection:
         await shake_hands(connection)
         async with anyio.create_task_group() as tasks:
-            tasks.start_soon(connection.hear)
+            tasks.start_soon(connection.receive)
             await until(lambda: gets > 1)
             with pytest.raises(NotSent):
                 await connection.request("x", b"{}")
@@ -226,9 +226,9 @@ async def test_broken_stream_is_reopened(monkeypatch: pytest.MonkeyPatch) -> Non
         await connection.send(head + b"data: {}\n\n" if opened < 3 else b"HTTP/1.1 405 No\r\n\r\n")
 
     async with raw(broken) as url, dialled(url) as connection:
-        connection.speak("legacy", "2025-11-25")
+        connection.use_revision("legacy", "2025-11-25")
         with anyio.fail_after(5):
-            await connection.hear()
+            await connection.receive()
         assert connection.details()["unclaimed"] == 2
     assert opened == 3
 

@@ -82,7 +82,7 @@ async def test_progress_and_changes_of_the_official_server(official_url: str) ->
     async with anyio.create_task_group() as tasks, dialled(official_url, told) as modern:
         asked = params(name="steps", arguments={"count": 2})
         assert (
-            text(await modern.request("tools/call", asked, name="steps", ear=RequestCallbacks(report)))
+            text(await modern.request("tools/call", asked, name="steps", callbacks=RequestCallbacks(report)))
             == "done"
         )
         assert seen == STEPS
@@ -103,9 +103,9 @@ async def test_progress_questions_and_changes_in_the_legacy_era(official_url: st
 
     async with anyio.create_task_group() as tasks, dialled(official_url, told) as legacy:
         await shake_hands(legacy)
-        tasks.start_soon(legacy.hear)
+        tasks.start_soon(legacy.receive)
         asked = params(modern=False, name="steps", arguments={"count": 2})
-        assert text(await legacy.request("tools/call", asked, ear=RequestCallbacks(report))) == "done"
+        assert text(await legacy.request("tools/call", asked, callbacks=RequestCallbacks(report))) == "done"
         assert seen == STEPS
         assert text(await call(legacy, "ask", modern=False)) == "decline"
         with anyio.fail_after(10):
@@ -199,7 +199,7 @@ async def test_modern_request_headers_mirror_the_body() -> None:
         got = (await modern.request("tools/call", params(), name=name))["headers"]
         coded = got["Mcp-Name"].removeprefix("=?base64?").removesuffix("?=")
         assert base64.b64decode(coded).decode() == name
-        await modern.hear()
+        await modern.receive()
         await modern.notify("notifications/x", b"{}")
         assert server.got[-1][2] == {"jsonrpc": "2.0", "method": "notifications/x", "params": {}}
 
@@ -215,8 +215,8 @@ async def test_a_legacy_session_is_kept_and_given_back() -> None:
         async with dialled(url) as legacy:
             await shake_hands(legacy)
             await call(legacy, "x", modern=False)
-            await legacy.hear()
-            legacy.speak("legacy", "2025-03-26")
+            await legacy.receive()
+            legacy.use_revision("legacy", "2025-03-26")
             await call(legacy, "x", modern=False)
         seen = [
             (method, headers.get("Mcp-Session-Id"), headers.get("MCP-Protocol-Version"))
@@ -310,7 +310,7 @@ async def test_expired_session_ends_the_connection() -> None:
 
     async with serving(handle) as url, dialled(url) as connection:
         await shake_hands(connection)
-        await connection.hear()
+        await connection.receive()
         assert matches("sources", "expired session ends the connection", await connection.lost())
     assert {method for method, _, _ in server.got} == {"POST"}, "a session that is gone is not given back"
 

@@ -110,7 +110,7 @@ def test_invalid_json_is_garbled(data: bytes) -> None:
 
 @pytest.mark.parametrize("data", [b"[1]", b"1", b'"text"', b"null"])
 def test_a_message_is_an_object(data: bytes) -> None:
-    exchange = RequestMultiplexer(never_send, never_hear, answer=never_answer)
+    exchange = RequestMultiplexer(never_send, never_hear, send_reply=never_answer)
     if data.startswith(b"["):
         exchange.feed(data)
         assert exchange.unclaimed == 1

@@ -26,8 +26,8 @@ from toolcrib.sources.mcp.resource_lists import Part, ServerSubscriptions
 
 pytestmark = pytest.mark.anyio
 
-LEGACY = ServerIntroduction(era="legacy", revision="2025-06-18", has_tools=True, tells=True)
-MODERN = ServerIntroduction(era="modern", revision="2026-07-28", has_tools=True, tells=True)
+LEGACY = ServerIntroduction(era="legacy", revision="2025-06-18", has_tools=True, notifies_tools=True)
+MODERN = ServerIntroduction(era="modern", revision="2026-07-28", has_tools=True, notifies_tools=True)
 SILENT = ServerIntroduction(era="modern", revision="2026-07-28", has_tools=True)
 
 Refresh = Callable[[], Awaitable[None]]
@@ -55,18 +55,18 @@ class CountingRunner:
     def __init__(
         self,
         server: ScriptedConnection,
-        greeting: ServerIntroduction,
+        introduction: ServerIntroduction,
         refresh: Refresh,
-        behind: Collection[Part] = (),
+        unread: Collection[Part] = (),
     ) -> None:
-        self.refresh, self.behind = refresh, behind
+        self.refresh, self.unread = refresh, unread
         self.updates: list[str] = []
-        self.following = ServerSubscriptions(server, greeting.era, self.updates.append)
+        self.subscriptions = ServerSubscriptions(server, introduction.era, self.updates.append)
         self.listed: list[set[Part]] = []
         self.failing: list[Collection[Part]] = []
         """What cannot be listed, time after time."""
 
-    async def refresh_besides(self, parts: Collection[Part]) -> Collection[Part]:
+    async def refresh_resources(self, parts: Collection[Part]) -> Collection[Part]:
         self.listed.append(set(parts))
         return self.failing.pop(0) if self.failing else ()
 
@@ -74,27 +74,27 @@ class CountingRunner:
 @asynccontextmanager
 async def watched(
     server: ScriptedConnection,
-    greeting: ServerIntroduction,
+    introduction: ServerIntroduction,
     refresh: Refresh | CountingRunner,
     **settings: Any,
 ) -> AsyncGenerator[ServerWatch]:
-    kept = refresh if isinstance(refresh, CountingRunner) else CountingRunner(server, greeting, refresh)
+    kept = refresh if isinstance(refresh, CountingRunner) else CountingRunner(server, introduction, refresh)
     watch = ServerWatch(McpSettings(id="fs", **settings))
-    server.heard = watch.heard
+    server.heard = watch.handle_notification
     async with anyio.create_task_group() as tasks:
-        tasks.start_soon(watch.keep, server, greeting, kept)
+        tasks.start_soon(watch.run, server, introduction, kept)
         yield watch
         tasks.cancel_scope.cancel()
 
 
 async def death(
-    server: ScriptedConnection, greeting: ServerIntroduction, refresh: Refresh, **settings: Any
+    server: ScriptedConnection, introduction: ServerIntroduction, refresh: Refresh, **settings: Any
 ) -> str:
     """Wait until the watch ends; return what it says of that."""
     watch = ServerWatch(McpSettings(id="fs", **settings))
-    watch.doubt()
+    watch.probe_now()
     with pytest.RaisesGroup(ConnectionError) as caught, anyio.fail_after(5):
-        await watch.keep(server, greeting, CountingRunner(server, greeting, refresh))
+        await watch.run(server, introduction, CountingRunner(server, introduction, refresh))
     return str(caught.value.exceptions[0])
 
 
@@ -107,10 +107,10 @@ def brisk(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.requirement("B2")
-@pytest.mark.parametrize("greeting", [LEGACY, MODERN])
-async def test_list_changed_triggers_refresh(greeting: ServerIntroduction) -> None:
+@pytest.mark.parametrize("introduction", [LEGACY, MODERN])
+async def test_list_changed_triggers_refresh(introduction: ServerIntroduction) -> None:
     refresh = Refreshes()
-    async with watched(server := ScriptedConnection(subscriptions__listen=None), greeting, refresh):
+    async with watched(server := ScriptedConnection(subscriptions__listen=None), introduction, refresh):
         server.heard(CHANGED, {})
         await until(lambda: refresh.count == 1)
         server.heard("notifications/prompts/list_changed", {})
@@ -170,13 +170,15 @@ async def test_a_server_that_has_no_subscriptions_after_all_is_polled() -> None:
 
 @pytest.mark.usefixtures("brisk")
 @pytest.mark.parametrize(
-    "greeting, transport",
+    "introduction, transport",
     [(SILENT, "stdio"), (SILENT, "http"), (MODERN, "http"), (LEGACY, "http")],
 )
-async def test_server_without_notifications_is_polled(greeting: ServerIntroduction, transport: str) -> None:
+async def test_server_without_notifications_is_polled(
+    introduction: ServerIntroduction, transport: str
+) -> None:
     refresh = Refreshes()
     async with watched(
-        ScriptedConnection(subscriptions__listen=None), greeting, refresh, transport=transport
+        ScriptedConnection(subscriptions__listen=None), introduction, refresh, transport=transport
     ):
         await until(lambda: refresh.count > 2)
 
@@ -199,7 +201,7 @@ async def test_server_with_list_changed_is_not_polled_by_default() -> None:
 @pytest.mark.usefixtures("brisk")
 async def test_a_transport_that_stops_hearing_is_no_disaster() -> None:
     class Deaf(ScriptedConnection):
-        async def hear(self) -> None:
+        async def receive(self) -> None:
             raise ConnectionLost("the stream broke")
 
     refresh = Refreshes()
@@ -281,14 +283,14 @@ async def test_responding_web_server_counts_as_alive(answer: Any) -> None:
     server = ScriptedConnection(tools__list=answer)
     async with watched(server, SILENT, Refreshes(), transport="http") as watch:
         for count in (1, 2):
-            watch.doubt()
+            watch.probe_now()
             await until(lambda count=count: server.count("tools/list") == count)
 
 
 async def test_a_server_behind_a_pipe_needs_no_probe() -> None:
     server = ScriptedConnection(tools__list=ConnectionLost("gone"))
     async with watched(server, LEGACY, Refreshes()) as watch:
-        watch.doubt()
+        watch.probe_now()
         await anyio.wait_all_tasks_blocked()
     assert not server.asked
 
@@ -299,9 +301,9 @@ ALL = ServerIntroduction(
     era="legacy",
     revision="2025-06-18",
     has_tools=True,
-    tells=True,
+    notifies_tools=True,
     has_resources=True,
-    tells_resources=True,
+    notifies_resources=True,
     has_prompts=True,
 )
 
@@ -326,7 +328,7 @@ async def test_operator_can_poll_all_lists() -> None:
 
 async def test_list_late_at_start_is_requested_again() -> None:
     server = ScriptedConnection()
-    kept = CountingRunner(server, ALL, Refreshes(), behind=("prompts",))
+    kept = CountingRunner(server, ALL, Refreshes(), unread=("prompts",))
     async with watched(server, ALL, kept):
         await until(lambda: kept.listed == [{"prompts"}])
 
@@ -345,7 +347,7 @@ async def test_failed_refresh_is_retried_without_ending_web_server() -> None:
 @pytest.mark.usefixtures("brisk")
 async def test_hanging_list_times_out_and_is_retried() -> None:
     class Hanging(CountingRunner):
-        async def refresh_besides(self, parts: Collection[Part]) -> Collection[Part]:
+        async def refresh_resources(self, parts: Collection[Part]) -> Collection[Part]:
             self.listed.append(set(parts))
             await anyio.sleep_forever()
             raise AssertionError
@@ -362,8 +364,8 @@ async def test_update_of_unsubscribed_resource_is_dropped() -> None:
     kept = CountingRunner(server, ALL, Refreshes())
     server.heard("notifications/resources/updated", {"uri": "x://1"})
     async with watched(server, ALL, kept) as watch:
-        watch.heard("notifications/resources/updated", {"uri": "x://1"})
-        watch.heard(ACKNOWLEDGED, {"notifications": {"resourceSubscriptions": []}})
-        watch.heard("notifications/unheard/of", {})
+        watch.handle_notification("notifications/resources/updated", {"uri": "x://1"})
+        watch.handle_notification(ACKNOWLEDGED, {"notifications": {"resourceSubscriptions": []}})
+        watch.handle_notification("notifications/unheard/of", {})
         await anyio.wait_all_tasks_blocked()
     assert (kept.updates, kept.listed) == ([], [])

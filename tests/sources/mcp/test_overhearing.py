@@ -30,7 +30,7 @@ async def test_messages_and_progress_arrive_in_order_before_the_result() -> None
         heard.append(progress.done)
 
     async with Asking(far_end) as asking:
-        await asking.begin(0, ear=RequestCallbacks(report, ann))
+        await asking.begin(0, callbacks=RequestCallbacks(report, ann))
         far_end.progress(1, progress=1)
         far_end.say(method="notifications/message", params={"level": "info", "data": "x"})
         far_end.progress(1, progress=2)
@@ -47,10 +47,10 @@ async def test_server_logs_are_relayed_without_secrets() -> None:
     async def report(progress: Progress) -> None:
         heard.append(progress)
 
-    ear = RequestCallbacks(report, ann, lambda text: text.replace("s3cret", "***"))
-    await ear.hear({"level": "info", "data": {"the s3cret": ["is s3cret", 7]}})
-    await ear.hear(Progress(done=1, message="with s3cret"))
-    await ear.hear(Progress(done=2))
+    callbacks = RequestCallbacks(report, ann, lambda text: text.replace("s3cret", "***"))
+    await callbacks.deliver({"level": "info", "data": {"the s3cret": ["is s3cret", 7]}})
+    await callbacks.deliver(Progress(done=1, message="with s3cret"))
+    await callbacks.deliver(Progress(done=2))
     assert ann.told == [{"level": "info", "data": {"the ***": ["is ***", 7]}}]
     assert heard == [Progress(done=1, message="with ***"), Progress(done=2)]
 
@@ -72,8 +72,8 @@ async def test_a_message_that_may_be_anothers_is_nobodys(
     far_end, ann = FarEnd(), RecordingChannel("ann")
     async with Asking(far_end) as asking:
         for number, other in enumerate(others):
-            await asking.begin(10 + number, ear=other)
-        await asking.begin(0, ear=RequestCallbacks(None, ann))
+            await asking.begin(10 + number, callbacks=other)
+        await asking.begin(0, callbacks=RequestCallbacks(None, ann))
         await asking.begin(99, "subscriptions/listen")
         far_end.say(method="notifications/message", params={"data": 1})
         await settle()
@@ -100,13 +100,13 @@ async def test_a_message_may_be_of_a_call_that_is_over(
     """A server works on after a time limit of ours, or in the background."""
     far_end, ann = FarEnd(), RecordingChannel("ann")
     async with Asking(far_end) as before:
-        await before.begin(0, method, ear=other)
+        await before.begin(0, method, callbacks=other)
         if cancelled:
             before.cancel()
         else:
             far_end.say(id=1, result={})
     async with Asking(far_end) as asking:
-        await asking.begin(0, ear=RequestCallbacks(None, ann))
+        await asking.begin(0, callbacks=RequestCallbacks(None, ann))
         far_end.say(method="notifications/message", params={"data": 1})
         far_end.say(id=2, result={})
     assert bool(ann.told) == taken
@@ -116,7 +116,7 @@ async def test_a_message_may_be_of_a_call_that_is_over(
 async def test_queue_of_slow_caller_is_bounded(far_end: FarEnd) -> None:
     ann = RecordingChannel(answer=never)
     async with Asking(far_end) as asking:
-        await asking.begin(0, ear=RequestCallbacks(None, ann))
+        await asking.begin(0, callbacks=RequestCallbacks(None, ann))
         far_end.say(method="notifications/message", params={"data": "x" * MAX_LOG_BYTES})
         far_end.say(method="notifications/message", params={"data": "short"})
         for number in range(9):
@@ -132,7 +132,7 @@ async def test_queue_of_slow_caller_is_bounded(far_end: FarEnd) -> None:
 async def test_message_in_answer_of_other_request_is_discarded() -> None:
     far_end, ann = FarEnd(), RecordingChannel("ann")
     async with Asking(far_end) as asking:
-        await asking.begin(0, ear=RequestCallbacks(None, ann))
+        await asking.begin(0, callbacks=RequestCallbacks(None, ann))
         await asking.begin(1)
         far_end.say(id=1, result={})
         far_end.say(method="notifications/message", params={"data": "the other's"})

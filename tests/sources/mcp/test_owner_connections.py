@@ -187,7 +187,7 @@ async def test_twenty_concurrent_callers_get_their_own_questions(counted: Census
             answers[owner].append(said(result)["content"]["name"])
         assert [params["message"] for _, params in channel.questions] == [f"{owner} {n}" for n in range(5)]
 
-    async with running_source(counted, most_lanes=20) as it:
+    async with running_source(counted, max_owner_connections=20) as it:
         async with anyio.create_task_group() as tasks:
             for owner in owners:
                 tasks.start_soon(work, it, owner)
@@ -197,7 +197,7 @@ async def test_twenty_concurrent_callers_get_their_own_questions(counted: Census
 
 @pytest.mark.requirement("D14")
 async def test_an_idle_lane_ends_and_its_process_with_it(counted: Census) -> None:
-    async with running_source(counted, lane_idle=0.05) as it:
+    async with running_source(counted, owner_idle_timeout=0.05) as it:
         alone = it.servers()
         await client(it, RecordingChannel())
         await until(lambda: it.lanes == 0 and it.servers() == alone)
@@ -208,19 +208,19 @@ async def test_an_idle_lane_ends_and_its_process_with_it(counted: Census) -> Non
 def test_idle_connection_closes_within_30_s_by_default() -> None:
     settings = settings_of("curious", McpServer(transport="stdio"), str)
     longest_stop = len(STOP_STEPS) * StdioTransport(command=CURIOUS).patience
-    assert settings.lane_idle + longest_stop <= 30
+    assert settings.owner_idle_timeout + longest_stop <= 30
 
 
 @pytest.mark.requirement("D14")
 async def test_an_idle_copy_that_ignores_sigterm_is_killed(counted: Census) -> None:
-    async with running_source(counted, command=STUBBORN, patience=0.05, lane_idle=0.05) as it:
+    async with running_source(counted, command=STUBBORN, patience=0.05, owner_idle_timeout=0.05) as it:
         alone = it.servers()
         await client(it, RecordingChannel())
         await until(lambda: it.lanes == 0 and it.servers() == alone)
 
 
 async def test_longest_idle_connection_is_closed_at_the_limit(counted: Census) -> None:
-    async with running_source(counted, most_lanes=2) as it:
+    async with running_source(counted, max_owner_connections=2) as it:
         ann, ben = [(await client(it, RecordingChannel(owner)))["pid"] for owner in ("ann", "ben")]
         carl = (await client(it, RecordingChannel("carl")))["pid"]
         assert it.lanes == 2
@@ -231,7 +231,7 @@ async def test_longest_idle_connection_is_closed_at_the_limit(counted: Census) -
 
 async def test_while_all_lanes_are_busy_a_call_waits_only_so_long(counted: Census) -> None:
     waiting = RecordingChannel(answer=never)
-    async with running_source(counted, most_lanes=1) as it, anyio.create_task_group() as tasks:
+    async with running_source(counted, max_owner_connections=1) as it, anyio.create_task_group() as tasks:
         tasks.start_soon(it.source.call, it.a_call("ask", waiting, **ELICIT))
         await until(lambda: bool(waiting.questions))
         hurried = a_call(a_tool("curious:about", family="mcp", timeout=0.1), channel=RecordingChannel("ben"))
@@ -243,7 +243,7 @@ async def test_while_all_lanes_are_busy_a_call_waits_only_so_long(counted: Censu
 
 async def test_one_caller_takes_at_most_half_the_connections(counted: Census) -> None:
     waiting = [RecordingChannel(f"session {number}", answer=never, alone=bool(number)) for number in range(2)]
-    async with running_source(counted, most_lanes=4) as it, anyio.create_task_group() as tasks:
+    async with running_source(counted, max_owner_connections=4) as it, anyio.create_task_group() as tasks:
         for each in waiting:
             tasks.start_soon(it.source.call, it.a_call("ask", each, **ELICIT))
         await until(lambda: all(each.questions for each in waiting))
@@ -262,7 +262,7 @@ async def test_one_caller_takes_at_most_half_the_connections(counted: Census) ->
 @pytest.mark.requirement("I10")
 async def test_users_of_one_key_leave_lanes_to_other_keys(counted: Census) -> None:
     users = [RecordingChannel(f"user {number}", answer=never, alone=True) for number in range(3)]
-    async with running_source(counted, most_lanes=4) as it, anyio.create_task_group() as tasks:
+    async with running_source(counted, max_owner_connections=4) as it, anyio.create_task_group() as tasks:
         for number, each in enumerate(users):
             call = it.a_call("ask", each, **ELICIT)
             tasks.start_soon(it.source.call, call.replace(caller=a_caller(id=f"user:{number}", key="one")))
@@ -287,7 +287,7 @@ async def test_a_call_that_waited_gets_the_lane_that_comes_free(counted: Census)
         return {"action": "cancel"}
 
     first = RecordingChannel(answer=later)
-    async with running_source(counted, most_lanes=1) as it, anyio.create_task_group() as tasks:
+    async with running_source(counted, max_owner_connections=1) as it, anyio.create_task_group() as tasks:
         tasks.start_soon(it.source.call, it.a_call("ask", first, **ELICIT))
         await until(lambda: bool(first.questions))
         tasks.start_soon(client, it, RecordingChannel("ben"))

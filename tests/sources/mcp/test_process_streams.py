@@ -60,13 +60,13 @@ async def test_unread_output_does_not_delay_close() -> None:
         pipe.close()
         with anyio.fail_after(PATIENT):
             await pipe.abort()
-            await pipe.room()
+            await pipe.wait_writable()
     assert ends == [1]
 
 
 async def test_abandoned_stream_releases_waiting_writers() -> None:
     async with written() as (pipe, _):
-        pipe.give_up()
+        pipe.release_waiters()
         pipe.write(b"x" * (1 << 20))
         assert not pipe.full
 

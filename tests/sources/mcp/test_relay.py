@@ -22,9 +22,9 @@ from toolcrib.model import JsonObject, Progress, Result
 from toolcrib.sources.mcp.connection import (
     Connection,
     Dial,
-    Heard,
     JsonRpcError,
     McpSettings,
+    OnNotification,
     RequestCallbacks,
 )
 from toolcrib.sources.mcp.http_transport import HttpTransport
@@ -44,11 +44,11 @@ class Old:
 
     def __init__(self, inner: Connection) -> None:
         self._inner = inner
-        self.relay, self.notify, self.hear = inner.relay, inner.notify, inner.hear
+        self.relay, self.notify, self.receive = inner.relay, inner.notify, inner.receive
         self.lost, self.details = inner.lost, inner.details
 
-    def speak(self, era: Era, revision: str) -> None:
-        self._inner.speak(era, revision)
+    def use_revision(self, era: Era, revision: str) -> None:
+        self._inner.use_revision(era, revision)
 
     async def request(
         self,
@@ -57,16 +57,16 @@ class Old:
         *,
         name: str | None = None,
         headers: Mapping[str, str] | None = None,
-        ear: RequestCallbacks | None = None,
+        callbacks: RequestCallbacks | None = None,
     ) -> JsonObject:
         if method == "server/discover":
             raise JsonRpcError(-32601, "Method not found")
-        return await self._inner.request(method, params, name=name, headers=headers, ear=ear)
+        return await self._inner.request(method, params, name=name, headers=headers, callbacks=callbacks)
 
 
 def old(dial: Dial) -> Dial:
     @asynccontextmanager
-    async def dialled(heard: Heard) -> AsyncGenerator[Connection]:
+    async def dialled(heard: OnNotification) -> AsyncGenerator[Connection]:
         async with dial(heard) as connection:
             yield Old(connection)
 

@@ -103,7 +103,7 @@ def happen(far_end: FarEnd, asking: Asking, number: int, event: str) -> None:
     elif event == "cancel":
         asking.scopes[number].cancel()
     elif event == "spoil":
-        far_end.exchange.spoil(number + 1, ResponseTooLarge("too large"))
+        far_end.exchange.fail(number + 1, ResponseTooLarge("too large"))
     elif event == "wrong":
         far_end.say(id=number + 100, result={})
     else:

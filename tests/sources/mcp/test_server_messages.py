@@ -30,7 +30,7 @@ def far_end() -> FarEnd:
 async def test_question_reaches_caller_and_answer_reaches_server(far_end: FarEnd) -> None:
     ann = RecordingChannel()
     async with Asking(far_end) as asking:
-        await asking.begin(0, ear=RequestCallbacks(None, ann))
+        await asking.begin(0, callbacks=RequestCallbacks(None, ann))
         assert far_end.sent[0]["params"] == {"number": 0}
         meta = {"progressToken": 1, "io.modelcontextprotocol/x": 1, "vendor/x": {"y": 2}}
         far_end.say(id="a", method=ELICIT, params={**FORM, "_meta": meta})
@@ -48,7 +48,7 @@ async def test_question_reaches_caller_and_answer_reaches_server(far_end: FarEnd
 async def test_declined_question_is_returned_unchanged(far_end: FarEnd) -> None:
     ann = RecordingChannel(answer=refusing(-1, "the user said no"))
     async with Asking(far_end) as asking:
-        await asking.begin(0, ear=RequestCallbacks(None, ann))
+        await asking.begin(0, callbacks=RequestCallbacks(None, ann))
         far_end.say(id="a", method="sampling/createMessage", params={})
         await settle()
         far_end.say(id=1, result={})
@@ -60,7 +60,7 @@ async def test_undeclared_capability_is_not_requested(far_end: FarEnd) -> None:
     far_end.exchange.relay({"elicitation": {}})
     ann = RecordingChannel()
     async with Asking(far_end) as asking:
-        await asking.begin(0, ear=RequestCallbacks(None, ann))
+        await asking.begin(0, callbacks=RequestCallbacks(None, ann))
         for number, method in enumerate(["roots/list", "sampling/createMessage", "tasks/get", "ping"]):
             far_end.say(id=number, method=method, params={})
         far_end.say(id=9, method=ELICIT, params={"mode": "url"})
@@ -76,7 +76,7 @@ async def test_undeclared_capability_is_not_requested(far_end: FarEnd) -> None:
 async def test_without_relay_no_question_is_asked() -> None:
     far_end, ann = FarEnd(), RecordingChannel()
     async with Asking(far_end) as asking:
-        await asking.begin(0, ear=RequestCallbacks(None, ann))
+        await asking.begin(0, callbacks=RequestCallbacks(None, ann))
         for number, method in enumerate([ELICIT, "roots/list", "sampling/createMessage"]):
             far_end.say(id=number, method=method, params={})
         await settle()
@@ -89,7 +89,7 @@ async def test_without_relay_no_question_is_asked() -> None:
 async def test_withdrawn_question_ends(far_end: FarEnd) -> None:
     ann = RecordingChannel(answer=never)
     async with Asking(far_end) as asking:
-        await asking.begin(0, ear=RequestCallbacks(None, ann))
+        await asking.begin(0, callbacks=RequestCallbacks(None, ann))
         for name in ("a", "b", "c"):
             far_end.say(id=name, method=ELICIT, params={"message": name})
         await settle()
@@ -108,14 +108,14 @@ async def test_withdrawn_question_ends(far_end: FarEnd) -> None:
 async def test_an_answer_ends_the_questions_of_its_call(far_end: FarEnd) -> None:
     slow, quick = RecordingChannel(answer=never), RecordingChannel("ben")
     async with Asking(far_end) as asking:
-        await asking.begin(0, ear=RequestCallbacks(None, slow))
+        await asking.begin(0, callbacks=RequestCallbacks(None, slow))
         for name in ("a", "b"):
             far_end.say(id=name, method=ELICIT, params=FORM)
         await settle()
         far_end.say(id=1, error={"code": 1, "message": "too late"})
         await settle()
         assert asking.ended
-        await asking.begin(1, ear=RequestCallbacks(None, quick))
+        await asking.begin(1, callbacks=RequestCallbacks(None, quick))
         far_end.say(id="a", method=ELICIT, params=FORM)
         await settle()
         far_end.say(id=2, result={})
@@ -129,7 +129,7 @@ async def test_an_answer_ends_the_questions_of_its_call(far_end: FarEnd) -> None
 async def test_call_ending_during_question_leaves_no_state(far_end: FarEnd, event: str, method: str) -> None:
     ann = RecordingChannel(answer=never)
     async with Asking(far_end) as asking:
-        await asking.begin(0, ear=RequestCallbacks(None, ann))
+        await asking.begin(0, callbacks=RequestCallbacks(None, ann))
         far_end.say(id="a", method=method, params=FORM)
         await settle()
         if event == "cancel":
@@ -147,7 +147,7 @@ async def test_call_ending_during_question_leaves_no_state(far_end: FarEnd, even
 
 async def test_an_answer_the_server_never_got_ends_the_call(far_end: FarEnd) -> None:
     async with Asking(far_end) as asking:
-        await asking.begin(0, ear=RequestCallbacks(None, RecordingChannel()))
+        await asking.begin(0, callbacks=RequestCallbacks(None, RecordingChannel()))
         far_end.broken = True
         far_end.say(id="a", method=ELICIT, params=FORM)
     assert isinstance(asking.ended[0], ConnectionLost)
@@ -157,7 +157,7 @@ async def test_an_answer_the_server_never_got_ends_the_call(far_end: FarEnd) -> 
 async def test_too_many_questions_are_refused(far_end: FarEnd) -> None:
     ann = RecordingChannel(answer=never)
     async with Asking(far_end) as asking:
-        await asking.begin(0, ear=RequestCallbacks(None, ann))
+        await asking.begin(0, callbacks=RequestCallbacks(None, ann))
         for number in range(100):
             far_end.say(id=number, method=ELICIT, params=FORM)
             await anyio.lowlevel.checkpoint()
@@ -171,7 +171,7 @@ async def test_too_many_questions_are_refused(far_end: FarEnd) -> None:
 async def test_a_question_has_a_size_and_an_id(far_end: FarEnd) -> None:
     ann = RecordingChannel(answer=never)
     async with Asking(far_end) as asking:
-        await asking.begin(0, ear=RequestCallbacks(None, ann))
+        await asking.begin(0, callbacks=RequestCallbacks(None, ann))
         far_end.say(id="large", method=ELICIT, params={"message": "x" * MAX_QUESTION_BYTES})
         for name in (None, True, 1.5, [1], {"a": 1}, "x" * 300):
             far_end.say(id=name, method=ELICIT, params=FORM)
@@ -193,7 +193,7 @@ async def test_question_after_handshake_waits_for_first_call(far_end: FarEnd) ->
         far_end.say(id=number, method=ELICIT, params=FORM)
     assert len(far_end.replies) == 1
     async with Asking(far_end) as asking:
-        await asking.begin(0, ear=RequestCallbacks(None, ann))
+        await asking.begin(0, callbacks=RequestCallbacks(None, ann))
         await until(lambda: len(far_end.answers) == MAX_PENDING_QUESTIONS)
         far_end.say(id=1, result={})
     assert ann.questions[0] == ("roots/list", {})
@@ -208,14 +208,14 @@ async def test_question_for_all_calls_outlives_the_first_result(
 ) -> None:
     ann, slow = RecordingChannel(), RecordingChannel(answer=never)
     async with Asking(far_end) as asking:
-        await asking.begin(0, ear=RequestCallbacks(None, ann))
+        await asking.begin(0, callbacks=RequestCallbacks(None, ann))
         for number in range(2):
             far_end.say(id=f"roots {number}", method="roots/list")
         far_end.say(id="form", method=ELICIT, params=FORM)
         far_end.say(id=1, result={})
         await until(lambda: bool(asking.ended))
         monkeypatch.setattr("toolcrib.sources.mcp.server_messages.ANSWER_GRACE_SECONDS", 0.01)
-        await asking.begin(1, ear=RequestCallbacks(None, slow))
+        await asking.begin(1, callbacks=RequestCallbacks(None, slow))
         far_end.say(id="more", method="roots/list")
         await settle()
         far_end.say(id=2, result={})
@@ -228,8 +228,8 @@ async def test_question_for_all_calls_outlives_the_first_result(
 async def test_question_goes_to_newest_capable_call(far_end: FarEnd) -> None:
     first, second = RecordingChannel(), RecordingChannel()
     async with Asking(far_end) as asking:
-        await asking.begin(0, ear=RequestCallbacks(None, first))
-        await asking.begin(1, ear=RequestCallbacks(None, second))
+        await asking.begin(0, callbacks=RequestCallbacks(None, first))
+        await asking.begin(1, callbacks=RequestCallbacks(None, second))
         await asking.begin(2)
         far_end.say(id="a", method=ELICIT, params=FORM)
         await settle()
@@ -264,7 +264,7 @@ async def test_every_question_ends_once_with_its_own_answer(
     async with Asking(far_end) as asking:
         for turn, (event, number) in enumerate(events):
             if event == "begin":
-                await asking.begin(turn, ear=RequestCallbacks(None, RecordingChannel(answer=answer)))
+                await asking.begin(turn, callbacks=RequestCallbacks(None, RecordingChannel(answer=answer)))
             elif event == "cancel":
                 asking.scopes.get(number, anyio.CancelScope()).cancel()
             elif event == "reply":

@@ -16,11 +16,11 @@ from toolcrib.model import Call, Origin, Progress, Result
 from toolcrib.sources.mcp import source as module
 from toolcrib.sources.mcp.connection import (
     ConnectionLost,
-    Heard,
     HttpStatusError,
     JsonRpcError,
     McpSettings,
     NotSent,
+    OnNotification,
     ServerError,
     ToolSettings,
 )
@@ -183,7 +183,7 @@ async def test_legacy_call_has_required_fields(fields: dict[str, Any], meta: dic
         await source.call(read(arguments={"n": [1, "é"]}, **fields))
     expected = {"name": "read", "arguments": {"n": [1, "é"]}}
     assert server.asked[-1] == ("tools/call", expected if meta is None else {**expected, "_meta": meta})
-    assert server.sent[-1] == {"name": "read", "headers": None, "ear": None}
+    assert server.sent[-1] == {"name": "read", "headers": None, "callbacks": None}
 
 
 async def test_modern_call_has_envelope_without_capabilities() -> None:
@@ -218,7 +218,7 @@ async def test_requested_progress_is_delivered() -> None:
     source = of(server := old())
     async with running(source):
         await source.call(read(report=report))
-    assert server.sent[-1]["ear"].report is report
+    assert server.sent[-1]["callbacks"].report is report
 
 
 async def test_arguments_that_are_not_json_are_refused() -> None:
@@ -313,7 +313,7 @@ async def test_loss_is_reported_before_cleanup() -> None:
     downs_at_close: list[list[str]] = []
 
     @asynccontextmanager
-    async def dial(heard: Heard) -> AsyncGenerator[ScriptedConnection]:
+    async def dial(heard: OnNotification) -> AsyncGenerator[ScriptedConnection]:
         async with server.dial(heard) as connection:
             server.lose("it exited with s3cret")
             try:
@@ -344,7 +344,7 @@ async def test_start_timeout_names_the_missing_stage(script: dict[str, Any], und
 @pytest.mark.requirement("C4")
 async def test_the_time_limit_of_a_start_holds_for_dialling_too() -> None:
     @asynccontextmanager
-    async def dial(_heard: Heard) -> AsyncGenerator[ScriptedConnection]:
+    async def dial(_heard: OnNotification) -> AsyncGenerator[ScriptedConnection]:
         await anyio.sleep_forever()
         yield ScriptedConnection()
 
@@ -377,7 +377,7 @@ async def test_failed_start_raises_one_plain_error(script: dict[str, Any], why: 
 
 async def test_exception_group_of_transport_is_unwrapped() -> None:
     @asynccontextmanager
-    async def dial(_heard: Heard) -> AsyncGenerator[ScriptedConnection]:
+    async def dial(_heard: OnNotification) -> AsyncGenerator[ScriptedConnection]:
         async with anyio.create_task_group():
             raise FileNotFoundError("there is no program npx")
         yield ScriptedConnection()

@@ -57,7 +57,10 @@ async def test_the_official_server(free_port: int) -> None:
             assert (await shake_hands(connection))["protocolVersion"] == "2025-11-25"
             assert text(await call(connection, "add", modern=False, a=2, b=3)) == "5"
             asked = params(modern=False, name="steps", arguments={"count": 2})
-            assert text(await connection.request("tools/call", asked, ear=RequestCallbacks(report))) == "done"
+            assert (
+                text(await connection.request("tools/call", asked, callbacks=RequestCallbacks(report)))
+                == "done"
+            )
             assert [progress.message for progress in seen] == ["step 1", "step 2"]
             assert text(await call(connection, "ask", modern=False)) == "decline"
             await call(connection, "change", modern=False)
@@ -116,7 +119,7 @@ def server() -> Any:
 async def test_messages_are_posted_and_answers_read(server: Server) -> None:
     told = Told()
     async with serving(server) as url, dialled(url, told) as connection, anyio.create_task_group() as tasks:
-        tasks.start_soon(connection.hear)
+        tasks.start_soon(connection.receive)
         server.say({"jsonrpc": "2.0", "method": "notifications/x", "params": {"a": 1}})
         server.say({"jsonrpc": "2.0", "id": 5, "method": "ping"})
         server.say(b"not json")
@@ -125,7 +128,7 @@ async def test_messages_are_posted_and_answers_read(server: Server) -> None:
         assert server.posted.pop() == {"jsonrpc": "2.0", "id": 5, "result": {}}
         server.say({"jsonrpc": "2.0", "id": 1, "result": {"fine": True}})
         server.say({"jsonrpc": "2.0", "id": 1, "result": {"late": True}})
-        connection.speak("legacy", "2024-11-05")
+        connection.use_revision("legacy", "2024-11-05")
         await connection.notify("notifications/initialized", b"{}")
         assert server.posted.pop() == {"jsonrpc": "2.0", "method": "notifications/initialized", "params": {}}
         await until(lambda: connection.details()["unclaimed"] == 3)
@@ -161,7 +164,7 @@ async def test_the_end_of_the_stream_is_the_end(server: Server) -> None:
         await until(lambda: len(server.posted) == 1)
         server.out.close()
         assert matches("sources", "the end of the stream is the end", await connection.lost())
-        await connection.hear()
+        await connection.receive()
         with pytest.raises(NotSent) as raised:
             await connection.request("x", b"{}")
         assert matches("sources", "the end of the stream is the end 2", str(raised.value))

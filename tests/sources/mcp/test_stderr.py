@@ -12,7 +12,7 @@ from toolcrib.sources.mcp.process_streams import (
     MAX_TAIL_LINES,
     RateLimitedLog,
     StderrTail,
-    shown,
+    display_line,
 )
 
 pytestmark = [pytest.mark.anyio, pytest.mark.requirement("C3")]
@@ -100,7 +100,7 @@ async def test_secrets_are_taken_out_everywhere(tail: StderrTail, caplog: pytest
     ],
 )
 def test_lines_are_shown_as_text_without_tricks(line: bytes, expected: str) -> None:
-    assert shown(line, as_is) == expected
+    assert display_line(line, as_is) == expected
 
 
 async def test_an_endless_line_keeps_its_beginning(tail: StderrTail) -> None:

@@ -54,7 +54,7 @@ async def test_server_exit_fails_pending_requests(servers: MarkedServers) -> Non
         with pytest.raises(ConnectionLost, match=r"^it exited with status 3$"):
             await ask(connection, "leave", status=3)
         assert matches("sources", "server exit fails pending requests", await lost(connection))
-        await connection.hear()
+        await connection.receive()
         with pytest.raises(NotSent, match="status 3"):
             await ask(connection, "echo")
         with pytest.raises(NotSent, match="status 3"):

@@ -41,7 +41,7 @@ async def test_many_requests_run_at_once(servers: MarkedServers) -> None:
         found[number] = await ask(connection, "echo", number=number)
 
     async with servers.dial() as connection, anyio.create_task_group() as tasks:
-        connection.speak("legacy", "2025-06-18")
+        connection.use_revision("legacy", "2025-06-18")
         await connection.notify("notifications/initialized", b"{}")
         for number in range(200):
             tasks.start_soon(one, number)
@@ -210,7 +210,7 @@ async def test_progress_is_passed_on(servers: MarkedServers) -> None:
         told.append(news)
 
     async with servers.dial() as connection:
-        answer = await connection.request("progress", b"{}", ear=RequestCallbacks(report))
+        answer = await connection.request("progress", b"{}", callbacks=RequestCallbacks(report))
     assert answer["token"] == 1
     assert told == [Progress(done=step, total=3, message=f"step {step}") for step in range(3)]
 

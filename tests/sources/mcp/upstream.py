@@ -55,9 +55,9 @@ def params(*, modern: bool = True, **more: Any) -> bytes:
 
 
 async def shake_hands(connection: Connection) -> JsonObject:
-    connection.speak("legacy", LEGACY)
+    connection.use_revision("legacy", LEGACY)
     answer = await connection.request("initialize", HELLO)
-    connection.speak("legacy", answer["protocolVersion"])
+    connection.use_revision("legacy", answer["protocolVersion"])
     await connection.notify("notifications/initialized", b"{}")
     return answer
 
@@ -166,6 +166,6 @@ async def ask(url: str, *, era: str = "modern", params: bytes = b"{}") -> Any:
     """Ask one thing over a connection of its own."""
     async with dialled(url) as connection:
         if era == "legacy":
-            connection.speak("legacy", "2025-11-25")
+            connection.use_revision("legacy", "2025-11-25")
         with anyio.fail_after(20):
             return await connection.request("x", params)

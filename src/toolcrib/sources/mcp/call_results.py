@@ -20,7 +20,7 @@ from toolcrib.sources.mcp.connection import (
     ServerError,
     redacted,
 )
-from toolcrib.sources.mcp.envelope import hinted
+from toolcrib.sources.mcp.envelope import hints_in
 from toolcrib.sources.mcp.server_messages import parse_message
 
 MAX_MESSAGE_CHARS = 2_000
@@ -41,65 +41,65 @@ _EMPTY_RESULT = Result()
 _NO_REASON = "the tool says that it failed, but not why"
 
 
-def result_of(answer: JsonObject, tool: Tool, capabilities: JsonObject | None = None) -> Result:
+def result_of(result: JsonObject, tool: Tool, capabilities: JsonObject | None = None) -> Result:
     """Parse the result of `tools/call`. The data is `structuredContent`, else the parsed content.
 
     `capabilities` are the caller's client capabilities; None if the caller has no channel.
     """
-    asked = _asked(answer, tool, capabilities)
-    if asked is not None:
-        return asked
-    blocks = _blocks(answer, tool)
-    said, data = answer.get("_meta"), answer.get("structuredContent")
-    blank = (
-        _EMPTY_RESULT if said is None else _EMPTY_RESULT.replace(meta=server_meta(said), hints=hinted(said))
-    )
-    if answer.get("isError"):
-        fault = problem("TOOL_FAILED", _complaint(blocks))
-        return blank.replace(problem=fault, data=data, content=blocks)
+    if (input_required := _input_required(result, tool, capabilities)) is not None:
+        return input_required
+    blocks = _blocks(result, tool)
+    meta, data = result.get("_meta"), result.get("structuredContent")
+    base = _EMPTY_RESULT
+    if meta is not None:
+        base = base.replace(meta=server_meta(meta), hints=hints_in(meta))
+    if result.get("isError"):
+        return base.replace(problem=problem("TOOL_FAILED", _error_text(blocks)), data=data, content=blocks)
     if data is not None:
-        return blank.replace(data=data, content=blocks)
-    return blank.replace(data=_data(blocks), content=blocks, structured=False)
+        return base.replace(data=data, content=blocks)
+    return base.replace(data=_text_data(blocks), content=blocks, structured=False)
 
 
-def raw_of(answer: JsonObject, tool: Tool, capabilities: JsonObject | None = None) -> Result:
+def raw_of(result: JsonObject, tool: Tool, capabilities: JsonObject | None = None) -> Result:
     """Parse the result of any other request: the data is the whole result without its protocol fields."""
-    asked = _asked(answer, tool, capabilities)
-    if asked is not None:
-        return asked
-    kept = {key: value for key, value in answer.items() if key not in _PROTOCOL_FIELDS}
-    return _EMPTY_RESULT.replace(data=forwarded(kept))
+    if (input_required := _input_required(result, tool, capabilities)) is not None:
+        return input_required
+    members = {key: value for key, value in result.items() if key not in _PROTOCOL_FIELDS}
+    return _EMPTY_RESULT.replace(data=forwarded(members))
 
 
-def _asked(answer: JsonObject, tool: Tool, capabilities: JsonObject | None) -> Result | None:
+def _input_required(result: JsonObject, tool: Tool, capabilities: JsonObject | None) -> Result | None:
     """Return the input requests of an `input_required` result; None for a complete result."""
-    kind = answer.get("resultType")
+    kind = result.get("resultType")
     if kind is None or kind == "complete":
         return None
     if kind != "input_required":
-        raise _broken(tool, f"it is of a kind we did not ask for: {str(kind)[:40]!r}")
+        raise _contract_violation(tool, f"it is of a kind we did not ask for: {str(kind)[:40]!r}")
     if capabilities is None:
         message = f"{tool.name} has to ask the user something first, and this caller cannot be asked"
         raise Failed("TOOL_FAILED", message)
-    questions, state = _object(answer.get("inputRequests")), answer.get("requestState") or ""
-    if questions is None or not isinstance(state, str) or not (questions or state):
-        raise _broken(tool, "it asks something, but not what")
-    if len(questions) > MAX_INPUT_REQUESTS or len(state) > MAX_STATE_CHARS:
-        raise _broken(tool, f"it asks more than {MAX_INPUT_REQUESTS} things, or has us keep too much for it")
-    found = {name: _question(name, each, tool, capabilities) for name, each in questions.items()}
-    return _EMPTY_RESULT.replace(ask=Ask(questions=found, state=state), meta=server_meta(answer.get("_meta")))
+    requests, state = _object(result.get("inputRequests")), result.get("requestState") or ""
+    if requests is None or not isinstance(state, str) or not (requests or state):
+        raise _contract_violation(tool, "it asks something, but not what")
+    if len(requests) > MAX_INPUT_REQUESTS or len(state) > MAX_STATE_CHARS:
+        why = f"it asks more than {MAX_INPUT_REQUESTS} things, or has us keep too much for it"
+        raise _contract_violation(tool, why)
+    questions = {name: _input_request(name, each, tool, capabilities) for name, each in requests.items()}
+    ask = Ask(questions=questions, state=state)
+    return _EMPTY_RESULT.replace(ask=ask, meta=server_meta(result.get("_meta")))
 
 
-def _question(name: str, asked: Json, tool: Tool, capabilities: JsonObject) -> JsonObject:
-    fields = _object(asked) or {}
+def _input_request(name: str, value: Json, tool: Tool, capabilities: JsonObject) -> JsonObject:
+    fields = _object(value) or {}
     method, params = fields.get("method"), _object(fields.get("params"))
     if len(name) > _MAX_REQUEST_NAME_CHARS or not isinstance(method, str) or params is None:
-        raise _broken(tool, "something it asks is not a question")
-    wrong = request_error(method, params, capabilities)
-    if wrong is not None:
-        raise _broken(tool, f"it asks what it was told cannot be asked: {wrong[1]}")
+        raise _contract_violation(tool, "something it asks is not a question")
+    violation = request_error(method, params, capabilities)
+    if violation is not None:
+        raise _contract_violation(tool, f"it asks what it was told cannot be asked: {violation[1]}")
     if len(orjson.dumps(params)) > MAX_QUESTION_BYTES:
-        raise _broken(tool, f"a question may have {MAX_QUESTION_BYTES:,} bytes, and one of its has more")
+        why = f"a question may have {MAX_QUESTION_BYTES:,} bytes, and one of its has more"
+        raise _contract_violation(tool, why)
     return {"method": method, "params": forwarded(params)}
 
 
@@ -110,31 +110,31 @@ def _object(value: Json) -> JsonObject | None:
     return cast("JsonObject", value) if isinstance(value, dict) else None
 
 
-def _blocks(answer: JsonObject, tool: Tool) -> tuple[JsonObject, ...]:
-    content = answer.get("content")
+def _blocks(result: JsonObject, tool: Tool) -> tuple[JsonObject, ...]:
+    content = result.get("content")
     if content is None:
         return ()
     if not isinstance(content, list):
-        raise _broken(tool, "its content is not a list")
+        raise _contract_violation(tool, "its content is not a list")
     for block in cast("list[Json]", content):
         if not isinstance(block, dict) or not isinstance(cast("dict[str, Any]", block).get("type"), str):
-            raise _broken(tool, "a block of its content is not an object with a type")
+            raise _contract_violation(tool, "a block of its content is not an object with a type")
         if block["type"] == "text" and not isinstance(cast("dict[str, Any]", block).get("text"), str):
-            raise _broken(tool, "a text block of its content has no text")
+            raise _contract_violation(tool, "a text block of its content has no text")
     return tuple(cast("list[JsonObject]", content))
 
 
-def _data(blocks: tuple[JsonObject, ...]) -> Json:
+def _text_data(blocks: tuple[JsonObject, ...]) -> Json:
     if not blocks:
         return ""
     if len(blocks) == 1 and blocks[0]["type"] == "text":
-        return _spoken(blocks[0]["text"])
+        return _parsed_text(blocks[0]["text"])
     if all(block["type"] == "text" for block in blocks):
         return "\n".join(block["text"] for block in blocks)
     return list(blocks)
 
 
-def _spoken(text: str) -> Json:
+def _parsed_text(text: str) -> Json:
     """Parse text that is JSON, within the limits of a message: many tools serialize their results as text."""
     if text[:1] not in ("{", "["):
         return text
@@ -144,7 +144,7 @@ def _spoken(text: str) -> Json:
         return text
 
 
-def _complaint(blocks: tuple[JsonObject, ...]) -> str:
+def _error_text(blocks: tuple[JsonObject, ...]) -> str:
     text = "\n".join(block["text"] for block in blocks if block["type"] == "text").strip()
     return shortened(text) or _NO_REASON
 
@@ -154,58 +154,47 @@ def shortened(text: str) -> str:
     return text if len(text) <= MAX_MESSAGE_CHARS else f"{text[: MAX_MESSAGE_CHARS - 1]}…"
 
 
-def _broken(tool: Tool, how: str) -> Broken:
-    return Broken("CONTRACT_VIOLATION", f"the answer of {tool.name} cannot be used: {how}")
+def _contract_violation(tool: Tool, why: str) -> Broken:
+    return Broken("CONTRACT_VIOLATION", f"the answer of {tool.name} cannot be used: {why}")
 
 
 def error_of(fault: ServerError, tool: Tool, redact: Callable[[str], str] = str) -> ToolcribError:
     """Map a transport or protocol error to the error of the call that it ended."""
     if isinstance(fault, ConnectionLost):
-        return _cut(tool)
-    said = f"{tool.source}: {shortened(redact(str(fault)))}"
+        return _connection_lost(tool)
+    message = f"{tool.source}: {shortened(redact(str(fault)))}"
     if isinstance(fault, JsonRpcError):
-        return _refused(fault, redact)
+        return _json_rpc_failure(fault, redact)
     if isinstance(fault, NotSent):
-        return Unavailable("NETWORK_ERROR", said)
+        return Unavailable("NETWORK_ERROR", message)
     if isinstance(fault, HttpStatusError):
-        return _status(fault.status, tool, said)
+        return _status_error(fault.status, tool, message)
     if isinstance(fault, ResponseTooLarge):
-        return Broken("RESULT_TOO_LARGE", said)
-    return Broken("CONTRACT_VIOLATION", said)
+        return Broken("RESULT_TOO_LARGE", message)
+    return Broken("CONTRACT_VIOLATION", message)
 
 
-def _refused(refusal: JsonRpcError, redact: Callable[[str], str]) -> Failed:
+def _json_rpc_failure(refusal: JsonRpcError, redact: Callable[[str], str]) -> Failed:
     """Preserve code, message and bounded data of a JSON-RPC error: an MCP client receives the same error."""
     message = shortened(redact(str(refusal))) or _NO_REASON
     details: dict[str, Any] = {"code": refusal.code, "message": message}
-    data = _bounded(refusal.data, redact)
-    if data is not None:
-        details["data"] = data
+    if refusal.data is not None and len(orjson.dumps(refusal.data)) <= _MAX_ERROR_DATA_BYTES:
+        details["data"] = redacted(refusal.data, redact)
     return Failed("TOOL_FAILED", message, tool_code=str(refusal.code), details=details)
 
 
-def _bounded(data: Json, redact: Callable[[str], str]) -> Json:
-    if data is None or len(orjson.dumps(data)) > _MAX_ERROR_DATA_BYTES:
-        return None
-    return redacted(data, redact)
-
-
-def _cut(tool: Tool) -> Lost:
-    if _is_safe(tool):
+def _connection_lost(tool: Tool) -> Lost:
+    if tool.read_only or tool.idempotent:
         return Lost("SOURCE_DOWN", f"{tool.source} stopped during the call; it is safe to try again")
     message = f"{tool.source} stopped during the call; it may have taken effect, so check before trying again"
     return Lost("OUTCOME_UNKNOWN", message)
 
 
-def _status(status: int, tool: Tool, said: str) -> ToolcribError:
+def _status_error(status: int, tool: Tool, message: str) -> ToolcribError:
     if status < 500:
-        return Unavailable("HTTP_ERROR", said, retryable=status == 429)
+        return Unavailable("HTTP_ERROR", message, retryable=status == 429)
     # The request was sent, and the status may be a proxy's, which does not know the outcome.
-    if _is_safe(tool):
-        return Lost("HTTP_ERROR", f"{said}; it is safe to try again", retryable=True)
+    if tool.read_only or tool.idempotent:
+        return Lost("HTTP_ERROR", f"{message}; it is safe to try again", retryable=True)
     advice = "it may have taken effect, so check before trying again"
-    return Lost("HTTP_ERROR", f"{said}; {advice}", retryable=False)
-
-
-def _is_safe(tool: Tool) -> bool:
-    return tool.read_only or tool.idempotent
+    return Lost("HTTP_ERROR", f"{message}; {advice}", retryable=False)

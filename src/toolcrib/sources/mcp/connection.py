@@ -89,9 +89,9 @@ class McpSettings:
 
     A program may use roots as permission for local paths, but it runs on our machine, not on the caller's.
     """
-    most_lanes: int = 8
+    max_owner_connections: int = 8
     """Maximum dedicated connections for interactive callers, besides the one that all others share."""
-    lane_idle: float = 24.0
+    owner_idle_timeout: float = 24.0
     """Idle timeout of such a connection: with the three steps of ending a program, 30 s."""
     gateway: str = ""
     """Id of our own gateway: detects a server, or a tool of one, that leads back to it."""
@@ -108,7 +108,7 @@ class McpSettings:
 
 # --- Callbacks of a request in flight: progress, log messages and server requests for its caller ---
 
-News = Progress | JsonObject
+RequestNotification = Progress | JsonObject
 """Progress, or a log message: the parameters of `notifications/message`."""
 
 
@@ -126,14 +126,16 @@ class RequestCallbacks:
         """Owner of the calls that may receive each other's log messages; None if this call shares none."""
         return None if self.channel is None or self.channel.alone else self.channel.owner
 
-    async def hear(self, news: News) -> None:
+    async def deliver(self, notification: RequestNotification) -> None:
         """Deliver progress or a log message, if there is a callback for it."""
-        if isinstance(news, Progress):
+        if isinstance(notification, Progress):
             if self.report is not None:
-                said = news.message
-                await self.report(news if said is None else replace(news, message=self.redact(said)))
+                message = notification.message
+                await self.report(
+                    notification if message is None else replace(notification, message=self.redact(message))
+                )
         elif self.channel is not None:
-            await self.channel.log(cast("JsonObject", redacted(news, self.redact)))
+            await self.channel.log(cast("JsonObject", redacted(notification, self.redact)))
 
 
 def redacted(value: Json, redact: Callable[[str], str]) -> Json:
@@ -143,8 +145,8 @@ def redacted(value: Json, redact: Callable[[str], str]) -> Json:
     if isinstance(value, list):
         return [redacted(each, redact) for each in cast("list[Json]", value)]
     if isinstance(value, dict):
-        held = cast("dict[str, Any]", value)
-        return {redact(key): redacted(each, redact) for key, each in held.items()}
+        members = cast("dict[str, Any]", value)
+        return {redact(key): redacted(each, redact) for key, each in members.items()}
     return value
 
 
@@ -153,14 +155,14 @@ def redacted(value: Json, redact: Callable[[str], str]) -> Json:
 
 MAX_QUESTION_BYTES = 1 << 20
 """Maximum bytes of one server request."""
-Heard = Callable[[str, JsonObject], None]
+OnNotification = Callable[[str, JsonObject], None]
 """Callback for each notification that belongs to no request: its method and parameters. Must not block."""
 
 
 class Connection(Protocol):
     """A connection to one server. Any task may use it; one task opens, owns and closes it."""
 
-    def speak(self, era: Era, revision: str) -> None:
+    def use_revision(self, era: Era, revision: str) -> None:
         """Use this era and revision from now on; the initial era is modern, for the discovery request."""
         ...
 
@@ -178,7 +180,7 @@ class Connection(Protocol):
         *,
         name: str | None = None,
         headers: Mapping[str, str] | None = None,
-        ear: RequestCallbacks | None = None,
+        callbacks: RequestCallbacks | None = None,
     ) -> JsonObject:
         """Send a request with parameters that are serialized already (a JSON object); return its result.
 
@@ -193,7 +195,7 @@ class Connection(Protocol):
         """Send a notification."""
         ...
 
-    async def hear(self) -> None:
+    async def receive(self) -> None:
         """Receive unsolicited messages until the connection ends; return early if the transport cannot."""
         ...
 
@@ -214,7 +216,7 @@ def dropped(connection: Connection | None) -> int:
     return 0 if connection is None else connection.details().get("dropped_messages", 0)
 
 
-Dial = Callable[[Heard], AbstractAsyncContextManager[Connection]]
+Dial = Callable[[OnNotification], AbstractAsyncContextManager[Connection]]
 """Opens a connection; leaving the context closes it gracefully and releases everything it started."""
 
 
@@ -231,9 +233,9 @@ class ConnectionTasks:
         self._running = 0
         self._closed = False
 
-    def start(self, job: Callable[[*Args], Awaitable[None]], *args: *Args, most: int = 64) -> bool:
+    def start(self, job: Callable[[*Args], Awaitable[None]], *args: *Args, max_running: int = 64) -> bool:
         """Start a task unless `most` are running or all are closed; return whether it was started."""
-        if self._closed or self._running >= most:
+        if self._closed or self._running >= max_running:
             return False
         self._running += 1
         self._tasks.start_soon(self._run, job, args)

@@ -27,13 +27,13 @@ from toolcrib.model import Call, Hints, Json, JsonObject, Tool
 from toolcrib.version import VERSION
 
 
-def hinted(meta: Json) -> Hints | None:
+def hints_in(meta: Json) -> Hints | None:
     """Return the hints that come with a server's result; None if they are missing or invalid."""
-    said: Json = cast("JsonObject", meta).get(HINTS_KEY) if isinstance(meta, Mapping) else None
-    if not isinstance(said, Mapping):
+    members: Json = cast("JsonObject", meta).get(HINTS_KEY) if isinstance(meta, Mapping) else None
+    if not isinstance(members, Mapping):
         return None
     try:
-        return read(cast("JsonObject", said))
+        return read(cast("JsonObject", members))
     except HintsError:
         return None
 
@@ -62,34 +62,34 @@ _RESERVED_PARAMS = frozenset({"_meta", "inputResponses", "requestState"})
 """Parameters that every method has; in a raw request they are not taken from the caller's arguments."""
 
 
-def initialize(capabilities: JsonObject = _ALL_CAPABILITIES) -> bytes:
+def initialize_params(capabilities: JsonObject = _ALL_CAPABILITIES) -> bytes:
     """Serialize the parameters of `initialize`, with these client capabilities."""
     return orjson.dumps({"protocolVersion": LEGACY, "capabilities": capabilities, "clientInfo": _CLIENT_INFO})
 
 
-def introduction(capabilities: JsonObject, level: str | None) -> bytes | None:
+def caller_meta(capabilities: JsonObject, level: str | None) -> bytes | None:
     """Serialize a caller's `_meta` members; None for one without capabilities and log level."""
     if not capabilities and level not in LOG_LEVELS:
         return None
     encoded = orjson.dumps(capabilities)
-    write = _introduction if len(encoded) <= _MAX_CACHED_BYTES else _introduction.__wrapped__
-    return write(encoded, level if level in LOG_LEVELS else None)
+    encode = _encoded_caller_meta if len(encoded) <= _MAX_CACHED_BYTES else _encoded_caller_meta.__wrapped__
+    return encode(encoded, level if level in LOG_LEVELS else None)
 
 
 @lru_cache(maxsize=256)
-def _introduction(capabilities: bytes, level: str | None) -> bytes:
-    said = _envelope(orjson.loads(capabilities))
+def _encoded_caller_meta(capabilities: bytes, level: str | None) -> bytes:
+    members = _envelope(orjson.loads(capabilities))
     if level is not None:
-        said[LEVEL_KEY] = level
-    return orjson.dumps(said)[1:-1]
+        members[LEVEL_KEY] = level
+    return orjson.dumps(members)[1:-1]
 
 
-def listen(notifications: JsonObject) -> bytes:
+def listen_params(notifications: JsonObject) -> bytes:
     """Serialize the parameters of `subscriptions/listen` for these notifications."""
     return orjson.dumps({"notifications": notifications, "_meta": _envelope(_ALL_CAPABILITIES)})
 
 
-def page(era: Era, cursor: str | None) -> bytes:
+def page_params(era: Era, cursor: str | None) -> bytes:
     """Serialize the parameters of a list request for one page."""
     params: dict[str, Any] = {"_meta": _envelope(_ALL_CAPABILITIES)} if era == "modern" else {}
     if cursor is not None:
@@ -108,30 +108,30 @@ class Prepared:
     mirrors: Mirrors = ()
     start: bytes
     """Parameters up to the trace context. `_meta` comes first: a progress token is inserted there."""
-    plain: bytes
+    untraced_start: bytes
     """Parameters up to the arguments, for a call without a trace context."""
     name: bytes
     """The members that precede the arguments in both cases."""
     gateway: str = ""
     """Id of this gateway, by which a gateway further down the path detects a loop."""
 
-    def params(self, call: Call, introduction: bytes | None = None) -> bytes:
+    def params(self, call: Call, caller_meta: bytes | None = None) -> bytes:
         """Serialize the parameters of one call; a modern request may carry its caller's `_meta` members."""
         trace = _trace(call)
-        if self.raw or introduction is not None or call.meta or call.answers or call.state:
-            return self._whole(call, introduction, trace)
+        if self.raw or caller_meta is not None or call.meta or call.answers or call.state:
+            return self._all_params(call, caller_meta, trace)
         arguments = _encoded(call.arguments)
         if trace is None:
-            return b"%b%b}" % (self.plain, arguments)
+            return b"%b%b}" % (self.untraced_start, arguments)
         return b'%b%b"},%b%b}' % (self.start, trace, self.name, arguments)
 
-    def about(self, call: Call) -> str | None:
+    def subject(self, call: Call) -> str | None:
         """Return the subject of a raw request (URI or name), for transports that send it in a header."""
-        found = call.arguments.get(SUBJECT_PARAMETERS.get(self.method, ""))
-        return found if isinstance(found, str) else None
+        subject = call.arguments.get(SUBJECT_PARAMETERS.get(self.method, ""))
+        return subject if isinstance(subject, str) else None
 
-    def _whole(self, call: Call, introduction: bytes | None, trace: bytes | None) -> bytes:
-        meta = self._meta(call, introduction, trace)
+    def _all_params(self, call: Call, caller_meta: bytes | None, trace: bytes | None) -> bytes:
+        meta = self._meta(call, caller_meta, trace)
         members = [b'"_meta":{%b}' % meta] if meta else []
         if self.era == "modern":
             if call.answers:
@@ -144,10 +144,10 @@ class Prepared:
             members.append(_encoded(own)[1:-1])
         return b"{%b}" % b",".join(members)
 
-    def _meta(self, call: Call, introduction: bytes | None, trace: bytes | None) -> bytes:
+    def _meta(self, call: Call, caller_meta: bytes | None, trace: bytes | None) -> bytes:
         parts: list[bytes] = []
         if self.era == "modern":
-            parts.append(introduction or _ANONYMOUS_META)
+            parts.append(caller_meta or _ANONYMOUS_META)
         vendor = forwarded_meta(call.meta) if call.meta else {}
         if self.gateway:
             vendor[GATEWAYS_KEY] = [*gateways_in(vendor), self.gateway]
@@ -162,16 +162,16 @@ class Prepared:
 def prepared(tool: Tool, era: Era, gateway: str = "") -> Prepared:
     """Serialize what all calls of a tool have in common. Its mirrored headers must be valid already."""
     name = b'"name":%b,"arguments":' % orjson.dumps(tool.local)
-    said = [_ANONYMOUS_META] if era == "modern" else []
+    members = [_ANONYMOUS_META] if era == "modern" else []
     if gateway:
-        said.append(orjson.dumps({GATEWAYS_KEY: [gateway]})[1:-1])
-    meta = b",".join(said)
+        members.append(orjson.dumps({GATEWAYS_KEY: [gateway]})[1:-1])
+    meta = b",".join(members)
     return Prepared(
         local=tool.local,
         era=era,
         mirrors=mirrors_of(tool.input_schema) if era == "modern" else (),
         name=name,
-        plain=b'{"_meta":{%b},%b' % (meta, name) if meta else b"{%b" % name,
+        untraced_start=b'{"_meta":{%b},%b' % (meta, name) if meta else b"{%b" % name,
         start=b'{"_meta":{%b"traceparent":"' % (b"%b," % meta if meta else b""),
         gateway=gateway,
     )
@@ -186,7 +186,7 @@ def prepared_raw(tool: Tool, method: str, era: Era, gateway: str = "") -> Prepar
         method=method,
         raw=True,
         name=nothing,
-        plain=nothing,
+        untraced_start=nothing,
         start=nothing,
         gateway=gateway,
     )
@@ -201,5 +201,5 @@ def _encoded(value: Mapping[str, Any] | str, what: str = "arguments") -> bytes:
 
 
 def _trace(call: Call) -> bytes | None:
-    found = traceparent(call)
-    return None if found is None else found.encode()
+    subject = traceparent(call)
+    return None if subject is None else subject.encode()

@@ -52,14 +52,14 @@ class ProcessGuard:
     def watch(self) -> int:
         """Wait until no process is left; return the exit status of the server."""
         while self._reap():
-            ready, _, _ = select.select(self._watched, [], [], self._patience())
+            ready, _, _ = select.select(self._watched, [], [], self._select_timeout())
             if self._wake in ready:
                 os.read(self._wake, 512)
             if self._control in ready:
-                self._obey(_read(self._control))
+                self._handle_command(_read(self._control))
             if monotonic() >= self._kill_at:
-                self._strike(signal.SIGKILL)
-        tell(self._control, "left 0")
+                self._signal_all(signal.SIGKILL)
+        send_message(self._control, "left 0")
         status = self._status or 0
         return status if status >= 0 else 128 - status
 
@@ -69,15 +69,15 @@ class ProcessGuard:
             try:
                 pid, status = os.waitpid(-1, os.WNOHANG)
             except ChildProcessError:
-                return not self._adopts and _lives(self._server)
+                return not self._adopts and _group_exists(self._server)
             if pid == 0:
                 return True
             if pid == self._server:
                 self._status = os.waitstatus_to_exitcode(status)
-                tell(self._control, f"exit {self._status}")
+                send_message(self._control, f"exit {self._status}")
                 self._end()
 
-    def _patience(self) -> float | None:
+    def _select_timeout(self) -> float | None:
         if self._kill_at == inf:
             return None
         left = self._kill_at - monotonic()
@@ -87,10 +87,10 @@ class ProcessGuard:
         self._pause = min(self._pause * 2, _MAX_KILL_PAUSE_SECONDS)
         return self._pause
 
-    def _obey(self, said: bytes) -> None:
-        if not said:
+    def _handle_command(self, command: bytes) -> None:
+        if not command:
             self._watched.remove(self._control)
-        if b"k" in said:
+        if b"k" in command:
             self._kill_at = monotonic()
         else:
             self._end()
@@ -99,17 +99,17 @@ class ProcessGuard:
         """Send SIGTERM to all processes, once; those left after the grace period are killed."""
         if self._kill_at == inf:
             self._kill_at = monotonic() + self._grace
-            self._strike(signal.SIGTERM)
+            self._signal_all(signal.SIGTERM)
 
-    def _strike(self, number: int) -> None:
+    def _signal_all(self, number: int) -> None:
         """Send a signal to all processes: to the server's group at once, to those outside it one by one."""
-        known = descendants()
+        processes = descendants()
         # Once the server is reaped, its group's id may be reused unless a descendant is still in the group.
-        if self._status is None or not self._adopts or self._server in known.values():
-            _send(os.killpg, self._server, number)
-        for pid, group in known.items():
+        if self._status is None or not self._adopts or self._server in processes.values():
+            _try_kill(os.killpg, self._server, number)
+        for pid, group in processes.items():
             if group != self._server:
-                _send(os.kill, pid, number)
+                _try_kill(os.kill, pid, number)
 
 
 def descendants() -> dict[int, int]:
@@ -117,7 +117,7 @@ def descendants() -> dict[int, int]:
     children: dict[int, list[tuple[int, int]]] = {}
     for name in os.listdir("/proc") if os.path.isdir("/proc") else ():  # noqa: PTH112, PTH208 - pathlib is slow to load
         if name.isdigit():
-            parent, group = _parentage(name)
+            parent, group = _parent_and_group(name)
             children.setdefault(parent, []).append((int(name), group))
     found: dict[int, int] = {}
     level = [os.getpid()]
@@ -128,7 +128,7 @@ def descendants() -> dict[int, int]:
     return found
 
 
-def _parentage(pid: str) -> tuple[int, int]:
+def _parent_and_group(pid: str) -> tuple[int, int]:
     """Return the parent and the group of a process; zeros if it has exited."""
     try:
         with open(f"/proc/{pid}/stat", "rb") as file:  # noqa: PTH123 - pathlib is slow to load
@@ -139,7 +139,7 @@ def _parentage(pid: str) -> tuple[int, int]:
     return int(parent), int(group)
 
 
-def _lives(group: int) -> bool:
+def _group_exists(group: int) -> bool:
     try:
         os.killpg(group, 0)
     except OSError:
@@ -147,9 +147,9 @@ def _lives(group: int) -> bool:
     return True
 
 
-def _send(kill: Callable[[int, int], None], whom: int, number: int) -> None:
+def _try_kill(kill: Callable[[int, int], None], target: int, number: int) -> None:
     try:
-        kill(whom, number)
+        kill(target, number)
     except OSError:  # it has exited, or permission is denied
         return
 
@@ -161,10 +161,10 @@ def _read(control: int) -> bytes:
         return b""
 
 
-def tell(control: int, words: str) -> None:
+def send_message(control: int, message: str) -> None:
     """Send a message to the gateway, if it is still connected."""
     try:
-        os.write(control, f"{words}\n".encode())
+        os.write(control, f"{message}\n".encode())
     except OSError:
         return
 
@@ -184,21 +184,21 @@ def process_control() -> Control | None:
 def start(program: str, arguments: list[str], prctl: Control | None, limits: str = "") -> int:
     """Start the server in its own session; return its pid; raise OSError if that fails."""
     guard = os.getpid()
-    told, telling = os.pipe()
+    reader, writer = os.pipe()
     pid = os.fork()
     if pid == 0:
-        _become(program, arguments, prctl, guard=guard, telling=telling, limits=limits)
-    os.close(telling)
-    failure = os.read(told, 16)
-    os.close(told)
+        _exec_server(program, arguments, prctl, guard=guard, writer=writer, limits=limits)
+    os.close(writer)
+    failure = os.read(reader, 16)
+    os.close(reader)
     if failure:
         os.waitpid(pid, 0)
         raise OSError(int(failure), os.strerror(int(failure)))
     return pid
 
 
-def _become(
-    program: str, arguments: list[str], prctl: Control | None, *, guard: int, telling: int, limits: str
+def _exec_server(
+    program: str, arguments: list[str], prctl: Control | None, *, guard: int, writer: int, limits: str
 ) -> NoReturn:
     """Turn this process, a fresh fork of the guard, into the server."""
     try:
@@ -212,9 +212,9 @@ def _become(
             _apply_limits(limits)
             os.execv(program, arguments)  # noqa: S606 - an argument list, no shell
     except OSError as error:
-        os.write(telling, str(error.errno).encode())
+        os.write(writer, str(error.errno).encode())
     except MemoryError:
-        os.write(telling, _OUT_OF_MEMORY)
+        os.write(writer, _OUT_OF_MEMORY)
     finally:
         os._exit(127)
 
@@ -234,22 +234,22 @@ def _apply_limits(limits: str) -> None:
         resource.setrlimit(int(number), (soft, hard))
 
 
-def _deaf_but_for_children() -> int:
+def _ignore_signals() -> int:
     """Ignore the signals of terminals and init systems; return a pipe that is readable after SIGCHLD."""
     for number in _IGNORED:
         signal.signal(number, signal.SIG_IGN)
     wake, waking = os.pipe()
     os.set_blocking(waking, False)
     signal.set_wakeup_fd(waking, warn_on_full_buffer=False)
-    signal.signal(signal.SIGCHLD, _nothing)
+    signal.signal(signal.SIGCHLD, _on_child_exit)
     return wake
 
 
-def _nothing(_number: int, _frame: Any) -> None:
+def _on_child_exit(_number: int, _frame: Any) -> None:
     """A handler: without one, SIGCHLD would not wake `select`."""
 
 
-def _let_go() -> None:
+def _detach_streams() -> None:
     """Close the server's standard streams: while the guard holds them, the gateway sees no end of file."""
     nowhere = os.open(os.devnull, os.O_RDWR)
     for stream in range(3):
@@ -270,16 +270,16 @@ def main(control: str, grace: str, locale: str, limits: str, program: str, *argu
     end = int(control)
     _set_locale(locale)
     os.set_inheritable(end, False)
-    wake = _deaf_but_for_children()
+    wake = _ignore_signals()
     prctl = process_control()
     adopts = prctl is not None and prctl(_SET_SUBREAPER, 1) == 0
     try:
         server = start(program, list(arguments), prctl, limits)
     except OSError as error:
-        tell(end, f"failed {error.errno}")
+        send_message(end, f"failed {error.errno}")
         return 127
-    _let_go()
-    tell(end, f"pid {server}")
+    _detach_streams()
+    send_message(end, f"pid {server}")
     return ProcessGuard(end, wake, server, grace=float(grace), adopts=adopts).watch()
 
 

@@ -22,7 +22,7 @@ from toolcrib.sources.mcp.connection import (
     NotSent,
     ServerError,
 )
-from toolcrib.sources.mcp.envelope import DISCOVER_PARAMS, EMPTY_PARAMS, initialize, page
+from toolcrib.sources.mcp.envelope import DISCOVER_PARAMS, EMPTY_PARAMS, initialize_params, page_params
 from toolcrib.sources.mcp.validation import visible
 
 # --- Protocol negotiation: tries the modern era first, and remembers the era that worked ---
@@ -43,19 +43,19 @@ class ServerIntroduction:
     """Its gateway id, if the server is a gateway too."""
     has_tools: bool = False
     """Whether it declares the tools capability."""
-    tells: bool = False
+    notifies_tools: bool = False
     """Whether it declares notifications about changes of its list of tools."""
     has_resources: bool = False
-    tells_resources: bool = False
+    notifies_resources: bool = False
     """Whether it declares notifications about changes of its list of resources."""
-    subscribes: bool = False
+    has_subscriptions: bool = False
     """Whether it declares subscriptions to single resources."""
     has_prompts: bool = False
-    tells_prompts: bool = False
+    notifies_prompts: bool = False
     """Whether it declares notifications about changes of its list of prompts."""
-    completes: bool = False
+    has_completions: bool = False
     """Whether it declares the completion of arguments."""
-    logs: bool = False
+    has_logging: bool = False
     """Whether it declares logging, and so accepts a log level."""
 
 
@@ -67,69 +67,69 @@ class Handshake:
         self._known: Era | None = only
         self._first: Era | None = only
 
-    async def greet(self, connection: Connection) -> ServerIntroduction:
+    async def negotiate(self, connection: Connection) -> ServerIntroduction:
         """Negotiate an era and a revision; the connection uses them from then on."""
         modern = self._first != "legacy"
         try:
-            greeting = await (self._as_modern(connection) if modern else self._as_legacy(connection))
+            introduction = await (self._as_modern(connection) if modern else self._as_legacy(connection))
         except ConnectionLost:
             # An unknown method may have crashed the server, so the next run tries the other era first.
             other: Era | None = "legacy" if modern else None
             self._first, self._known = self._known or other, self._only
             raise
-        self._known = self._first = greeting.era
-        return greeting
+        self._known = self._first = introduction.era
+        return introduction
 
     async def _as_modern(self, connection: Connection) -> ServerIntroduction:
-        greeting = await _discover(connection, DISCOVERY_TIMEOUT_SECONDS if self._known is None else None)
-        return greeting or await self._as_legacy(connection)
+        introduction = await _discover(connection, DISCOVERY_TIMEOUT_SECONDS if self._known is None else None)
+        return introduction or await self._as_legacy(connection)
 
     async def _as_legacy(self, connection: Connection) -> ServerIntroduction:
         try:
-            return await shake_hands(connection, initialize())
+            return await legacy_handshake(connection, initialize_params())
         except (JsonRpcError, HttpStatusError):
             # A modern server that starts slowly may have received the discovery request after its timeout,
             # and taken it as the choice of the era.
-            greeting = None if self._only == "legacy" else await _discover(connection, None)
-            if greeting is None:
+            introduction = None if self._only == "legacy" else await _discover(connection, None)
+            if introduction is None:
                 raise
-            return greeting
+            return introduction
 
 
-async def _discover(connection: Connection, within: float | None) -> ServerIntroduction | None:
+async def _discover(connection: Connection, timeout: float | None) -> ServerIntroduction | None:
     """Send `server/discover`; return None if the server does not support the modern era."""
-    connection.speak("modern", MODERN)
+    connection.use_revision("modern", MODERN)
     try:
-        with anyio.fail_after(within):
-            answer = await connection.request(methods.DISCOVER, DISCOVER_PARAMS)
+        with anyio.fail_after(timeout):
+            result = await connection.request(methods.DISCOVER, DISCOVER_PARAMS)
     except (NotSent, ConnectionLost):
         raise
     except (ServerError, TimeoutError):
         return None
-    versions = answer.get("supportedVersions")
+    versions = result.get("supportedVersions")
     if not isinstance(versions, list) or MODERN not in versions:
         return None
-    stamp = _object(answer.get("_meta")).get(SERVER_KEY)
-    return _greeting("modern", MODERN, answer, stamp)
+    stamp = _object(result.get("_meta")).get(SERVER_KEY)
+    return _introduction("modern", MODERN, result, stamp)
 
 
-async def shake_hands(connection: Connection, params: bytes) -> ServerIntroduction:
+async def legacy_handshake(connection: Connection, params: bytes) -> ServerIntroduction:
     """Run the legacy `initialize` handshake; `params` hold our client info and capabilities."""
-    connection.speak("legacy", LEGACY)
-    answer = await connection.request(methods.INITIALIZE, params)
-    revision = answer.get("protocolVersion")
+    connection.use_revision("legacy", LEGACY)
+    result = await connection.request(methods.INITIALIZE, params)
+    revision = result.get("protocolVersion")
     if revision not in LEGACY_REVISIONS:
         known = ", ".join((*LEGACY_REVISIONS, MODERN))
         raise ConnectionError(
             f"the server answered with the protocol revision {str(revision)[:40]!r}, which is none of {known}"
         )
-    connection.speak("legacy", revision)
+    connection.use_revision("legacy", revision)
     await connection.notify(methods.INITIALIZED, EMPTY_PARAMS)
-    return _greeting("legacy", revision, answer, answer.get("serverInfo"))
+    return _introduction("legacy", revision, result, result.get("serverInfo"))
 
 
-def _greeting(era: Era, revision: str, answer: JsonObject, info: Json) -> ServerIntroduction:
-    capabilities, server = _object(answer.get("capabilities")), _object(info)
+def _introduction(era: Era, revision: str, result: JsonObject, info: Json) -> ServerIntroduction:
+    capabilities, server = _object(result.get("capabilities")), _object(info)
     tools, resources, prompts = (
         _object(capabilities.get(name)) for name in ("tools", "resources", "prompts")
     )
@@ -138,16 +138,16 @@ def _greeting(era: Era, revision: str, answer: JsonObject, info: Json) -> Server
         revision=revision,
         name=_text(server.get("name")),
         version=_text(server.get("version")),
-        gateway=gateway_id(answer.get("_meta")),
+        gateway=gateway_id(result.get("_meta")),
         has_tools="tools" in capabilities,
-        tells=tools.get("listChanged") is True,
+        notifies_tools=tools.get("listChanged") is True,
         has_resources="resources" in capabilities,
-        tells_resources=resources.get("listChanged") is True,
-        subscribes=resources.get("subscribe") is True,
+        notifies_resources=resources.get("listChanged") is True,
+        has_subscriptions=resources.get("subscribe") is True,
         has_prompts="prompts" in capabilities,
-        tells_prompts=prompts.get("listChanged") is True,
-        completes="completions" in capabilities,
-        logs="logging" in capabilities,
+        notifies_prompts=prompts.get("listChanged") is True,
+        has_completions="completions" in capabilities,
+        has_logging="logging" in capabilities,
     )
 
 
@@ -191,42 +191,42 @@ class DiscoveredList:
     """The entries of a list, as the server sent them."""
 
     entries: tuple[Json, ...]
-    seal: bytes
+    digest: bytes
     """SHA-256 of the pages: it differs if any entry does."""
-    cut: str | None = None
+    truncation: str | None = None
     """Why the list was not read to its end; None if it was."""
 
 
 async def listing(
-    connection: Connection, greeting: ServerIntroduction, kind: ListKind = TOOLS
+    connection: Connection, introduction: ServerIntroduction, kind: ListKind = TOOLS
 ) -> DiscoveredList:
     """Read a list page by page, following its cursors up to the limits."""
     entries: list[Json] = []
-    seal, size, cursor, cut = sha256(), 0, None, None
+    digest, size, cursor, truncation = sha256(), 0, None, None
     seen: set[str] = set()
-    while cut is None:
-        found, cursor = await _page(connection, greeting, kind, cursor)
+    while truncation is None:
+        found, cursor = await _page(connection, introduction, kind, cursor)
         encoded = orjson.dumps(found, option=orjson.OPT_SORT_KEYS)
-        seal.update(encoded)
+        digest.update(encoded)
         size += len(encoded)
         entries += found
         if cursor is None:
             break
         size += len(cursor)
-        cut = _excess(kind, len(seen) + 1, len(entries), size, again=cursor in seen)
+        truncation = _excess(kind, len(seen) + 1, len(entries), size, repeated=cursor in seen)
         seen.add(cursor)
     if len(entries) > MAX_LIST_ENTRIES:
-        cut = f"it holds more than {MAX_LIST_ENTRIES:,} {kind.name}"
-    return DiscoveredList(tuple(entries[:MAX_LIST_ENTRIES]), seal.digest(), cut)
+        truncation = f"it holds more than {MAX_LIST_ENTRIES:,} {kind.name}"
+    return DiscoveredList(tuple(entries[:MAX_LIST_ENTRIES]), digest.digest(), truncation)
 
 
-async def first_page(connection: Connection, greeting: ServerIntroduction) -> None:
+async def first_page(connection: Connection, introduction: ServerIntroduction) -> None:
     """Request the first page of the tool list: a cheap request that proves the server works."""
-    await _page(connection, greeting, TOOLS, None)
+    await _page(connection, introduction, TOOLS, None)
 
 
-def _excess(kind: ListKind, pages: int, entries: int, size: int, *, again: bool) -> str | None:
-    if again:
+def _excess(kind: ListKind, pages: int, entries: int, size: int, *, repeated: bool) -> str | None:
+    if repeated:
         return "it leads back to a page that was read before"
     if pages >= MAX_LIST_PAGES:
         return f"it goes on after {MAX_LIST_PAGES} pages"
@@ -236,16 +236,16 @@ def _excess(kind: ListKind, pages: int, entries: int, size: int, *, again: bool)
 
 
 async def _page(
-    connection: Connection, greeting: ServerIntroduction, kind: ListKind, cursor: str | None
+    connection: Connection, introduction: ServerIntroduction, kind: ListKind, cursor: str | None
 ) -> tuple[list[Json], str | None]:
     try:
-        answer = await connection.request(kind.method, page(greeting.era, cursor))
+        result = await connection.request(kind.method, page_params(introduction.era, cursor))
     except JsonRpcError as refusal:
         # Many servers with resources do not know the templates method: that is an empty list.
-        if refusal.code == METHOD_NOT_FOUND and not (kind is TOOLS and greeting.has_tools):
+        if refusal.code == METHOD_NOT_FOUND and not (kind is TOOLS and introduction.has_tools):
             return [], None
         raise
-    entries, after = answer.get(kind.key), answer.get("nextCursor")
+    entries, next_cursor = result.get(kind.key), result.get("nextCursor")
     if not isinstance(entries, list):
         raise InvalidResponse(f"the server's list of {kind.name} is not a list")
-    return cast("list[Json]", entries), after if isinstance(after, str) and after else None
+    return cast("list[Json]", entries), next_cursor if isinstance(next_cursor, str) and next_cursor else None

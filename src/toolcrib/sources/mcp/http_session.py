@@ -26,13 +26,13 @@ from toolcrib.model import Json, JsonObject
 from toolcrib.sources.mcp.connection import (
     ConnectionLost,
     ConnectionTasks,
-    Heard,
     HttpStatusError,
     InvalidResponse,
     JsonRpcError,
-    News,
     NotSent,
+    OnNotification,
     RequestCallbacks,
+    RequestNotification,
     ResponseTooLarge,
     ServerError,
 )
@@ -53,44 +53,47 @@ from toolcrib.version import VERSION
 MAX_BACKGROUND_READS = 256
 """Maximum background tasks of a connection; beyond it, a further read raises NotSent."""
 
-Read = Callable[[], Awaitable[JsonObject]]
+ReadResponse = Callable[[], Awaitable[JsonObject]]
 
 
-async def aside(
-    jobs: ConnectionTasks, read: Read, hearing: RequestMessages, over: Callable[[], None]
+async def in_background(
+    jobs: ConnectionTasks, read: ReadResponse, messages: RequestMessages, on_end: Callable[[], None]
 ) -> JsonObject:
     """Return the result of `read`, which runs in a background task; deliver messages until then.
 
     `over` is called when the read has ended; it closes the request's messages.
     """
-    answer: asyncio.Future[JsonObject] = asyncio.get_running_loop().create_future()
+    response: asyncio.Future[JsonObject] = asyncio.get_running_loop().create_future()
     scope = anyio.CancelScope()
-    if not jobs.start(_read, read, answer, scope, over, most=MAX_BACKGROUND_READS):
+    if not jobs.start(_run_read, read, response, scope, on_end, max_running=MAX_BACKGROUND_READS):
         raise NotSent("too many requests are under way already")
     try:
-        return await hearing.listen(answer)
+        return await messages.deliver_until(response)
     finally:
         scope.cancel()
-        if not answer.cancel():
-            answer.exception()  # retrieved: asyncio logs every exception that is never retrieved
+        if not response.cancel():
+            response.exception()  # retrieved: asyncio logs every exception that is never retrieved
 
 
-async def _read(
-    read: Read, answer: "asyncio.Future[JsonObject]", scope: anyio.CancelScope, over: Callable[[], None]
+async def _run_read(
+    read: ReadResponse,
+    response: "asyncio.Future[JsonObject]",
+    scope: anyio.CancelScope,
+    on_end: Callable[[], None],
 ) -> None:
-    found: JsonObject | ServerError = ConnectionLost("the connection to the server was closed")
+    outcome: JsonObject | ServerError = ConnectionLost("the connection to the server was closed")
     try:
         with scope:
-            found = await read()
+            outcome = await read()
     except ServerError as fault:
-        found = fault
+        outcome = fault
     finally:
-        if not answer.done():
-            if isinstance(found, ServerError):
-                answer.set_exception(found)
+        if not response.done():
+            if isinstance(outcome, ServerError):
+                response.set_exception(outcome)
             else:
-                answer.set_result(found)
-        over()
+                response.set_result(outcome)
+        on_end()
 
 
 # --- Dispatches what arrives while a request is in flight: response, progress, server requests and the rest
@@ -107,97 +110,101 @@ class PendingRequest:
     id: int
     method: str
     era: Era
-    ear: RequestCallbacks | None = None
-    hearing: RequestMessages | None = None
+    callbacks: RequestCallbacks | None = None
+    messages: RequestMessages | None = None
     """Set if a background task reads the response: the caller's task then serves the server's requests."""
 
-    async def hear(self, news: News) -> None:
+    async def deliver(self, news: RequestNotification) -> None:
         """Deliver progress or a log message to the caller."""
-        if self.hearing is not None:
-            self.hearing.add(news)
-        elif self.ear is not None:
-            await self.ear.hear(news)
+        if self.messages is not None:
+            self.messages.add(news)
+        elif self.callbacks is not None:
+            await self.callbacks.deliver(news)
 
 
 class IncomingMessages:
     """Dispatches messages one by one. The router gets those that are not about the response being read."""
 
-    def __init__(self, heard: Heard, hearings: MessageRouter, limit: NotificationLimit) -> None:
-        self._heard, self._hearings, self._limit = heard, hearings, limit
+    def __init__(
+        self, on_notification: OnNotification, router: MessageRouter, limit: NotificationLimit
+    ) -> None:
+        self._on_notification, self._router, self._limit = on_notification, router, limit
         self.running = 0
         """Number of requests in flight."""
         self.unclaimed = 0
         """Number of messages without a receiver: wrong ids, late responses, excess requests."""
 
-    async def take(self, data: bytes, asked: PendingRequest | None) -> Outcome:
+    async def dispatch(self, data: bytes, request: PendingRequest | None) -> Outcome:
         """Dispatch one message; return the outcome if it is the response to the given request."""
         try:
             value = parse_message(data)
         except InvalidResponse as fault:
-            about = guess_id(data[:END_BYTES], data[-END_BYTES:])
-            if asked is not None and about in {None, asked.id}:
+            request_id = guess_id(data[:END_BYTES], data[-END_BYTES:])
+            if request is not None and request_id in {None, request.id}:
                 return fault
-            self._useless(len(data))
+            self._count_unclaimed(len(data))
             return None
-        found: Outcome = None
+        outcome: Outcome = None
         # Revision 2025-03-26 allows several messages in one batch.
         messages = cast("list[Json]", value) if type(value) is list else (value,)
         size = len(data) // max(1, len(messages))
         for message in messages:
-            mine = await self._sorted(message, size, asked)
-            found = found if mine is None else mine
-        return found
+            mine = await self._dispatch_one(message, size, request)
+            outcome = outcome if mine is None else mine
+        return outcome
 
-    async def _sorted(self, message: Json, size: int, asked: PendingRequest | None) -> Outcome:
+    async def _dispatch_one(self, message: Json, size: int, request: PendingRequest | None) -> Outcome:
         if type(message) is not dict:
-            self._useless(size)
+            self._count_unclaimed(size)
             return None
         fields = cast("JsonObject", message)
         method = fields.get("method")
         if type(method) is not str:
-            return self._claimed(fields, size, asked)
+            return self._outcome_of(fields, size, request)
         admitted = self._limit.admit(method, size)
         if "id" in fields:
-            self.unclaimed += not self._hearings.ask(fields, size, asked.hearing if asked else None)
+            self.unclaimed += not self._router.ask(fields, size, request.messages if request else None)
         elif admitted:
-            await self._told(method, params_of(fields), size, asked)
+            await self._handle_notification(method, params_of(fields), size, request)
         return None
 
-    def _useless(self, size: int) -> None:
+    def _count_unclaimed(self, size: int) -> None:
         self.unclaimed += 1
         self._limit.admit("", size)
 
-    def _claimed(self, fields: JsonObject, size: int, asked: PendingRequest | None) -> Outcome:
-        found, whose = response_outcome(fields), fields.get("id")
-        if found is not None and asked is not None:
+    def _outcome_of(self, fields: JsonObject, size: int, request: PendingRequest | None) -> Outcome:
+        outcome, response_id = response_outcome(fields), fields.get("id")
+        if outcome is not None and request is not None:
             # True and 1.0 equal 1 in Python, and are no ids.
-            if type(whose) is int and whose == asked.id:
-                return found
+            if type(response_id) is int and response_id == request.id:
+                return outcome
             # A server that could not parse a request cannot return its id.
-            if whose is None and isinstance(found, JsonRpcError):
-                return found
-        self._useless(size)
+            if response_id is None and isinstance(outcome, JsonRpcError):
+                return outcome
+        self._count_unclaimed(size)
         return None
 
-    async def _told(self, method: str, params: JsonObject, size: int, asked: PendingRequest | None) -> None:
-        ear = asked.ear if asked is not None else None
+    async def _handle_notification(
+        self, method: str, params: JsonObject, size: int, request: PendingRequest | None
+    ) -> None:
+        callbacks = request.callbacks if request is not None else None
         if method == PROGRESS:
-            mine = asked is not None and params.get("progressToken") == asked.id
-            if asked is not None and mine and ear is not None and ear.report is not None:
-                await asked.hear(progress_of(params))
+            mine = request is not None and params.get("progressToken") == request.id
+            if request is not None and mine and callbacks is not None and callbacks.report is not None:
+                await request.deliver(progress_of(params))
             else:
                 self.unclaimed += 1
         elif method == CANCELLED:
-            self._hearings.withdraw(params)
-        elif method != LOG_MESSAGE or size > MAX_LOG_BYTES or not await self._logged(params, asked):
-            self._heard(method, params)
+            self._router.withdraw(params)
+        elif method != LOG_MESSAGE or size > MAX_LOG_BYTES or not await self._deliver_log(params, request):
+            self._on_notification(method, params)
 
-    async def _logged(self, params: JsonObject, asked: PendingRequest | None) -> bool:
-        if asked is None:
-            return self._hearings.log(params, self.running - len(self._hearings.open))
-        if asked.ear is None or asked.ear.channel is None:
+    async def _deliver_log(self, params: JsonObject, request: PendingRequest | None) -> bool:
+        if request is None:
+            return self._router.log(params, self.running - len(self._router.in_flight))
+        if request.callbacks is None or request.callbacks.channel is None:
             return False
-        await asked.hear(params)
+        await request.deliver(params)
         return True
 
 
@@ -236,7 +243,7 @@ _STATUS_MESSAGES = {
 
 @asynccontextmanager
 async def session(
-    url: str, headers: Mapping[str, str], egress: Egress, look: Resolver | None = None
+    url: str, headers: Mapping[str, str], egress: Egress, resolver: Resolver | None = None
 ) -> AsyncGenerator[Client]:
     """Open a session for one server: no cookies, no proxies, no redirects; only connecting has a timeout."""
     if reason := egress.refusal(url):
@@ -247,24 +254,28 @@ async def session(
         egress,
         content_type=JSON,
         connect_seconds=CONNECT_TIMEOUT_SECONDS,
-        resolver=look,
-    ) as opened:
-        yield opened
+        resolver=resolver,
+    ) as client:
+        yield client
 
 
-def modern_head(revision: str, method: str, name: str | None) -> Mapping[str, str]:
+def modern_headers(revision: str, method: str, name: str | None) -> Mapping[str, str]:
     """Return the headers of a modern request; they are the same for every call of a tool, so cached."""
     # A name may be a URI of any origin and length: long ones are not cached.
-    make = _modern_head if name is None or len(name) <= _MAX_CACHED_NAME_CHARS else _modern_head.__wrapped__
+    make = (
+        _modern_headers
+        if name is None or len(name) <= _MAX_CACHED_NAME_CHARS
+        else _modern_headers.__wrapped__
+    )
     return make(revision, method, name)
 
 
 @lru_cache(maxsize=1024)
-def _modern_head(revision: str, method: str, name: str | None) -> Mapping[str, str]:
-    head = {REVISION_HEADER: revision, METHOD_HEADER: method}
+def _modern_headers(revision: str, method: str, name: str | None) -> Mapping[str, str]:
+    headers = {REVISION_HEADER: revision, METHOD_HEADER: method}
     if name is not None:
-        head[NAME_HEADER] = header_value(name)
-    return MappingProxyType(head)
+        headers[NAME_HEADER] = header_value(name)
+    return MappingProxyType(headers)
 
 
 async def send(
@@ -285,7 +296,7 @@ async def send(
         raise ConnectionLost("the server closed the connection before it answered") from error
 
 
-async def piece(response: Response) -> bytes:
+async def read_chunk(response: Response) -> bytes:
     """Return the next bytes of a body; empty at its end."""
     try:
         return await response.read()
@@ -305,38 +316,38 @@ class BodySlices:
     async def next(self) -> bytes:
         """Return the next slice, empty at the end; yield to the event loop if the time slice is used up."""
         if self._at >= len(self._data):
-            self._data, self._at = await piece(self._response), 0
+            self._data, self._at = await read_chunk(self._response), 0
         await self._turns.rest()
         begin, self._at = self._at, self._at + _SLICE_BYTES
         return self._data[begin : self._at]
 
 
-def messages(
-    found: Sequence[ServerSentEvent], events: EventStreamParser, limit: NotificationLimit
+def event_messages(
+    events: Sequence[ServerSentEvent], parser: EventStreamParser, limit: NotificationLimit
 ) -> list[bytes]:
     """Return the messages among events; comments and other events count against the notification limit."""
-    if events.idle:
-        limit.charge(events.idle)
-        events.idle = 0
+    if parser.idle:
+        limit.charge(parser.idle)
+        parser.idle = 0
     # An event with empty data only carries the id to resume from.
-    taken = [event.data for event in found if event.type == "message" and event.data]
-    if len(taken) != len(found):
-        skipped = [len(event.data) for event in found if event.type != "message" or not event.data]
+    data = [event.data for event in events if event.type == "message" and event.data]
+    if len(data) != len(events):
+        skipped = [len(event.data) for event in events if event.type != "message" or not event.data]
         limit.charge(len(skipped), sum(skipped))
-    return taken
+    return data
 
 
-async def whole(response: Response, most: int = MAX_MESSAGE_BYTES) -> bytes:
+async def read_body(response: Response, max_bytes: int = MAX_MESSAGE_BYTES) -> bytes:
     """Read a body up to a limit; raise ResponseTooLarge above it, without reading any further."""
-    if (response.content_length or 0) > most:
-        raise _too_large(most)
+    if (response.content_length or 0) > max_bytes:
+        raise _too_large(max_bytes)
     parts: list[bytes] = []
     size = 0
-    while data := await piece(response):
+    while data := await read_chunk(response):
         parts.append(data)
         size += len(data)
-        if size > most:
-            raise _too_large(most)
+        if size > max_bytes:
+            raise _too_large(max_bytes)
         if response.at_end():
             break
     return b"".join(parts)
@@ -349,7 +360,7 @@ def check_coding(response: Response) -> None:
         raise InvalidResponse("the server compressed its answer though it was asked not to")
 
 
-def status_fault(response: Response) -> HttpStatusError:
+def status_error(response: Response) -> HttpStatusError:
     """Return the error for an HTTP status that is not a success."""
     status = response.status
     if 300 <= status < 400:
@@ -361,35 +372,35 @@ def status_fault(response: Response) -> HttpStatusError:
 
 def _merged(headers: Mapping[str, str]) -> dict[str, str]:
     """Merge the operator's headers with the fixed ones, which win; names are case-insensitive."""
-    given = {name: value for name, value in headers.items() if name.lower() not in _FIXED_HEADERS}
-    named = "user-agent" in map(str.lower, given)
-    return {**({} if named else {"User-Agent": f"toolcrib/{VERSION}"}), **given, **_REQUEST_HEADERS}
+    configured = {name: value for name, value in headers.items() if name.lower() not in _FIXED_HEADERS}
+    named = "user-agent" in map(str.lower, configured)
+    return {**({} if named else {"User-Agent": f"toolcrib/{VERSION}"}), **configured, **_REQUEST_HEADERS}
 
 
-def _too_large(most: int) -> ServerError:
-    return ResponseTooLarge(f"the server's answer is larger than {most >> 20} MiB")
+def _too_large(max_bytes: int) -> ServerError:
+    return ResponseTooLarge(f"the server's answer is larger than {max_bytes >> 20} MiB")
 
 
 async def drain(response: Response) -> None:
     """Read the short rest of an unneeded body, so that the connection can be reused."""
     left = MAX_ERROR_BYTES
-    while left > 0 and (data := await piece(response)):
+    while left > 0 and (data := await read_chunk(response)):
         left -= len(data)
 
 
-def refusal_in(text: bytes) -> JsonRpcError | None:
+def json_rpc_error_in(text: bytes) -> JsonRpcError | None:
     """Return the JSON-RPC error in an error body; None if it is none."""
     try:
         value = parse_message(text)
     except InvalidResponse:
         return None
-    found = response_error(cast("JsonObject", value).get("error")) if type(value) is dict else None
-    return found if isinstance(found, JsonRpcError) else None
+    outcome = response_error(cast("JsonObject", value).get("error")) if type(value) is dict else None
+    return outcome if isinstance(outcome, JsonRpcError) else None
 
 
-def ends_session(status: int, text: bytes, said: JsonRpcError | None) -> bool:
+def ends_session(status: int, text: bytes, error: JsonRpcError | None) -> bool:
     """Return whether an error response means that the server no longer knows our session."""
     if status == 404:
         return True
-    known = said is None or said.code in SESSION_ERRORS
+    known = error is None or error.code in SESSION_ERRORS
     return status == 400 and known and _UNKNOWN_SESSION.search(text) is not None

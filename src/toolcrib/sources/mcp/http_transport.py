@@ -26,9 +26,9 @@ from toolcrib.sources.mcp.connection import (
     Connection,
     ConnectionLost,
     ConnectionTasks,
-    Heard,
     InvalidResponse,
     NotSent,
+    OnNotification,
     RequestCallbacks,
     ResponseTooLarge,
     ServerError,
@@ -42,17 +42,17 @@ from toolcrib.sources.mcp.http_session import (
     IncomingMessages,
     Outcome,
     PendingRequest,
-    aside,
     check_coding,
     drain,
     ends_session,
-    messages,
-    modern_head,
-    refusal_in,
+    event_messages,
+    in_background,
+    json_rpc_error_in,
+    modern_headers,
+    read_body,
     send,
     session,
-    status_fault,
-    whole,
+    status_error,
 )
 from toolcrib.sources.mcp.request_multiplexer import NotificationLimit
 from toolcrib.sources.mcp.server_messages import GATEWAY_METHODS, MessageRouter
@@ -79,10 +79,10 @@ class HttpTransport:
     egress: Egress = field(default_factory=Egress)
 
     @asynccontextmanager
-    async def dial(self, heard: Heard) -> AsyncGenerator[Connection]:
+    async def dial(self, on_notification: OnNotification) -> AsyncGenerator[Connection]:
         """Open a session; the first request opens the connection."""
-        async with session(self.url, self.headers, self.egress) as opened, background() as jobs:
-            connection = _Connection(URL(self.url), opened, heard, jobs)
+        async with session(self.url, self.headers, self.egress) as client, background() as jobs:
+            connection = _Connection(URL(self.url), client, on_notification, jobs)
             try:
                 yield connection
             finally:
@@ -91,24 +91,26 @@ class HttpTransport:
 
 
 class _Connection:
-    def __init__(self, url: URL, opened: Client, heard: Heard, jobs: ConnectionTasks) -> None:
-        self._url, self._opened, self._jobs = url, opened, jobs
-        self._hearings = MessageRouter(self._answer, self._post)
-        self._limit = NotificationLimit(self._lose)
-        self._inbox = IncomingMessages(heard, self._hearings, self._limit)
+    def __init__(
+        self, url: URL, client: Client, on_notification: OnNotification, jobs: ConnectionTasks
+    ) -> None:
+        self._url, self._client, self._jobs = url, client, jobs
+        self._router = MessageRouter(self._answer, self._post)
+        self._limit = NotificationLimit(self._mark_lost)
+        self._incoming = IncomingMessages(on_notification, self._router, self._limit)
         self._era: Era = "modern"
         self._revision = MODERN
         self._session: str | None = None
-        self._last = 0
-        self._why = ""
-        self._gone = anyio.Event()
+        self._last_id = 0
+        self._lost_reason = ""
+        self._closed = anyio.Event()
         self._scopes: set[anyio.CancelScope] = set()
 
-    def speak(self, era: Era, revision: str) -> None:
+    def use_revision(self, era: Era, revision: str) -> None:
         self._era, self._revision = era, revision
 
     def relay(self, capabilities: JsonObject) -> None:
-        self._hearings.relay(capabilities)
+        self._router.relay(capabilities)
 
     async def request(
         self,
@@ -117,93 +119,102 @@ class _Connection:
         *,
         name: str | None = None,
         headers: Mapping[str, str] | None = None,
-        ear: RequestCallbacks | None = None,
+        callbacks: RequestCallbacks | None = None,
     ) -> JsonObject:
-        self._last += 1
-        asked = PendingRequest(self._last, method, self._era, ear)
+        self._last_id += 1
+        request = PendingRequest(self._last_id, method, self._era, callbacks)
         if method not in GATEWAY_METHODS:
             self._limit.allow_for_call()
-        if ear is not None and ear.report is not None:
-            params = with_progress_token(params, asked.id)
-        body, head = encode_request(asked.id, method, params), self._head(method, name)
+        if callbacks is not None and callbacks.report is not None:
+            params = with_progress_token(params, request.id)
+        body, request_headers = (
+            encode_request(request.id, method, params),
+            self._request_headers(method, name),
+        )
         if headers:
-            head = {**head, **headers}
-        self._inbox.running += 1
+            request_headers = {**request_headers, **headers}
+        self._incoming.running += 1
         try:
-            if ear is None or ear.channel is None or asked.era == "modern":
-                self._hearings.unheard = self._hearings.unheard or method not in GATEWAY_METHODS
-                return await self._fetched(asked, head, body)
-            return await self._listened(asked, ear, head, body)
+            if callbacks is None or callbacks.channel is None or request.era == "modern":
+                self._router.has_unrouted = self._router.has_unrouted or method not in GATEWAY_METHODS
+                return await self._exchange(request, request_headers, body)
+            return await self._exchange_with_messages(request, callbacks, request_headers, body)
         finally:
-            self._inbox.running -= 1
+            self._incoming.running -= 1
 
     async def notify(self, method: str, params: bytes) -> None:
         with self._open():
             return await self._post(encode_notification(method, params), method)
-        raise ConnectionLost(self._why)
+        raise ConnectionLost(self._lost_reason)
 
-    async def hear(self) -> None:
-        if self._era == "legacy" and not self._why:
+    async def receive(self) -> None:
+        if self._era == "legacy" and not self._lost_reason:
             with self._open():
-                await self._hear()
+                await self._receive_events()
 
     async def lost(self) -> str:
-        await self._gone.wait()
+        await self._closed.wait()
         if self._limit.flooded:
-            raise ServerMisbehaved(self._why)
-        return self._why
+            raise ServerMisbehaved(self._lost_reason)
+        return self._lost_reason
 
     def details(self) -> Mapping[str, Any]:
         dropped = {"dropped_messages": self._limit.dropped} if self._limit.dropped else {}
-        return {"session": self._session is not None, "unclaimed": self._inbox.unclaimed, **dropped}
+        return {"session": self._session is not None, "unclaimed": self._incoming.unclaimed, **dropped}
 
     async def end(self) -> None:
         """Cancel everything in flight; delete our session at the server, if there is one."""
-        kept = self._session is not None and not self._why
-        self._lose("the connection to the server was closed")
+        has_session = self._session is not None and not self._lost_reason
+        self._mark_lost("the connection to the server was closed")
         for scope in tuple(self._scopes):
             scope.cancel()
-        self._opened.close_connections()
-        if not kept:
+        self._client.close_connections()
+        if not has_session:
             return
         with anyio.move_on_after(BEST_EFFORT_TIMEOUT_SECONDS), suppress(ServerError):
-            (await send(self._opened, "DELETE", self._url, self._head(""))).close()
+            (await send(self._client, "DELETE", self._url, self._request_headers(""))).close()
 
     # Outgoing
 
-    async def _fetched(self, asked: PendingRequest, head: Mapping[str, str], body: bytes) -> JsonObject:
+    async def _exchange(
+        self, request: PendingRequest, request_headers: Mapping[str, str], body: bytes
+    ) -> JsonObject:
         """Send a request and read its response, in the caller's task; `end` closes its connection."""
-        if self._why:
-            raise NotSent(self._why)
+        if self._lost_reason:
+            raise NotSent(self._lost_reason)
         try:
-            response = await send(self._opened, "POST", self._url, head, body)
-            return await self._answered(response, asked)
+            response = await send(self._client, "POST", self._url, request_headers, body)
+            return await self._read_response(response, request)
         except anyio.get_cancelled_exc_class():
-            self._abandon(asked)
+            self._abandon(request)
             raise
-        except ConnectionLost as cut:
-            raise (ConnectionLost(self._why) if self._why else cut) from cut.__cause__
+        except ConnectionLost as error:
+            raise (ConnectionLost(self._lost_reason) if self._lost_reason else error) from error.__cause__
 
-    async def _listened(
-        self, asked: PendingRequest, ear: RequestCallbacks, head: Mapping[str, str], body: bytes
+    async def _exchange_with_messages(
+        self,
+        request: PendingRequest,
+        callbacks: RequestCallbacks,
+        request_headers: Mapping[str, str],
+        body: bytes,
     ) -> JsonObject:
         """Like `_fetched`, for a caller that also receives messages outside of its response (legacy)."""
-        hearing, over = self._hearings.begin(asked.id, ear), partial(self._hearings.close, asked.id)
+        messages, on_end = self._router.begin(request.id, callbacks), partial(self._router.close, request.id)
         try:
-            if self._hearings.relays:
-                read = partial(self._fetched, replace(asked, hearing=hearing), head, body)
-                return await aside(self._jobs, read, hearing, over)
-            found = await self._fetched(asked, head, body)
-            await hearing.flush()
-            return found
+            if self._router.relays:
+                read = partial(self._exchange, replace(request, messages=messages), request_headers, body)
+                return await in_background(self._jobs, read, messages, on_end)
+            outcome = await self._exchange(request, request_headers, body)
+            await messages.flush()
+            return outcome
         finally:
-            over()
+            on_end()
 
     @contextmanager
     def _open(self) -> Generator[None]:
         """Run the block until the connection ends, which cancels it; raise NotSent if it has ended."""
-        if self._why:
-            raise NotSent(self._why)
+        if self._lost_reason:
+            raise NotSent(self._lost_reason)
         with anyio.CancelScope() as scope:
             self._scopes.add(scope)
             try:
@@ -211,118 +222,118 @@ class _Connection:
             finally:
                 self._scopes.discard(scope)
 
-    def _head(self, method: str, name: str | None = None) -> Mapping[str, str]:
+    def _request_headers(self, method: str, name: str | None = None) -> Mapping[str, str]:
         if self._era == "modern":
-            return modern_head(self._revision, method, name)
+            return modern_headers(self._revision, method, name)
         # A handshake starts a new session: session id and revision of the previous one do not apply.
         if method == INITIALIZE:
             self._session = None
             return {}
-        head = {} if self._revision < REVISION_HEADER_SINCE else {REVISION_HEADER: self._revision}
+        request_headers = {} if self._revision < REVISION_HEADER_SINCE else {REVISION_HEADER: self._revision}
         if self._session is not None:
-            head[SESSION_HEADER] = self._session
-        return head
+            request_headers[SESSION_HEADER] = self._session
+        return request_headers
 
     async def _post(self, body: bytes, method: str = "") -> None:
         """Send a message that has no response."""
-        response = await send(self._opened, "POST", self._url, self._head(method), body)
+        response = await send(self._client, "POST", self._url, self._request_headers(method), body)
         try:
             if response.status >= 300:
-                raise await self._fault(response)
+                raise await self._error_of(response)
             await drain(response)
         finally:
             response.close()
 
-    async def _tell(self, body: bytes) -> None:
+    async def _post_best_effort(self, body: bytes) -> None:
         """Send a message that has no response, best-effort: errors are ignored, and the time is limited."""
         with anyio.move_on_after(BEST_EFFORT_TIMEOUT_SECONDS), suppress(ServerError):
             await self._post(body)
 
-    def _abandon(self, asked: PendingRequest) -> None:
+    def _abandon(self, request: PendingRequest) -> None:
         """Send `notifications/cancelled` to a legacy server; a modern one sees its response close."""
-        if asked.era == "modern" or asked.method == INITIALIZE or self._why:
+        if request.era == "modern" or request.method == INITIALIZE or self._lost_reason:
             return
-        params = orjson.dumps({"requestId": asked.id, "reason": "the caller no longer waits"})
-        self._jobs.start(self._tell, encode_notification(CANCELLED, params))
+        params = orjson.dumps({"requestId": request.id, "reason": "the caller no longer waits"})
+        self._jobs.start(self._post_best_effort, encode_notification(CANCELLED, params))
 
     def _answer(self, body: bytes) -> bool:
         """Reply to a request of the server; a modern server may not send any."""
-        return self._era == "legacy" and self._jobs.start(self._tell, body)
+        return self._era == "legacy" and self._jobs.start(self._post_best_effort, body)
 
     # Incoming
 
-    async def _answered(self, response: Response, asked: PendingRequest) -> JsonObject:
+    async def _read_response(self, response: Response, request: PendingRequest) -> JsonObject:
         try:
             await self._check(response)
-            self._welcome(response, asked)
+            self._store_session_id(response, request)
             if response.content_type == STREAM:
-                return await self._streamed(response, asked)
-            found = await self._inbox.take(await whole(response), asked)
+                return await self._read_stream(response, request)
+            outcome = await self._incoming.dispatch(await read_body(response), request)
         except BaseException:
             response.close()
             raise
-        if found is None:
+        if outcome is None:
             raise InvalidResponse("the server's answer is not for the request it was sent")
-        return _result(found)
+        return _result(outcome)
 
     async def _check(self, response: Response) -> None:
         """Raise an error unless status, content coding and content type are those of a response."""
         if response.status >= 300:
-            raise await self._fault(response)
+            raise await self._error_of(response)
         check_coding(response)
         if response.content_type not in {JSON, STREAM}:
             raise InvalidResponse(f"the server answered with neither {JSON} nor {STREAM}")
 
-    def _welcome(self, response: Response, asked: PendingRequest) -> None:
+    def _store_session_id(self, response: Response, request: PendingRequest) -> None:
         """Store the session id that the response to a handshake may carry."""
-        if asked.method != INITIALIZE or asked.era == "modern":
+        if request.method != INITIALIZE or request.era == "modern":
             return
         if SESSION_HEADER not in response.headers:
             self._session = None
             return
-        given = response.headers.get(SESSION_HEADER)
-        if not _SESSION_ID.match(given):
+        session_id = response.headers.get(SESSION_HEADER)
+        if not _SESSION_ID.match(session_id):
             raise InvalidResponse("the server gave a session id that the protocol does not allow")
-        self._session = given
+        self._session = session_id
 
-    async def _fault(self, response: Response) -> ServerError:
+    async def _error_of(self, response: Response) -> ServerError:
         """Return the error of an HTTP error response; an unknown session also ends the connection."""
         if response.status < 400:
-            return status_fault(response)
+            return status_error(response)
         text = b""
         with suppress(ServerError):
             check_coding(response)
-            text = await whole(response, MAX_ERROR_BYTES)
-        said = refusal_in(text)
-        if self._session is not None and ends_session(response.status, text, said):
-            self._lose("the server ended our session")
-            return NotSent(self._why)
-        return said or status_fault(response)
+            text = await read_body(response, MAX_ERROR_BYTES)
+        error = json_rpc_error_in(text)
+        if self._session is not None and ends_session(response.status, text, error):
+            self._mark_lost("the server ended our session")
+            return NotSent(self._lost_reason)
+        return error or status_error(response)
 
-    def _lose(self, why: str) -> None:
-        self._why = self._why or why
-        self._hearings.shut()
-        self._gone.set()
+    def _mark_lost(self, reason: str) -> None:
+        self._lost_reason = self._lost_reason or reason
+        self._router.mark_lost()
+        self._closed.set()
 
-    async def _streamed(self, response: Response, asked: PendingRequest) -> JsonObject:
+    async def _read_stream(self, response: Response, request: PendingRequest) -> JsonObject:
         """Read events up to the response; a legacy stream that disconnects is resumed (Last-Event-ID)."""
-        events, tries = EventStreamParser(too_large=ResponseTooLarge), 0
+        events, attempts = EventStreamParser(too_large=ResponseTooLarge), 0
         while True:
-            reached = events.last_id
+            last_id = events.last_id
             try:
-                found = await self._read(response, events, asked)
+                outcome = await self._read_events(response, events, request)
                 ended = ConnectionLost("the server ended its answer before it gave a result")
-            except ConnectionLost as cut:
-                found, ended = None, cut
+            except ConnectionLost as error:
+                outcome, ended = None, error
             except BaseException:
                 response.close()
                 raise
-            if found is not None:
-                self._let_go(response)
-                return _result(found)
+            if outcome is not None:
+                self._release(response)
+                return _result(outcome)
             response.close()
-            tries = tries + 1 if events.last_id == reached else 0
-            if asked.era == "modern" or not events.last_id or tries >= _MAX_RESUMES:
+            attempts = attempts + 1 if events.last_id == last_id else 0
+            if request.era == "modern" or not events.last_id or attempts >= _MAX_RESUMES:
                 raise ended
             response = await self._resumed(events, ended)
 
@@ -338,18 +349,18 @@ class _Connection:
             raise ended from fault
         raise ended
 
-    async def _hear(self) -> None:
+    async def _receive_events(self) -> None:
         events, pause = EventStreamParser(too_large=ResponseTooLarge), _RECONNECT_DELAY_SECONDS
-        while not self._why:
-            opened, reached = anyio.current_time(), events.last_id
-            if not await self._listen(events):
+        while not self._lost_reason:
+            client, last_id = anyio.current_time(), events.last_id
+            if not await self._read_event_stream(events):
                 return
-            if events.last_id != reached or anyio.current_time() - opened > _STABLE_SECONDS:
+            if events.last_id != last_id or anyio.current_time() - client > _STABLE_SECONDS:
                 pause = _RECONNECT_DELAY_SECONDS
             await anyio.sleep(events.pause(pause, pause - _RECONNECT_DELAY_SECONDS))
             pause = min(2 * pause, _MAX_RECONNECT_DELAY_SECONDS)
 
-    async def _listen(self, events: EventStreamParser) -> bool:
+    async def _read_event_stream(self, events: EventStreamParser) -> bool:
         """Read one stream to its end; return whether another one should be opened."""
         try:
             response = await self._get(events)
@@ -357,11 +368,11 @@ class _Connection:
             return True
         try:
             if response.status >= 400:
-                await self._fault(response)
+                await self._error_of(response)
                 return response.status >= 500 or response.status in _TEMPORARY_STATUSES
             if response.status >= 300 or response.content_type != STREAM:
                 return False
-            await self._read(response, events, None)
+            await self._read_events(response, events, None)
         except ServerError:
             return True
         finally:
@@ -370,10 +381,10 @@ class _Connection:
 
     async def _get(self, events: EventStreamParser) -> Response:
         events.restart()
-        head = {**self._head(""), "Accept": STREAM}
+        request_headers = {**self._request_headers(""), "Accept": STREAM}
         if events.last_id:
-            head["Last-Event-ID"] = events.last_id
-        response = await send(self._opened, "GET", self._url, head)
+            request_headers["Last-Event-ID"] = events.last_id
+        response = await send(self._client, "GET", self._url, request_headers)
         try:
             check_coding(response)
         except InvalidResponse:
@@ -381,28 +392,28 @@ class _Connection:
             raise
         return response
 
-    async def _read(
-        self, response: Response, events: EventStreamParser, asked: PendingRequest | None
+    async def _read_events(
+        self, response: Response, events: EventStreamParser, request: PendingRequest | None
     ) -> Outcome:
         slices = BodySlices(response)
         while data := await slices.next():
-            for message in messages(events.feed(data), events, self._limit):
-                found = await self._inbox.take(message, asked)
-                if found is not None:
-                    return found
+            for message in event_messages(events.feed(data), events, self._limit):
+                outcome = await self._incoming.dispatch(message, request)
+                if outcome is not None:
+                    return outcome
             if self._limit.over:
                 await self._limit.throttle()
-                if self._why:
-                    raise ConnectionLost(self._why)
+                if self._lost_reason:
+                    raise ConnectionLost(self._lost_reason)
         return None
 
-    def _let_go(self, response: Response) -> None:
+    def _release(self, response: Response) -> None:
         """Return the connection to the pool: its stream has ended, or is about to."""
-        if response.at_end() or not self._jobs.start(_finish, response):
+        if response.at_end() or not self._jobs.start(_drain_and_close, response):
             response.close()
 
 
-async def _finish(response: Response) -> None:
+async def _drain_and_close(response: Response) -> None:
     try:
         with anyio.move_on_after(BEST_EFFORT_TIMEOUT_SECONDS), suppress(ServerError):
             await drain(response)
@@ -410,7 +421,7 @@ async def _finish(response: Response) -> None:
         response.close()
 
 
-def _result(found: JsonObject | ServerError) -> JsonObject:
-    if isinstance(found, ServerError):
-        raise found
-    return found
+def _result(outcome: JsonObject | ServerError) -> JsonObject:
+    if isinstance(outcome, ServerError):
+        raise outcome
+    return outcome

@@ -18,7 +18,7 @@ from toolcrib.mcp.methods import (
 )
 from toolcrib.model import JsonObject
 from toolcrib.sources.mcp.connection import Connection, JsonRpcError, McpSettings, ServerError
-from toolcrib.sources.mcp.envelope import listen
+from toolcrib.sources.mcp.envelope import listen_params
 from toolcrib.sources.mcp.handshake import ServerIntroduction, first_page
 from toolcrib.sources.mcp.resource_lists import PARTS, Part, ServerSubscriptions
 
@@ -49,12 +49,12 @@ class WatchedServer(Protocol):
     """The server to refresh, as the watch uses it."""
 
     @property
-    def behind(self) -> Collection[Part]:
+    def unread(self) -> Collection[Part]:
         """Lists that could not be read yet."""
         ...
 
     @property
-    def following(self) -> ServerSubscriptions:
+    def subscriptions(self) -> ServerSubscriptions:
         """Its resource subscriptions."""
         ...
 
@@ -62,7 +62,7 @@ class WatchedServer(Protocol):
         """List its tools again."""
         ...
 
-    def refresh_besides(self, parts: Collection[Part]) -> Awaitable[Collection[Part]]:
+    def refresh_resources(self, parts: Collection[Part]) -> Awaitable[Collection[Part]]:
         """List its resources and prompts again; return the parts that could not be listed."""
         ...
 
@@ -72,71 +72,75 @@ class ServerWatch:
 
     def __init__(self, settings: McpSettings) -> None:
         self._settings = settings
-        self._tools, self._besides = _Round(), _Round()
-        self._due: set[Part] = set()
-        self._doubted = anyio.Event()
-        self._hears = False
+        self._tool_job, self._resource_job = _DebouncedJob(), _DebouncedJob()
+        self._due_parts: set[Part] = set()
+        self._probe_requested = anyio.Event()
+        self._has_notifications = False
         """Whether the server's change notifications reach us, as far as is known."""
         self._misses, self._failures = 0, 0
-        self._following: ServerSubscriptions | None = None
+        self._server_subscriptions: ServerSubscriptions | None = None
 
-    def heard(self, method: str, params: JsonObject) -> None:
+    def handle_notification(self, method: str, params: JsonObject) -> None:
         """Handle a notification that belongs to no request."""
         if method == ACKNOWLEDGED:
-            self._agreed(params)
+            self._acknowledged(params)
         elif method == LIST_CHANGED["tools"]:
-            self._tools.tell()
+            self._tool_job.notify_change()
         elif method in _PART_OF_CHANGE:
-            self._tell(_PART_OF_CHANGE[method])
-        elif method == RESOURCE_UPDATED and self._following is not None:
-            self._following.heard(params)
+            self._resources_changed(_PART_OF_CHANGE[method])
+        elif method == RESOURCE_UPDATED and self._server_subscriptions is not None:
+            self._server_subscriptions.handle_update(params)
 
-    def doubt(self) -> None:
+    def probe_now(self) -> None:
         """Trigger a liveness probe now."""
-        self._doubted.set()
+        self._probe_requested.set()
 
-    async def keep(self, connection: Connection, greeting: ServerIntroduction, life: WatchedServer) -> None:
+    async def run(
+        self, connection: Connection, introduction: ServerIntroduction, server: WatchedServer
+    ) -> None:
         """Refresh what may have changed; raise ConnectionError when the server is lost."""
         # The notification stream of an HTTP server can fail without an error, so we do not rely on it.
-        self._hears = greeting.era == "legacy" and self._settings.transport != "http"
-        self._following = life.following
-        self._stir(*life.behind)
-        tells = _tells(greeting)
+        self._has_notifications = introduction.era == "legacy" and self._settings.transport != "http"
+        self._server_subscriptions = server.subscriptions
+        self._trigger_resources(*server.unread)
+        change_keys = _change_keys(introduction)
         async with anyio.create_task_group() as tasks:
-            tasks.start_soon(self._hear, connection)
-            tasks.start_soon(life.following.run)
-            if greeting.era == "modern" and tells:
-                tasks.start_soon(self._listen, connection, listen(dict.fromkeys(tells.values(), True)))
+            tasks.start_soon(self._receive, connection)
+            tasks.start_soon(server.subscriptions.run)
+            if introduction.era == "modern" and change_keys:
+                tasks.start_soon(
+                    self._listen, connection, listen_params(dict.fromkeys(change_keys.values(), True))
+                )
             if self._settings.transport == "http":
-                tasks.start_soon(self._probe, connection, greeting)
-            tasks.start_soon(self._poll, tells)
-            tasks.start_soon(self._tools.run, lambda: self._list_tools(life))
-            tasks.start_soon(self._besides.run, lambda: self._list_besides(life))
+                tasks.start_soon(self._probe, connection, introduction)
+            tasks.start_soon(self._poll, change_keys)
+            tasks.start_soon(self._tool_job.run, lambda: self._list_tools(server))
+            tasks.start_soon(self._resource_job.run, lambda: self._list_resources(server))
             raise ConnectionError(await connection.lost())
 
-    def _stir(self, *parts: Part) -> None:
+    def _trigger_resources(self, *parts: Part) -> None:
         if parts:
-            self._due.update(parts)
-            self._besides.stir()
+            self._due_parts.update(parts)
+            self._resource_job.trigger()
 
-    def _tell(self, *parts: Part) -> None:
-        self._due.update(parts)
-        self._besides.tell()
+    def _resources_changed(self, *parts: Part) -> None:
+        self._due_parts.update(parts)
+        self._resource_job.notify_change()
 
-    def _agreed(self, params: JsonObject) -> None:
+    def _acknowledged(self, params: JsonObject) -> None:
         """Handle the acknowledgement of a subscription: list everything, as earlier changes were missed."""
-        said: Any = params.get("notifications")
-        if isinstance(said, dict) and RESOURCE_SUBSCRIPTIONS in cast("JsonObject", said):
-            if self._following is not None:
-                self._following.agreed(params)
+        declared: Any = params.get("notifications")
+        if isinstance(declared, dict) and RESOURCE_SUBSCRIPTIONS in cast("JsonObject", declared):
+            if self._server_subscriptions is not None:
+                self._server_subscriptions.acknowledged(params)
             return
-        self._hears = True
-        self._tools.tell()
-        self._tell(*PARTS)
+        self._has_notifications = True
+        self._tool_job.notify_change()
+        self._resources_changed(*PARTS)
 
-    async def _hear(self, connection: Connection) -> None:
+    async def _receive(self, connection: Connection) -> None:
         try:
-            await connection.hear()
+            await connection.receive()
         except ServerError as fault:
             self._log("cannot tell us of changes any more", fault)
 
@@ -144,7 +148,7 @@ class ServerWatch:
         """Subscribe to list changes, again after each end; every acknowledgement triggers a fresh list."""
         pause = RETRY_DELAY_SECONDS
         while True:
-            begun = anyio.current_time()
+            started_at = anyio.current_time()
             try:
                 await connection.request(LISTEN, params)
             except JsonRpcError as refusal:
@@ -152,31 +156,31 @@ class ServerWatch:
                 return
             except ServerError as fault:
                 self._log("ended our subscription", fault)
-                self.doubt()
+                self.probe_now()
             finally:
-                self._hears = False
-            if anyio.current_time() - begun > _STABLE_SECONDS:
+                self._has_notifications = False
+            if anyio.current_time() - started_at > _STABLE_SECONDS:
                 pause = RETRY_DELAY_SECONDS
             await anyio.sleep(pause)
             pause = min(2 * pause, MAX_RETRY_DELAY_SECONDS)
 
-    async def _poll(self, tells: "_Tells") -> None:
+    async def _poll(self, change_keys: dict[str, str]) -> None:
         while True:
             await anyio.sleep(self._settings.poll or POLL_SECONDS)
-            sure = tells if self._hears and not self._settings.poll else {}
-            if "tools" not in sure:
-                self._tools.stir()
-            unsure: list[Part] = [part for part in PARTS if part not in sure]
-            self._stir(*unsure)
+            notified = change_keys if self._has_notifications and not self._settings.poll else {}
+            if "tools" not in notified:
+                self._tool_job.trigger()
+            polled: list[Part] = [part for part in PARTS if part not in notified]
+            self._trigger_resources(*polled)
 
-    async def _probe(self, connection: Connection, greeting: ServerIntroduction) -> None:
+    async def _probe(self, connection: Connection, introduction: ServerIntroduction) -> None:
         """Check on demand whether the server responds at all; a JSON-RPC error is a response, too."""
         while True:
-            await self._doubted.wait()
-            self._doubted = anyio.Event()
+            await self._probe_requested.wait()
+            self._probe_requested = anyio.Event()
             try:
                 with anyio.fail_after(PROBE_TIMEOUT_SECONDS):
-                    await first_page(connection, greeting)
+                    await first_page(connection, introduction)
             except JsonRpcError as refusal:
                 self._log("does not list its tools", refusal)
             except ServerError as fault:
@@ -187,10 +191,10 @@ class ServerWatch:
                 ) from None
             await anyio.sleep(RETRY_DELAY_SECONDS)
 
-    async def _list_tools(self, life: WatchedServer) -> float:
+    async def _list_tools(self, server: WatchedServer) -> float:
         try:
             with anyio.fail_after(self._settings.start_timeout):
-                await life.refresh()
+                await server.refresh()
         except ServerError as fault:
             return self._missed(str(fault))
         except TimeoutError:
@@ -198,13 +202,13 @@ class ServerWatch:
         self._misses = 0
         return inf
 
-    async def _list_besides(self, life: WatchedServer) -> float:
+    async def _list_resources(self, server: WatchedServer) -> float:
         """Refresh resources and prompts, with retries; the server is up while its tools can be listed."""
-        due, self._due = self._due, set()
-        failed: Collection[Part] = due
+        due_parts, self._due_parts = self._due_parts, set()
+        failed: Collection[Part] = due_parts
         with anyio.move_on_after(self._settings.start_timeout):
-            failed = await life.refresh_besides(due)
-        self._due.update(failed)
+            failed = await server.refresh_resources(due_parts)
+        self._due_parts.update(failed)
         self._failures = self._failures + 1 if failed else 0
         return _pause(self._failures) if failed else inf
 
@@ -220,59 +224,59 @@ class ServerWatch:
         log.warning("%s %s: %s", self._settings.id, what, self._settings.redact(str(why)))
 
 
-class _Round:
+class _DebouncedJob:
     """A debounced job: it runs when triggered, and never concurrently with itself."""
 
     def __init__(self) -> None:
         self._stale = anyio.Event()
-        self._told = False
-        self._told_at, self._lull = -inf, MIN_DEBOUNCE_SECONDS
+        self._changed = False
+        self._changed_at, self._interval = -inf, MIN_DEBOUNCE_SECONDS
 
-    def stir(self) -> None:
+    def trigger(self) -> None:
         """Trigger a run for a reason of the gateway."""
         self._stale.set()
 
-    def tell(self) -> None:
+    def notify_change(self) -> None:
         """Trigger a run because of a notification; frequent ones lengthen the debounce interval."""
-        self._told = True
+        self._changed = True
         self._stale.set()
 
-    async def run(self, do: Callable[[], Awaitable[float]]) -> None:
+    async def run(self, job: Callable[[], Awaitable[float]]) -> None:
         """Run the job on each trigger; a failed job returns the seconds after which it runs without one."""
         pause = inf
         while True:
             with anyio.move_on_after(pause):
                 await self._stale.wait()
             self._stale = anyio.Event()
-            told, self._told = self._told, False
-            if told:
-                self._reckon()
-            begun = thread_time()
-            pause = await do()
+            changed, self._changed = self._changed, False
+            if changed:
+                self._adjust_interval()
+            started_at = thread_time()
+            pause = await job()
             # Bounds the share of the event loop that a flood of changes and its subscribers can use. The time
             # includes that of other tasks, so it counts only for lists that the server triggered.
-            busy = thread_time() - begun if told else 0.0
-            await anyio.sleep(max(self._lull, min(PAUSE_CPU_RATIO * busy, MAX_DEBOUNCE_SECONDS)))
+            cpu_seconds = thread_time() - started_at if changed else 0.0
+            await anyio.sleep(max(self._interval, min(PAUSE_CPU_RATIO * cpu_seconds, MAX_DEBOUNCE_SECONDS)))
 
-    def _reckon(self) -> None:
+    def _adjust_interval(self) -> None:
         """Double the interval if the last change was recent; halve it for each quiet period since then."""
         now = anyio.current_time()
-        quiet, self._told_at = now - self._told_at, now
-        if quiet < QUIET_INTERVALS * self._lull:
-            self._lull = min(2 * self._lull, MAX_DEBOUNCE_SECONDS)
-        while self._lull > MIN_DEBOUNCE_SECONDS and quiet >= QUIET_INTERVALS * self._lull:
-            quiet -= QUIET_INTERVALS * self._lull
-            self._lull = max(self._lull / 2, MIN_DEBOUNCE_SECONDS)
+        quiet_seconds, self._changed_at = now - self._changed_at, now
+        if quiet_seconds < QUIET_INTERVALS * self._interval:
+            self._interval = min(2 * self._interval, MAX_DEBOUNCE_SECONDS)
+        while self._interval > MIN_DEBOUNCE_SECONDS and quiet_seconds >= QUIET_INTERVALS * self._interval:
+            quiet_seconds -= QUIET_INTERVALS * self._interval
+            self._interval = max(self._interval / 2, MIN_DEBOUNCE_SECONDS)
 
 
-_Tells = dict[str, str]
-"""Names of lists, and their keys in a subscription."""
-
-
-def _tells(greeting: ServerIntroduction) -> _Tells:
+def _change_keys(introduction: ServerIntroduction) -> dict[str, str]:
     """Return the lists with declared change notifications, and their keys in a subscription."""
-    said = {"tools": greeting.tells, "resources": greeting.tells_resources, "prompts": greeting.tells_prompts}
-    return {name: LIST_SUBSCRIPTIONS[name] for name, tells in said.items() if tells}
+    declared = {
+        "tools": introduction.notifies_tools,
+        "resources": introduction.notifies_resources,
+        "prompts": introduction.notifies_prompts,
+    }
+    return {name: LIST_SUBSCRIPTIONS[name] for name, is_declared in declared.items() if is_declared}
 
 
 def _pause(failures: int) -> float:

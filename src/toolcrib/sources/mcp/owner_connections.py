@@ -24,8 +24,8 @@ from toolcrib.sources.mcp.connection import (
     ServerError,
     dropped,
 )
-from toolcrib.sources.mcp.envelope import initialize
-from toolcrib.sources.mcp.handshake import ServerIntroduction, shake_hands
+from toolcrib.sources.mcp.envelope import initialize_params
+from toolcrib.sources.mcp.handshake import ServerIntroduction, legacy_handshake
 
 # --- Limits the dedicated connections for interactive callers, per server and over all servers ---
 
@@ -38,41 +38,41 @@ class ConnectionQuota:
 
     def __init__(self, total: int = MAX_COPIES, share: float = DEFAULT_SHARE) -> None:
         self.total, self.share = total, share
-        self._lanes: list[OwnerConnection] = []
+        self._entries: list[OwnerConnection] = []
         self._changed = anyio.Event()
 
     def __len__(self) -> int:
-        return len(self._lanes)
+        return len(self._entries)
 
     @property
     def full(self) -> bool:
         """Whether the total is reached."""
-        return len(self._lanes) >= self.total
+        return len(self._entries) >= self.total
 
-    def used_up_by(self, caller: Caller) -> bool:
+    def is_exhausted_by(self, caller: Caller) -> bool:
         """Return whether a caller uses half of the total already, or the callers of its key their share."""
-        busy = [lane.caller for lane in self._lanes if lane.users > 0]
-        own = sum(each.id == caller.id for each in busy)
-        of_key = sum(each.principal == caller.principal for each in busy)
-        return own >= max(1, self.total // 2) or of_key >= share_of(self.total, self.share)
+        in_use = [entry.caller for entry in self._entries if entry.users > 0]
+        own = sum(each.id == caller.id for each in in_use)
+        of_principal = sum(each.principal == caller.principal for each in in_use)
+        return own >= max(1, self.total // 2) or of_principal >= share_of(self.total, self.share)
 
-    def add(self, lane: OwnerConnection) -> None:
+    def add(self, entry: OwnerConnection) -> None:
         """Count a connection, from before it is opened."""
-        self._lanes.append(lane)
+        self._entries.append(entry)
 
-    def remove(self, lane: OwnerConnection) -> None:
+    def remove(self, entry: OwnerConnection) -> None:
         """Stop counting a connection that is fully closed, and wake the waiting calls."""
-        self._lanes.remove(lane)
-        self.tell()
+        self._entries.remove(entry)
+        self.notify_waiting()
 
-    def make_room(self) -> None:
+    def evict_idle(self) -> None:
         """Close the connection that has been idle for longest, unless an idle one is closing already."""
-        free = [lane for lane in self._lanes if not lane.users]
+        idle = [entry for entry in self._entries if not entry.users]
         # A connection in use that closes after its call does not count: that may take minutes.
-        if free and not any(lane.closing for lane in free):
-            min(free, key=lambda lane: lane.free_since).scope.cancel()
+        if idle and not any(entry.closing for entry in idle):
+            min(idle, key=lambda entry: entry.free_since).scope.cancel()
 
-    def tell(self) -> None:
+    def notify_waiting(self) -> None:
         """Wake the calls that wait for a connection."""
         self._changed.set()
         self._changed = anyio.Event()
@@ -102,21 +102,21 @@ class OwnerConnection:
         self.settled = anyio.Event()
         """Set when it is open, or has failed to open."""
         self.connection: Connection | None = None
-        self.over = self.retired = False
-        self.why = "it is being stopped"
-        self._logs = False
+        self.ended = self.retired = False
+        self.failure = "it is being stopped"
+        self._has_logging = False
         self._level: str | None = None
 
-    def opened(self, connection: Connection, greeting: ServerIntroduction, idle: float) -> None:
+    def opened(self, connection: Connection, introduction: ServerIntroduction, idle: float) -> None:
         """Mark it as open; the idle timeout runs if it has no user."""
-        self.connection, self._logs = connection, greeting.logs
+        self.connection, self._has_logging = connection, introduction.has_logging
         self.scope.deadline = inf if self.users else anyio.current_time() + idle
         self.settled.set()
 
     @property
     def closing(self) -> bool:
         """Whether no further call can use it."""
-        return self.over or self.retired or self.scope.cancel_called
+        return self.ended or self.retired or self.scope.cancel_called
 
     def retire(self) -> None:
         """Close it after the calls that use it, or at once if there are none: its owner has disconnected."""
@@ -124,7 +124,7 @@ class OwnerConnection:
         if not self.users:
             self.scope.cancel()
 
-    def takes(self, key: Key, *, alone: bool) -> bool:
+    def accepts(self, key: Key, *, alone: bool) -> bool:
         """Return whether a call with this key can use it now."""
         if self.key != key or self.closing:
             return False
@@ -148,11 +148,11 @@ class OwnerConnection:
         elif self.connection is not None:
             self.scope.deadline = self.free_since + idle
 
-    async def tune(self, level: str | None) -> None:
+    async def set_log_level(self, level: str | None) -> None:
         """Set the minimum level of the server's log messages, once per change; a refusal is ignored."""
         if (
             self.connection is None
-            or not self._logs
+            or not self._has_logging
             or level in (None, self._level)
             or level not in LOG_LEVELS
         ):
@@ -178,151 +178,155 @@ class OwnerConnections:
     """
 
     def __init__(
-        self, settings: McpSettings, dial: Dial, jobs: ConnectionTasks, shared: ConnectionQuota
+        self, settings: McpSettings, dial: Dial, jobs: ConnectionTasks, shared_quota: ConnectionQuota
     ) -> None:
         self._settings, self._dial, self._jobs = settings, dial, jobs
-        self._lanes: list[OwnerConnection] = []
-        self._shared = shared
+        self._entries: list[OwnerConnection] = []
+        self._shared_quota = shared_quota
         self._dropped = 0
-        self._quotas = ConnectionQuota(settings.most_lanes, shared.share), shared
+        self._quotas = ConnectionQuota(settings.max_owner_connections, shared_quota.share), shared_quota
 
     def __len__(self) -> int:
-        return len(self._lanes)
+        return len(self._entries)
 
     @asynccontextmanager
-    async def taken(
-        self, channel: Channel, capabilities: JsonObject, within: float, *, caller: Caller
+    async def lease(
+        self, channel: Channel, capabilities: JsonObject, timeout: float, *, caller: Caller
     ) -> AsyncGenerator[Connection]:
         """Lease a connection for one call; refuse the call if none is available in time.
 
         A caller may own many sessions; all of them together have one quota.
         """
-        until = anyio.current_time() + within
-        lane = await self._entered(channel, capabilities, caller, until)
+        deadline = anyio.current_time() + timeout
+        entry = await self._acquire(channel, capabilities, caller, deadline)
         try:
-            yield self._open_one(lane)
+            yield self._opened(entry)
         except anyio.get_cancelled_exc_class():
             # The server may still send a request for this call; the connection's next user would receive it.
-            if lane.alone:
-                lane.scope.cancel()
+            if entry.alone:
+                entry.scope.cancel()
             raise
         finally:
-            self._leave(lane)
+            self._leave(entry)
 
     @property
     def dropped(self) -> int:
         """Number of server messages that were dropped, on all connections of this run."""
-        return self._dropped + sum(dropped(lane.connection) for lane in self._lanes)
+        return self._dropped + sum(dropped(entry.connection) for entry in self._entries)
 
     def release(self, owner: str) -> None:
         """Close the connections of an owner that has disconnected: at once, or after their calls."""
-        for lane in self._lanes:
-            if lane.key[0] == owner:
-                lane.retire()
+        for entry in self._entries:
+            if entry.key[0] == owner:
+                entry.retire()
 
-    def _leave(self, lane: OwnerConnection) -> None:
-        lane.leave(self._settings.lane_idle)
-        if not lane.users:
-            self._shared.tell()
+    def _leave(self, entry: OwnerConnection) -> None:
+        entry.leave(self._settings.owner_idle_timeout)
+        if not entry.users:
+            self._shared_quota.notify_waiting()
 
-    async def _entered(
-        self, channel: Channel, capabilities: JsonObject, caller: Caller, until: float
+    async def _acquire(
+        self, channel: Channel, capabilities: JsonObject, caller: Caller, deadline: float
     ) -> OwnerConnection:
         key = channel.owner, orjson.dumps(capabilities, option=orjson.OPT_SORT_KEYS)
-        lane: OwnerConnection | None = None
-        with anyio.CancelScope(deadline=until):
-            lane = await self._given(key, caller, capabilities, alone=channel.alone)
-        if lane is None:
+        entry: OwnerConnection | None = None
+        with anyio.CancelScope(deadline=deadline):
+            entry = await self._reserve(key, caller, capabilities, alone=channel.alone)
+        if entry is None:
             message = f"{self._settings.id} has all the connections it may have for callers that can be asked"
             raise Refused("OVERLOADED", f"{message}; nothing was done", retry_after=_RETRY_AFTER_SECONDS)
         try:
-            with anyio.CancelScope(deadline=until) as waiting:
-                if not lane.settled.is_set():
-                    await lane.settled.wait()
-                await lane.tune(channel.level)
+            with anyio.CancelScope(deadline=deadline) as waiting:
+                if not entry.settled.is_set():
+                    await entry.settled.wait()
+                await entry.set_log_level(channel.level)
         except BaseException:
-            self._leave(lane)
+            self._leave(entry)
             raise
         if waiting.cancelled_caught:
-            self._leave(lane)
+            self._leave(entry)
             message = f"{self._settings.id} has no connection for this caller yet; nothing was done"
             raise Unavailable(
                 "SOURCE_DOWN", f"{message}, try again shortly", retry_after=_RETRY_AFTER_SECONDS
             )
-        return lane
+        return entry
 
-    async def _given(
+    async def _reserve(
         self, key: Key, caller: Caller, capabilities: JsonObject, *, alone: bool
     ) -> OwnerConnection:
         """Find a free connection or open one, waiting for capacity; the call already counts as its user."""
         while True:
-            lane = self._found(key, alone=alone)
-            if lane is None and not any(each.used_up_by(caller) for each in self._quotas):
+            entry = self._find_free(key, alone=alone)
+            if entry is None and not any(each.is_exhausted_by(caller) for each in self._quotas):
                 full = next((each for each in self._quotas if each.full), None)
                 if full is None:
-                    lane = self._open(key, caller, capabilities)
+                    entry = self._open(key, caller, capabilities)
                 else:
-                    full.make_room()
-            if lane is not None:
-                lane.enter(alone=alone)
-                return lane
-            await self._shared.changed()
+                    full.evict_idle()
+            if entry is not None:
+                entry.enter(alone=alone)
+                return entry
+            await self._shared_quota.changed()
 
-    def _found(self, key: Key, *, alone: bool) -> OwnerConnection | None:
-        return next((lane for lane in self._lanes if lane.takes(key, alone=alone)), None)
+    def _find_free(self, key: Key, *, alone: bool) -> OwnerConnection | None:
+        return next((entry for entry in self._entries if entry.accepts(key, alone=alone)), None)
 
-    def _open_one(self, lane: OwnerConnection) -> Connection:
-        if lane.connection is None:
-            message = f"{self._settings.id} could not be reached by a connection for this caller: {lane.why}"
+    def _opened(self, entry: OwnerConnection) -> Connection:
+        if entry.connection is None:
+            message = (
+                f"{self._settings.id} could not be reached by a connection for this caller: {entry.failure}"
+            )
             raise Unavailable("SOURCE_DOWN", message)
-        return lane.connection
+        return entry.connection
 
     def _open(self, key: Key, caller: Caller, capabilities: JsonObject) -> OwnerConnection:
-        lane = OwnerConnection(key, caller)
-        if not self._jobs.start(self._keep, lane, capabilities, most=2 * self._settings.most_lanes):
+        entry = OwnerConnection(key, caller)
+        if not self._jobs.start(
+            self._run, entry, capabilities, max_running=2 * self._settings.max_owner_connections
+        ):
             raise Unavailable("SOURCE_DOWN", f"{self._settings.id} is being stopped; nothing was done")
-        self._lanes.append(lane)
+        self._entries.append(entry)
         for quota in self._quotas:
-            quota.add(lane)
-        return lane
+            quota.add(entry)
+        return entry
 
-    async def _keep(self, lane: OwnerConnection, capabilities: JsonObject) -> None:
+    async def _run(self, entry: OwnerConnection, capabilities: JsonObject) -> None:
         """Run a connection until it is lost or idle; an error fails only the calls that use it."""
         limit = self._settings.start_timeout
         try:
-            with lane.scope:
-                lane.scope.deadline = anyio.current_time() + limit
-                await self._run(lane, capabilities)
-            if not lane.settled.is_set():
-                self._failed(lane, f"it did not answer our greeting within {limit:g} s")
+            with entry.scope:
+                entry.scope.deadline = anyio.current_time() + limit
+                await self._serve(entry, capabilities)
+            if not entry.settled.is_set():
+                self._record_failure(entry, f"it did not answer our greeting within {limit:g} s")
         except Exception as error:  # noqa: BLE001 -- boundary: what ends one connection must not end the source
-            self._failed(lane, self._reason(error))
+            self._record_failure(entry, self._reason(error))
         finally:
-            self._dropped += dropped(lane.connection)
-            lane.over, lane.connection = True, None
-            self._lanes.remove(lane)
-            lane.settled.set()
+            self._dropped += dropped(entry.connection)
+            entry.ended, entry.connection = True, None
+            self._entries.remove(entry)
+            entry.settled.set()
             for quota in self._quotas:
-                quota.remove(lane)
+                quota.remove(entry)
 
-    async def _run(self, lane: OwnerConnection, capabilities: JsonObject) -> None:
-        async with self._dial(_unheard) as connection:
+    async def _serve(self, entry: OwnerConnection, capabilities: JsonObject) -> None:
+        async with self._dial(_ignore) as connection:
             connection.relay(capabilities)
-            greeting = await shake_hands(connection, initialize(capabilities))
+            introduction = await legacy_handshake(connection, initialize_params(capabilities))
             async with anyio.create_task_group() as tasks:
-                tasks.start_soon(self._hear, connection)
-                lane.opened(connection, greeting, self._settings.lane_idle)
+                tasks.start_soon(self._receive, connection)
+                entry.opened(connection, introduction, self._settings.owner_idle_timeout)
                 await connection.lost()
-                lane.over = True
+                entry.ended = True
                 tasks.cancel_scope.cancel()
 
-    async def _hear(self, connection: Connection) -> None:
+    async def _receive(self, connection: Connection) -> None:
         with suppress(ServerError):
-            await connection.hear()
+            await connection.receive()
 
-    def _failed(self, lane: OwnerConnection, why: str) -> None:
-        lane.why = why
-        log.warning("%s: a connection for a caller that can be asked failed: %s", self._settings.id, why)
+    def _record_failure(self, entry: OwnerConnection, failure: str) -> None:
+        entry.failure = failure
+        log.warning("%s: a connection for a caller that can be asked failed: %s", self._settings.id, failure)
 
     def _reason(self, error: Exception) -> str:
         while isinstance(error, ExceptionGroup):
@@ -332,5 +336,5 @@ class OwnerConnections:
         return type(error).__name__
 
 
-def _unheard(_method: str, _params: JsonObject) -> None:
+def _ignore(_method: str, _params: JsonObject) -> None:
     """Do nothing: the watched connection receives the notifications for all clients, too."""

@@ -37,7 +37,7 @@ log = logging.getLogger("toolcrib.sources.mcp")
 Redact = Callable[[str], str]
 
 
-def shown(line: bytes, redact: Redact) -> str:
+def display_line(line: bytes, redact: Redact) -> str:
     """Return a line for display: text without control characters and secrets, truncated."""
     text = line[:_MAX_STORED_BYTES].decode("utf-8", "replace")
     clean = redact(_CONTROL_CHARACTERS.sub("", _ANSI_SEQUENCES.sub("", text)))
@@ -52,39 +52,39 @@ class RateLimitedLog:
     ) -> None:
         self._message, self._redact, self._clock = message, redact, clock
         self._server = server
-        self._left, self._at = float(LOG_BURST_LINES), clock()
+        self._tokens, self._at = float(LOG_BURST_LINES), clock()
         self._omitted = 0
-        self._note: asyncio.TimerHandle | None = None
+        self._timer: asyncio.TimerHandle | None = None
 
-    def write(self, lines: list[bytes], unseen: int = 0) -> None:
+    def write(self, lines: list[bytes], skipped: int = 0) -> None:
         """Log as many lines as the token bucket allows; `unseen` ones are only counted."""
         now = self._clock()
-        self._left = min(float(LOG_BURST_LINES), self._left + (now - self._at) * LOG_LINES_PER_SECOND)
+        self._tokens = min(float(LOG_BURST_LINES), self._tokens + (now - self._at) * LOG_LINES_PER_SECOND)
         self._at = now
-        room = int(self._left)
-        if room and self._omitted:
+        wait_writable = int(self._tokens)
+        if wait_writable and self._omitted:
             self.close()
-        told = lines[:room]
-        for line in told:
-            self._say(self._message, shown(line, self._redact))
-        self._left -= len(told)
-        self._omit(len(lines) - len(told) + unseen)
+        logged = lines[:wait_writable]
+        for line in logged:
+            self._log_line(self._message, display_line(line, self._redact))
+        self._tokens -= len(logged)
+        self._count_omitted(len(lines) - len(logged) + skipped)
 
     def close(self) -> None:
         """Log the number of lines omitted so far."""
-        if self._note is not None:
-            self._note.cancel()
-            self._note = None
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
         if self._omitted:
-            self._say("%s: %s more lines like these were left out", str(self._omitted))
+            self._log_line("%s: %s more lines like these were left out", str(self._omitted))
             self._omitted = 0
 
-    def _omit(self, count: int) -> None:
+    def _count_omitted(self, count: int) -> None:
         self._omitted += count
-        if count and self._note is None:
-            self._note = asyncio.get_running_loop().call_later(1.0, self.close)
+        if count and self._timer is None:
+            self._timer = asyncio.get_running_loop().call_later(1.0, self.close)
 
-    def _say(self, message: str, text: str) -> None:
+    def _log_line(self, message: str, text: str) -> None:
         log.info(message, self._server, text, extra={"server": self._server})
 
 
@@ -93,7 +93,7 @@ class StderrTail:
 
     def __init__(self, redact: Redact, server: str, clock: Callable[[], float] = monotonic) -> None:
         self._redact = redact
-        self._begun = b""
+        self._partial_line = b""
         self._last: deque[bytes] = deque(maxlen=MAX_TAIL_LINES)
         self._log = RateLimitedLog("%s wrote to its standard error: %s", redact, server, clock)
 
@@ -101,29 +101,29 @@ class StderrTail:
         """Handle a chunk of the standard error."""
         *ends, rest = chunk.split(b"\n")
         if not ends:
-            self._begun += rest[: _MAX_STORED_BYTES - len(self._begun)]
+            self._partial_line += rest[: _MAX_STORED_BYTES - len(self._partial_line)]
             return
-        ends[0] = self._begun + ends[0]
-        self._begun = rest[:_MAX_STORED_BYTES]
-        unseen = max(0, len(ends) - LOG_BURST_LINES - MAX_TAIL_LINES)
-        if unseen:  # the lines in between are neither logged nor stored
+        ends[0] = self._partial_line + ends[0]
+        self._partial_line = rest[:_MAX_STORED_BYTES]
+        skipped = max(0, len(ends) - LOG_BURST_LINES - MAX_TAIL_LINES)
+        if skipped:  # the lines in between are neither logged nor stored
             ends = ends[:LOG_BURST_LINES] + ends[-MAX_TAIL_LINES:]
-        self._keep([line[:_MAX_STORED_BYTES] for line in ends if line.strip()], unseen)
+        self._store([line[:_MAX_STORED_BYTES] for line in ends if line.strip()], skipped)
 
     def close(self) -> None:
         """Handle the end of the stream: an incomplete line counts as a line."""
-        if self._begun.strip():
-            self._keep([self._begun])
-        self._begun = b""
+        if self._partial_line.strip():
+            self._store([self._partial_line])
+        self._partial_line = b""
         self._log.close()
 
     def lines(self) -> list[str]:
         """Return the last lines, for display."""
-        return [shown(line, self._redact) for line in self._last]
+        return [display_line(line, self._redact) for line in self._last]
 
-    def _keep(self, lines: list[bytes], unseen: int = 0) -> None:
+    def _store(self, lines: list[bytes], skipped: int = 0) -> None:
         self._last.extend(lines)
-        self._log.write(lines, unseen)
+        self._log.write(lines, skipped)
 
 
 # --- Asyncio protocols for a server's standard streams: event loop callbacks read them, without a task ---
@@ -144,30 +144,30 @@ class ProcessInput(asyncio.BaseProtocol):
     def __init__(self, lost: Callable[[], None]) -> None:
         self._lost = lost
         self._transport: asyncio.WriteTransport | None = None
-        self._room, self._closed = anyio.Event(), anyio.Event()
-        self._given_up = False
+        self._writable, self._closed = anyio.Event(), anyio.Event()
+        self._released = False
         self.full = False
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast("asyncio.WriteTransport", transport)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self.give_up()
+        self.release_waiters()
         self._closed.set()
         self._lost()
 
     def pause_writing(self) -> None:
-        if not self._given_up:
-            self.full, self._room = True, anyio.Event()
+        if not self._released:
+            self.full, self._writable = True, anyio.Event()
 
     def resume_writing(self) -> None:
         self.full = False
-        self._room.set()
+        self._writable.set()
 
-    async def room(self) -> None:
+    async def wait_writable(self) -> None:
         """Wait until the buffer accepts data again, or waiting has no purpose any more."""
         while self.full:
-            await self._room.wait()
+            await self._writable.wait()
 
     @property
     def unread(self) -> int:
@@ -180,9 +180,9 @@ class ProcessInput(asyncio.BaseProtocol):
             raise NotSent("its standard input is closed")
         self._transport.write(data)
 
-    def give_up(self) -> None:
+    def release_waiters(self) -> None:
         """Release all that wait for the buffer, now and later."""
-        self._given_up = True
+        self._released = True
         self.resume_writing()
 
     def close(self) -> None:
@@ -200,7 +200,7 @@ class ProcessInput(asyncio.BaseProtocol):
         await self._closed.wait()
 
 
-class _Reading(asyncio.Protocol):
+class _ReadableStream(asyncio.Protocol):
     """A stream that is read, with pause and resume."""
 
     def __init__(self) -> None:
@@ -231,7 +231,7 @@ class _Reading(asyncio.Protocol):
             await self._closed.wait()
 
 
-class ProcessOutput(_Reading):
+class ProcessOutput(_ReadableStream):
     """Reads messages from the standard output. A flood is handled in slices, with backpressure."""
 
     def __init__(
@@ -267,36 +267,36 @@ class ProcessOutput(_Reading):
             for line in lines:
                 self._take(line)
             if seconds := self._throttle():
-                self._rest(seconds)
+                self._pause_for(seconds)
             return
         idle = not self._waiting and not self._resting
         self._waiting.extend(lines)
         if idle:
-            self._work()
+            self._handle_slice()
 
     def connection_lost(self, exc: Exception | None) -> None:
         super().connection_lost(exc)
         self._end()
 
-    def _work(self) -> None:
+    def _handle_slice(self) -> None:
         self._resting = False
         begun = perf_counter()
         for _ in range(min(_MESSAGES_PER_SLICE, len(self._waiting))):
             self._take(self._waiting.popleft())
         if seconds := self._throttle():
             # The consequences of a message may be slow, too: most of the time is for other tasks.
-            self._rest(max(seconds, _PAUSE_RATIO * (perf_counter() - begun)))
+            self._pause_for(max(seconds, _PAUSE_RATIO * (perf_counter() - begun)))
             return
         self.pause(paused=bool(self._waiting))
         if self._waiting:
-            asyncio.get_running_loop().call_soon(self._work)
+            asyncio.get_running_loop().call_soon(self._handle_slice)
         else:
             self._end()
 
-    def _rest(self, seconds: float) -> None:
+    def _pause_for(self, seconds: float) -> None:
         self._resting = True
         self.pause(paused=True)
-        asyncio.get_running_loop().call_later(seconds, self._work)
+        asyncio.get_running_loop().call_later(seconds, self._handle_slice)
 
     def _end(self) -> None:
         if self._closed.is_set() and not self._waiting and not self._resting and not self.ended:
@@ -304,7 +304,7 @@ class ProcessOutput(_Reading):
             self._ended()
 
 
-class ProcessErrors(_Reading):
+class ProcessErrors(_ReadableStream):
     """Reads the standard error, of which only the tail is stored."""
 
     def __init__(self, tail: StderrTail) -> None:

@@ -25,17 +25,17 @@ from toolcrib.mcp.sse import BYTES_PER_MESSAGE
 from toolcrib.model import JsonObject
 from toolcrib.sources.mcp.connection import (
     ConnectionLost,
-    Heard,
     InvalidResponse,
     NotSent,
+    OnNotification,
     RequestCallbacks,
     ServerError,
 )
 from toolcrib.sources.mcp.server_messages import (
     GATEWAY_METHODS,
     MAX_LOG_BYTES,
-    Answer,
     MessageRouter,
+    SendReply,
     parse_message,
     progress_of,
     response_outcome,
@@ -63,12 +63,12 @@ _WINDOW_SECONDS = 1.0
 
 
 class NotificationLimit:
-    """The limit of one connection. `cut` closes it, with the reason."""
+    """The limit of one connection. `close` closes it, with the reason."""
 
-    __slots__ = ("_allowance", "_clock", "_cut", "_ends", "_floods", "_seen", "dropped", "flooded")
+    __slots__ = ("_allowance", "_clock", "_close", "_ends", "_floods", "_seen", "dropped", "flooded")
 
-    def __init__(self, cut: Callable[[str], None], clock: Callable[[], float] = monotonic) -> None:
-        self._cut, self._clock = cut, clock
+    def __init__(self, close: Callable[[str], None], clock: Callable[[], float] = monotonic) -> None:
+        self._close, self._clock = close, clock
         self._seen = self._floods = self._allowance = 0
         self._ends = clock() + _WINDOW_SECONDS
         self.dropped = 0
@@ -92,9 +92,9 @@ class NotificationLimit:
         self.dropped += 1
         return False
 
-    def charge(self, pieces: int, size: int = 0) -> None:
+    def charge(self, count: int, size: int = 0) -> None:
         """Count input that is no message, such as comments and blank lines: its pieces and its bytes."""
-        self._is_within(pieces + size // BYTES_PER_MESSAGE)
+        self._is_within(count + size // BYTES_PER_MESSAGE)
 
     def _is_within(self, cost: int) -> bool:
         now = self._clock()
@@ -118,12 +118,12 @@ class NotificationLimit:
             await anyio.sleep(self.pause())
 
     def _next_second(self, now: float) -> None:
-        followed = now < self._ends + _WINDOW_SECONDS
-        self._floods = self._floods + 1 if self.over and followed else 0
+        is_consecutive = now < self._ends + _WINDOW_SECONDS
+        self._floods = self._floods + 1 if self.over and is_consecutive else 0
         self._seen, self._ends = 0, now + _WINDOW_SECONDS
         if self._floods >= FLOOD_SECONDS and not self.flooded:
             self.flooded = True
-            self._cut(FLOODED)
+            self._close(FLOODED)
 
 
 # --- Multiplexes requests over one stream: any number in flight, each response matched to its request by id
@@ -137,25 +137,25 @@ class RequestMultiplexer:
     """The JSON-RPC exchange of one connection, whatever the transport. Any task of one event loop may use it.
 
     `reply` sends what may be dropped if the server does not read: our own replies to its requests, and
-    cancellations. It defaults to `send`. `answer` sends the replies of callers.
+    cancellations. It defaults to `send`. `send_reply` sends those of callers.
     """
 
     def __init__(
         self,
         send: Send,
-        heard: Heard,
+        on_notification: OnNotification,
         *,
-        answer: Answer,
+        send_reply: SendReply,
         reply: Send | None = None,
         limit: NotificationLimit | None = None,
     ) -> None:
-        self._send, self._heard = send, heard
+        self._send, self._on_notification = send, on_notification
         self._limit = NotificationLimit(self._flooded) if limit is None else limit
         self._reply = reply or send
         # Futures, not anyio events: a call costs no more than one future here.
         self._pending: dict[int, asyncio.Future[JsonObject]] = {}
-        self._hearings = MessageRouter(self._say, answer)
-        self._standing: set[int] = set()
+        self._router = MessageRouter(self._try_send, send_reply)
+        self._subscriptions: set[int] = set()
         self._last = 0
         self._ended: ServerError | None = None
         self.unclaimed = 0
@@ -163,32 +163,36 @@ class RequestMultiplexer:
 
     def relay(self, capabilities: JsonObject) -> None:
         """Relay the server's requests to a caller with a call in flight, within these capabilities."""
-        self._hearings.relay(capabilities)
+        self._router.relay(capabilities)
 
-    async def request(self, method: str, params: bytes, *, ear: RequestCallbacks | None = None) -> JsonObject:
+    async def request(
+        self, method: str, params: bytes, *, callbacks: RequestCallbacks | None = None
+    ) -> JsonObject:
         """Send a request and return its result; raise a ServerError."""
         if self._ended is not None:
             raise NotSent(str(self._ended))
-        self._last = number = self._last + 1
-        answer: asyncio.Future[JsonObject] = asyncio.get_running_loop().create_future()
-        self._pending[number] = answer
+        self._last = request_id = self._last + 1
+        response: asyncio.Future[JsonObject] = asyncio.get_running_loop().create_future()
+        self._pending[request_id] = response
         if method not in GATEWAY_METHODS:
             self._limit.allow_for_call()
-        if ear is not None:
-            params = with_progress_token(params, number) if ear.report is not None else params
+        if callbacks is not None:
+            params = with_progress_token(params, request_id) if callbacks.report is not None else params
         elif method == LISTEN:
-            self._standing.add(number)
+            self._subscriptions.add(request_id)
         elif method not in GATEWAY_METHODS:
-            self._hearings.unheard = True
+            self._router.has_unrouted = True
         try:
-            self._send(encode_request(number, method, params))
+            self._send(encode_request(request_id, method, params))
         except BaseException:
-            self._pending.pop(number, None)
+            self._pending.pop(request_id, None)
             raise
         try:
-            return await (answer if ear is None else self._listened(number, answer, ear))
+            return await (
+                response if callbacks is None else self._deliver_until(request_id, response, callbacks)
+            )
         except BaseException:
-            self._abandon(number, method, answer)
+            self._abandon(request_id, method, response)
             raise
 
     def notify(self, method: str, params: bytes) -> None:
@@ -202,123 +206,125 @@ class RequestMultiplexer:
         try:
             value = parse_message(data)
             if type(value) is list:
-                self._take_each(cast("list[Any]", value), len(data))
+                self._handle_batch(cast("list[Any]", value), len(data))
             else:
-                self._take(value, len(data))
+                self._handle(value, len(data))
         except InvalidResponse as fault:
             self._limit.admit("", len(data))
-            number = guess_id(data[:END_BYTES], data[-END_BYTES:])
-            if number is None or not self.spoil(number, fault):
+            request_id = guess_id(data[:END_BYTES], data[-END_BYTES:])
+            if request_id is None or not self.fail(request_id, fault):
                 raise
 
-    def spoil(self, id: int, fault: ServerError) -> bool:
+    def fail(self, id: int, fault: ServerError) -> bool:
         """Fail one request; return whether it was pending."""
-        return self._settle(id, fault)
+        return self._resolve(id, fault)
 
     def close(self, fault: ServerError) -> None:
         """End the exchange: pending requests fail with this error, new ones are refused."""
         if self._ended is None:
             self._ended = fault
-        self._hearings.shut()
-        for number in tuple(self._pending):
-            self._settle(number, fault)
+        self._router.mark_lost()
+        for request_id in tuple(self._pending):
+            self._resolve(request_id, fault)
 
-    def _take_each(self, messages: list[Any], size: int) -> None:
+    def _handle_batch(self, messages: list[Any], size: int) -> None:
         """Handle a batch (revision 2025-03-26); an invalid message does not affect the others."""
         each_size = size // max(1, len(messages))
         for message in messages:
             try:
-                self._take(message, each_size)
+                self._handle(message, each_size)
             except InvalidResponse:
                 self.unclaimed += 1
                 self._limit.admit("", each_size)
 
-    def _take(self, message: Any, size: int) -> None:
+    def _handle(self, message: Any, size: int) -> None:
         if type(message) is not dict:
             raise InvalidResponse("the message is not an object")
         fields = cast("dict[str, Any]", message)
         method = fields.get("method")
         if method is None:
-            self._answered(fields, size)
+            self._handle_response(fields, size)
         elif type(method) is not str:
             raise InvalidResponse("the method of the message is not text")
         else:
-            self._unasked(method, fields, size)
+            self._handle_server_message(method, fields, size)
 
-    def _unasked(self, method: str, fields: dict[str, Any], size: int) -> None:
+    def _handle_server_message(self, method: str, fields: dict[str, Any], size: int) -> None:
         admitted = self._limit.admit(method, size)
         if "id" in fields:
             # Never dropped, as the server waits for the reply; excess requests get an error.
             if self._ended is None:
-                self._hearings.ask(fields, size)
+                self._router.ask(fields, size)
         elif admitted:
-            self._told(method, params_of(fields), size)
+            self._handle_notification(method, params_of(fields), size)
 
     def _flooded(self, why: str) -> None:
         self.close(ConnectionLost(why))
 
-    def _answered(self, fields: dict[str, Any], size: int) -> None:
-        found = response_outcome(fields)
-        if found is None:
+    def _handle_response(self, fields: dict[str, Any], size: int) -> None:
+        outcome = response_outcome(fields)
+        if outcome is None:
             raise InvalidResponse("the message is neither a request nor an answer")
-        number = fields.get("id")
+        request_id = fields.get("id")
         # True and 1.0 would match request 1.
-        if type(number) is not int or not self._settle(number, found):
+        if type(request_id) is not int or not self._resolve(request_id, outcome):
             self.unclaimed += 1
             self._limit.admit("", size)
 
-    def _settle(self, number: int, found: JsonObject | ServerError) -> bool:
-        answer = self._pending.pop(number, None)
-        if answer is None or answer.done():
+    def _resolve(self, request_id: int, outcome: JsonObject | ServerError) -> bool:
+        response = self._pending.pop(request_id, None)
+        if response is None or response.done():
             return False
-        if isinstance(found, ServerError):
-            answer.set_exception(found)
+        if isinstance(outcome, ServerError):
+            response.set_exception(outcome)
         else:
-            answer.set_result(found)
-        if self._hearings.open:
-            self._hearings.close(number)
+            response.set_result(outcome)
+        if self._router.in_flight:
+            self._router.close(request_id)
         return True
 
-    def _told(self, method: str, params: JsonObject, size: int) -> None:
+    def _handle_notification(self, method: str, params: JsonObject, size: int) -> None:
         if method == PROGRESS:
-            hearing = self._hearings.of(params.get("progressToken"))
-            if hearing is None or hearing.ear.report is None:
+            messages = self._router.of(params.get("progressToken"))
+            if messages is None or messages.callbacks.report is None:
                 self.unclaimed += 1
             else:
-                hearing.add(progress_of(params))
+                messages.add(progress_of(params))
         elif method == CANCELLED:
-            self._hearings.withdraw(params)
+            self._router.withdraw(params)
         elif (
-            method != LOG_MESSAGE or size > MAX_LOG_BYTES or not self._hearings.log(params, self._strangers())
+            method != LOG_MESSAGE
+            or size > MAX_LOG_BYTES
+            or not self._router.log(params, self._without_callbacks())
         ):
-            self._heard(method, params)
+            self._on_notification(method, params)
 
-    def _strangers(self) -> int:
+    def _without_callbacks(self) -> int:
         """Return the number of pending requests without callbacks; subscriptions belong to no call."""
-        self._standing &= self._pending.keys()
-        return len(self._pending) - len(self._hearings.open) - len(self._standing)
+        self._subscriptions &= self._pending.keys()
+        return len(self._pending) - len(self._router.in_flight) - len(self._subscriptions)
 
-    async def _listened(
-        self, id: int, answer: "asyncio.Future[JsonObject]", ear: RequestCallbacks
+    async def _deliver_until(
+        self, id: int, response: "asyncio.Future[JsonObject]", callbacks: RequestCallbacks
     ) -> JsonObject:
-        hearing = self._hearings.begin(id, ear)
+        messages = self._router.begin(id, callbacks)
         try:
-            return await hearing.listen(answer)
+            return await messages.deliver_until(response)
         finally:
-            self._hearings.close(id)
+            self._router.close(id)
 
-    def _abandon(self, id: int, method: str, answer: "asyncio.Future[JsonObject]") -> None:
+    def _abandon(self, id: int, method: str, response: "asyncio.Future[JsonObject]") -> None:
         """Drop a request that its caller no longer awaits; cancel it at the server unless it has answered."""
-        if answer.done() and not answer.cancelled():
-            answer.exception()  # retrieved: asyncio logs every exception that is never retrieved
+        if response.done() and not response.cancelled():
+            response.exception()  # retrieved: asyncio logs every exception that is never retrieved
         if self._pending.pop(id, None) is None or self._ended is not None:
             return
-        answer.cancel()
+        response.cancel()
         if method != INITIALIZE:
             params = orjson.dumps({"requestId": id, "reason": "the caller no longer waits"})
-            self._say(encode_notification(CANCELLED, params))
+            self._try_send(encode_notification(CANCELLED, params))
 
-    def _say(self, data: bytes) -> bool:
+    def _try_send(self, data: bytes) -> bool:
         with suppress(NotSent):  # best-effort: without a connection there is no receiver
             self._reply(data)
         return True

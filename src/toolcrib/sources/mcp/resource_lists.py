@@ -16,7 +16,7 @@ from toolcrib.mcp.methods import LISTEN, RESOURCE_SUBSCRIPTIONS, SUBSCRIBE, UNSU
 from toolcrib.mcp.revisions import Era
 from toolcrib.model import JsonObject
 from toolcrib.sources.mcp.connection import Connection, JsonRpcError, McpSettings, ServerError
-from toolcrib.sources.mcp.envelope import listen
+from toolcrib.sources.mcp.envelope import listen_params
 from toolcrib.sources.mcp.handshake import (
     PROMPTS,
     RESOURCES,
@@ -25,7 +25,7 @@ from toolcrib.sources.mcp.handshake import (
     ServerIntroduction,
     listing,
 )
-from toolcrib.sources.mcp.validation import passed_on, prompts, resources, templates
+from toolcrib.sources.mcp.validation import forwarded_entries, prompts, resources, templates
 
 # --- A server's resources, templates and prompts as last listed; a failure here does not affect its tools
 # ---
@@ -47,30 +47,30 @@ class ResourceLists:
         self,
         settings: McpSettings,
         connection: Connection,
-        greeting: ServerIntroduction,
-        before: SourceResources | None,
+        introduction: ServerIntroduction,
+        previous: SourceResources | None,
     ) -> None:
-        self._settings, self._connection, self._greeting = settings, connection, greeting
-        self._seals: dict[str, bytes] = {}
-        self._said: dict[str, str] = {}
+        self._settings, self._connection, self._introduction = settings, connection, introduction
+        self._digests: dict[str, bytes] = {}
+        self._logged: dict[str, str] = {}
         self._left_out: dict[str, int] = {}
         # An operator's list of tools is an allowlist, also for the pseudo-tools of resources and prompts.
         reads, prompting = (
-            not settings.tools or door in settings.tools for door in (RESOURCES_READ, PROMPTS_GET)
+            not settings.tools or name in settings.tools for name in (RESOURCES_READ, PROMPTS_GET)
         )
-        reads, prompting = reads and greeting.has_resources, prompting and greeting.has_prompts
-        known = before or SourceResources()
+        reads, prompting = reads and introduction.has_resources, prompting and introduction.has_prompts
+        previous_lists = previous or SourceResources()
         self.materials = SourceResources(
-            resources=known.resources if reads else (),
-            templates=known.templates if reads else (),
-            prompts=known.prompts if prompting else (),
+            resources=previous_lists.resources if reads else (),
+            templates=previous_lists.templates if reads else (),
+            prompts=previous_lists.prompts if prompting else (),
             has_resources=reads,
             has_prompts=prompting,
-            tells=reads and greeting.subscribes,
-            completes=greeting.completes,
+            tells=reads and introduction.has_subscriptions,
+            completes=introduction.has_completions,
         )
 
-    def there(self, parts: Collection[Part] = PARTS) -> tuple[Part, ...]:
+    def available(self, parts: Collection[Part] = PARTS) -> tuple[Part, ...]:
         """Return those parts that the server declares and the operator serves."""
         has = {"resources": self.materials.has_resources, "prompts": self.materials.has_prompts}
         return tuple(part for part in PARTS if part in parts and has[part])
@@ -78,7 +78,7 @@ class ResourceLists:
     async def refresh(self, parts: Collection[Part]) -> tuple[Part, ...]:
         """List parts again; return those with a list that failed."""
         failed: list[Part] = []
-        for part in self.there(parts):
+        for part in self.available(parts):
             listed = [await self._list(kind) for kind in _LISTS[part]]
             if not all(listed):
                 failed.append(part)
@@ -86,52 +86,56 @@ class ResourceLists:
 
     async def _list(self, kind: ListKind) -> bool:
         try:
-            found = await listing(self._connection, self._greeting, kind)
-        except ServerError as fault:
-            self._say(kind, f"could not be asked for its {kind.name}: {self._settings.redact(str(fault))}")
+            listed = await listing(self._connection, self._introduction, kind)
+        except ServerError as error:
+            self._log_once(
+                kind, f"could not be asked for its {kind.name}: {self._settings.redact(str(error))}"
+            )
             return False
-        if found.cut is not None:
-            self._say(kind, f"has a list of {kind.name} that was not read to the end: {found.cut}")
-        if found.seal != self._seals.get(kind.key):
-            self._take(kind, found.entries)
-            self._seals[kind.key] = found.seal
+        if listed.truncation is not None:
+            self._log_once(
+                kind, f"has a list of {kind.name} that was not read to the end: {listed.truncation}"
+            )
+        if listed.digest != self._digests.get(kind.key):
+            self._store(kind, listed.entries)
+            self._digests[kind.key] = listed.digest
         return True
 
-    def _take(self, kind: ListKind, raw: tuple[Any, ...]) -> None:
+    def _store(self, kind: ListKind, raw: tuple[Any, ...]) -> None:
         if kind is PROMPTS:
-            fit, unfit = prompts(self._settings.id, raw)
-            self.materials = replace(self.materials, prompts=self._passed_on(fit))
+            valid, invalid = prompts(self._settings.id, raw)
+            self.materials = replace(self.materials, prompts=self._forwarded(valid))
         elif kind is RESOURCES:
-            fit, unfit = resources(raw)
-            self.materials = replace(self.materials, resources=self._passed_on(fit))
+            valid, invalid = resources(raw)
+            self.materials = replace(self.materials, resources=self._forwarded(valid))
         else:
-            fit, unfit = templates(raw)
-            self.materials = replace(self.materials, templates=self._passed_on(fit))
-        self._left_out[kind.key] = len(unfit)
-        if unfit:
-            more = "; …" if len(unfit) > _MAX_LOGGED_REASONS else ""
-            reasons = "; ".join(each[:200] for each in unfit[:_MAX_LOGGED_REASONS]) + more
-            self._say(kind, f"lists {len(unfit)} {kind.name} that cannot be used: {reasons}")
+            valid, invalid = templates(raw)
+            self.materials = replace(self.materials, templates=self._forwarded(valid))
+        self._left_out[kind.key] = len(invalid)
+        if invalid:
+            more = "; …" if len(invalid) > _MAX_LOGGED_REASONS else ""
+            reasons = "; ".join(each[:200] for each in invalid[:_MAX_LOGGED_REASONS]) + more
+            self._log_once(kind, f"lists {len(invalid)} {kind.name} that cannot be used: {reasons}")
 
-    def _passed_on(self, fit: Sequence[JsonObject]) -> tuple[JsonObject, ...]:
-        return passed_on(fit, self._settings.gateway, self._greeting.gateway)
+    def _forwarded(self, valid: Sequence[JsonObject]) -> tuple[JsonObject, ...]:
+        return forwarded_entries(valid, self._settings.gateway, self._introduction.gateway)
 
-    def _say(self, kind: ListKind, said: str) -> None:
+    def _log_once(self, kind: ListKind, message: str) -> None:
         """Log a message for the operator, once until it changes."""
-        if self._said.get(kind.key) != said:
-            self._said[kind.key] = said
-            log.warning("%s %s", self._settings.id, said)
+        if self._logged.get(kind.key) != message:
+            self._logged[kind.key] = message
+            log.warning("%s %s", self._settings.id, message)
 
     def details(self) -> Mapping[str, Any]:
         """Return the counts for operators; empty for a server with tools only."""
-        held, left_out = self.materials, sum(self._left_out.values())
+        listed, left_out = self.materials, sum(self._left_out.values())
         counts = {
             **(
-                {"resources": len(held.resources), "templates": len(held.templates)}
-                if held.has_resources
+                {"resources": len(listed.resources), "templates": len(listed.templates)}
+                if listed.has_resources
                 else {}
             ),
-            **({"prompts": len(held.prompts)} if held.has_prompts else {}),
+            **({"prompts": len(listed.prompts)} if listed.has_prompts else {}),
         }
         return {**counts, **({"withheld_materials": left_out} if counts else {})}
 
@@ -141,12 +145,12 @@ class ResourceLists:
 RECONNECT_DELAY_SECONDS, MAX_RECONNECT_DELAY_SECONDS = 1.0, 30.0
 """Delay in seconds before a broken stream is opened again: the initial one, and the backoff's maximum."""
 
-Faults = Mapping[str, ServerError]
+SubscriptionErrors = Mapping[str, ServerError]
 """By resource: the error of a subscription that the server refuses."""
 
 
-class _Way(Protocol):
-    async def change(self, uris: frozenset[str]) -> Faults:
+class _Subscriber(Protocol):
+    async def change(self, uris: frozenset[str]) -> SubscriptionErrors:
         """Subscribe to exactly these resources."""
         ...
 
@@ -154,7 +158,7 @@ class _Way(Protocol):
         """Run the background work, until cancelled."""
         ...
 
-    def agreed(self, params: JsonObject) -> None:
+    def acknowledged(self, params: JsonObject) -> None:
         """Handle the server's acknowledgement."""
         ...
 
@@ -164,112 +168,116 @@ class ServerSubscriptions:
 
     def __init__(self, connection: Connection, era: Era, updated: Callable[[str], None]) -> None:
         self._updated = updated
-        self._way: _Way = _OneStream(connection, self._missed) if era == "modern" else _OneByOne(connection)
+        self._subscriber: _Subscriber = (
+            _SharedStream(connection, self._report_all)
+            if era == "modern"
+            else _RequestPerResource(connection)
+        )
         self._lock = anyio.Lock()
-        self._now: frozenset[str] = frozenset()
+        self._subscribed: frozenset[str] = frozenset()
 
     async def add(self, uri: str) -> None:
         """Add one subscription; return when the server has acknowledged it."""
         async with self._lock:
-            if uri in self._now:
+            if uri in self._subscribed:
                 return
-            faults = await self._way.change(self._now | {uri})
-            if uri in faults:
-                raise faults[uri]
-            self._now |= {uri}
+            errors = await self._subscriber.change(self._subscribed | {uri})
+            if uri in errors:
+                raise errors[uri]
+            self._subscribed |= {uri}
 
     async def follow(self, uris: frozenset[str]) -> Mapping[str, ServerError]:
         """Subscribe to exactly these resources; new ones are reported, as they may have changed before."""
         async with self._lock:
-            faults = await self._way.change(uris)
-            again = uris - self._now - faults.keys()
-            self._now = uris - faults.keys()
-        for uri in sorted(again):
+            errors = await self._subscriber.change(uris)
+            added = uris - self._subscribed - errors.keys()
+            self._subscribed = uris - errors.keys()
+        for uri in sorted(added):
             self._updated(uri)
-        return faults
+        return errors
 
     async def run(self) -> None:
         """Run the subscriptions, until cancelled."""
-        await self._way.run()
+        await self._subscriber.run()
 
-    def heard(self, params: JsonObject) -> None:
+    def handle_update(self, params: JsonObject) -> None:
         """Forward a notification that a resource has changed."""
         uri = params.get("uri")
-        if isinstance(uri, str) and self._now:
+        if isinstance(uri, str) and self._subscribed:
             self._updated(uri)
 
-    def agreed(self, params: JsonObject) -> None:
+    def acknowledged(self, params: JsonObject) -> None:
         """Handle the server's acknowledgement of a stream."""
-        self._way.agreed(params)
+        self._subscriber.acknowledged(params)
 
-    def _missed(self) -> None:
+    def _report_all(self) -> None:
         """Report every resource as changed: notifications may have been lost between two streams."""
-        for uri in sorted(self._now):
+        for uri in sorted(self._subscribed):
             self._updated(uri)
 
 
-class _OneByOne:
+class _RequestPerResource:
     """Legacy era: one request per resource, each with its own response."""
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
-        self._now: set[str] = set()
+        self._subscribed: set[str] = set()
 
-    async def change(self, uris: frozenset[str]) -> Faults:
-        faults: dict[str, ServerError] = {}
-        for uri in sorted(uris - self._now):
+    async def change(self, uris: frozenset[str]) -> SubscriptionErrors:
+        errors: dict[str, ServerError] = {}
+        for uri in sorted(uris - self._subscribed):
             try:
                 await self._connection.request(SUBSCRIBE, orjson.dumps({"uri": uri}))
-                self._now.add(uri)
+                self._subscribed.add(uri)
             except JsonRpcError as refusal:
-                faults[uri] = refusal
-        for uri in sorted(self._now - uris):
-            self._now.discard(uri)
+                errors[uri] = refusal
+        for uri in sorted(self._subscribed - uris):
+            self._subscribed.discard(uri)
             try:
                 await self._connection.request(UNSUBSCRIBE, orjson.dumps({"uri": uri}))
             except JsonRpcError:
                 continue  # it may still send notifications, which have no subscriber
-        return faults
+        return errors
 
     async def run(self) -> None:
         await anyio.sleep_forever()
 
-    def agreed(self, params: JsonObject) -> None:
+    def acknowledged(self, params: JsonObject) -> None:
         """Do nothing: every request has its own response."""
 
 
-class _OneStream:
+class _SharedStream:
     """Modern era: one stream for all resources; a change opens a new stream before it closes the old one."""
 
-    def __init__(self, connection: Connection, missed: Callable[[], None]) -> None:
-        self._connection, self._missed = connection, missed
+    def __init__(self, connection: Connection, report_all: Callable[[], None]) -> None:
+        self._connection, self._report_all = connection, report_all
         self._running, self._settled = anyio.Event(), anyio.Event()
         self._tasks: TaskGroup | None = None
         self._stream = anyio.CancelScope()
         self._uris: frozenset[str] = frozenset()
-        self._honoured: frozenset[str] = frozenset()
+        self._accepted: frozenset[str] = frozenset()
         self._refusal: JsonRpcError | None = None
-        self._due = 0
+        self._pending_acknowledgements = 0
         """Number of acknowledgements still expected: one per stream; repeated ones are ignored."""
 
-    async def change(self, uris: frozenset[str]) -> Faults:
+    async def change(self, uris: frozenset[str]) -> SubscriptionErrors:
         if uris == self._uris:
             return {}
         await self._running.wait()
         stream = anyio.CancelScope()
-        refusal = await self._opened(uris, stream) if uris else None
+        refusal = await self._open_stream(uris, stream) if uris else None
         if refusal is not None:
             return dict.fromkeys(uris - self._uris, refusal)
-        before, self._stream, self._uris = self._stream, stream, uris & self._honoured
-        before.cancel()
+        previous, self._stream, self._uris = self._stream, stream, uris & self._accepted
+        previous.cancel()
         return dict.fromkeys(
-            uris - self._honoured, JsonRpcError(INVALID_PARAMS, "the server does not tell of it")
+            uris - self._accepted, JsonRpcError(INVALID_PARAMS, "the server does not tell of it")
         )
 
-    async def _opened(self, uris: frozenset[str], stream: anyio.CancelScope) -> JsonRpcError | None:
+    async def _open_stream(self, uris: frozenset[str], stream: anyio.CancelScope) -> JsonRpcError | None:
         """Open a stream; return None once the server acknowledges it, or the server's error."""
         self._settled, self._refusal = anyio.Event(), None
-        cast("TaskGroup", self._tasks).start_soon(self._keep, uris, stream)
+        cast("TaskGroup", self._tasks).start_soon(self._hold_open, uris, stream)
         try:
             await self._settled.wait()
         except BaseException:  # the caller has left, so the previous stream stays
@@ -282,23 +290,25 @@ class _OneStream:
             self._running.set()
             await anyio.sleep_forever()
 
-    def agreed(self, params: JsonObject) -> None:
-        said: Any = params.get("notifications")
-        uris: Any = cast("JsonObject", said).get(RESOURCE_SUBSCRIPTIONS) if isinstance(said, dict) else None
-        if not isinstance(uris, list) or not self._due:
+    def acknowledged(self, params: JsonObject) -> None:
+        message: Any = params.get("notifications")
+        uris: Any = (
+            cast("JsonObject", message).get(RESOURCE_SUBSCRIPTIONS) if isinstance(message, dict) else None
+        )
+        if not isinstance(uris, list) or not self._pending_acknowledgements:
             return
-        self._due -= 1
-        self._honoured = frozenset(each for each in cast("list[Any]", uris) if isinstance(each, str))
+        self._pending_acknowledgements -= 1
+        self._accepted = frozenset(each for each in cast("list[Any]", uris) if isinstance(each, str))
         if self._settled.is_set():
-            self._missed()
+            self._report_all()
         self._settled.set()
 
-    async def _keep(self, uris: frozenset[str], stream: anyio.CancelScope) -> None:
+    async def _hold_open(self, uris: frozenset[str], stream: anyio.CancelScope) -> None:
         """Hold the stream open, with reconnects, until another one replaces it."""
-        params, pause = listen({RESOURCE_SUBSCRIPTIONS: sorted(uris)}), RECONNECT_DELAY_SECONDS
+        params, pause = listen_params({RESOURCE_SUBSCRIPTIONS: sorted(uris)}), RECONNECT_DELAY_SECONDS
         with stream:
             while True:
-                self._due += 1
+                self._pending_acknowledgements += 1
                 try:
                     await self._connection.request(LISTEN, params)
                 except JsonRpcError as refusal:

@@ -30,9 +30,9 @@ from toolcrib.sources.mcp.connection import (
     HttpStatusError,
     InvalidResponse,
     JsonRpcError,
-    News,
     NotSent,
     RequestCallbacks,
+    RequestNotification,
     ServerError,
 )
 
@@ -131,20 +131,20 @@ GATEWAY_METHODS = frozenset(
 )
 """Methods that the gateway requests for itself: messages about them belong to no caller."""
 
-Say = Callable[[bytes], bool]
+TrySend = Callable[[bytes], bool]
 """Sends a best-effort message; returns whether it was sent. Must not block."""
-Answer = Callable[[bytes], Awaitable[None]]
+SendReply = Callable[[bytes], Awaitable[None]]
 """Delivers a caller's reply; raises a ServerError if that is impossible."""
 
 
 class PendingQuestion:
     """A server request without a reply, and the call that answers it."""
 
-    __slots__ = ("id", "method", "params", "scope", "size", "whose")
+    __slots__ = ("id", "method", "params", "scope", "size", "target")
 
     def __init__(self, id: int | str, method: str, params: JsonObject, size: int) -> None:
         self.id, self.method, self.params, self.size = id, method, params, size
-        self.whose: RequestMessages | None = None
+        self.target: RequestMessages | None = None
         self.scope: anyio.CancelScope | None = None
         """Set while the caller handles it."""
 
@@ -152,64 +152,64 @@ class PendingQuestion:
 class RequestMessages:
     """The messages for one request, delivered in its caller's task: a slow caller delays only itself."""
 
-    def __init__(self, ear: RequestCallbacks, hearings: "MessageRouter") -> None:
-        self.ear = ear
+    def __init__(self, callbacks: RequestCallbacks, router: "MessageRouter") -> None:
+        self.callbacks = callbacks
         self.questions: deque[PendingQuestion] = deque()
-        self._news: deque[News] = deque(maxlen=MAX_PENDING_NOTIFICATIONS)
-        self._hearings = hearings
+        self._notifications: deque[RequestNotification] = deque(maxlen=MAX_PENDING_NOTIFICATIONS)
+        self._router = router
         self._delivering: anyio.CancelScope | None = None
         # A future, not an event: most requests wait here exactly once.
         self._wake: asyncio.Future[None] | None = None
-        self._over = False
+        self._is_closed = False
 
-    def add(self, news: News) -> None:
+    def add(self, notification: RequestNotification) -> None:
         """Queue a notification."""
-        if not self._over:
-            self._news.append(news)
-            self._stir()
+        if not self._is_closed:
+            self._notifications.append(notification)
+            self._wake_up()
 
     def ask(self, question: PendingQuestion) -> bool:
         """Queue a server request; return whether the queue accepted it."""
-        if self._over or not _has_room(self.questions, question):
+        if self._is_closed or not _fits(self.questions, question):
             return False
-        question.whose = self
+        question.target = self
         self.questions.append(question)
-        self._stir()
+        self._wake_up()
         return True
 
-    async def listen(self, answer: "asyncio.Future[JsonObject]") -> JsonObject:
+    async def deliver_until(self, response: "asyncio.Future[JsonObject]") -> JsonObject:
         """Deliver messages until the response has arrived and the queues are empty; return the response."""
         try:
-            while self._news or self.questions or not answer.done():
-                if self._news:
+            while self._notifications or self.questions or not response.done():
+                if self._notifications:
                     await self.flush()
                 elif self.questions:
-                    await self._put(self.questions.popleft())
+                    await self._answer_question(self.questions.popleft())
                 else:
-                    self._wake = answer.get_loop().create_future()
+                    self._wake = response.get_loop().create_future()
                     await self._wake
-            return answer.result()
+            return response.result()
         finally:
-            self._hearings.refuse(self)
+            self._router.refuse(self)
 
     async def flush(self) -> None:
         """Deliver the queued notifications."""
-        while self._news:
-            await self.ear.hear(self._news.popleft())
+        while self._notifications:
+            await self.callbacks.deliver(self._notifications.popleft())
 
-    async def _put(self, question: PendingQuestion) -> None:
+    async def _answer_question(self, question: PendingQuestion) -> None:
         question.scope = anyio.CancelScope(
-            deadline=anyio.current_time() + ANSWER_GRACE_SECONDS if self._over else inf
+            deadline=anyio.current_time() + ANSWER_GRACE_SECONDS if self._is_closed else inf
         )
         with question.scope:
-            said = await self._said(question)
-            if self._hearings.settled(question):
+            reply = await self._reply(question)
+            if self._router.mark_answered(question):
                 self._delivering = question.scope
-                await self._hearings.deliver(said)
+                await self._router.deliver(reply)
         self._delivering = question.scope = None
 
-    async def _said(self, question: PendingQuestion) -> bytes:
-        channel = self.ear.channel
+    async def _reply(self, question: PendingQuestion) -> bytes:
+        channel = self.callbacks.channel
         if channel is None:
             return encode_error(question.id, NO_ANSWER, "nobody is there to be asked")
         try:
@@ -221,12 +221,12 @@ class RequestMessages:
 
     def close(self) -> None:
         """Accept no more messages; a reply in delivery delays the caller by a grace period at most."""
-        self._over = True
+        self._is_closed = True
         if self._delivering is not None:
             self._delivering.deadline = anyio.current_time() + ANSWER_GRACE_SECONDS
-        self._stir()
+        self._wake_up()
 
-    def _stir(self) -> None:
+    def _wake_up(self) -> None:
         if self._wake is not None and not self._wake.done():
             self._wake.set_result(None)
 
@@ -234,18 +234,18 @@ class RequestMessages:
 class MessageRouter:
     """The in-flight requests of one connection. Server requests are relayed to callers only after `relay`."""
 
-    def __init__(self, say: Say, answer: Answer) -> None:
-        self._say, self._answer = say, answer
+    def __init__(self, try_send: TrySend, send_reply: SendReply) -> None:
+        self._try_send, self._send_reply = try_send, send_reply
         self._relayed: JsonObject | None = None
-        self._shut = False
-        self.unheard = False
+        self._is_lost = False
+        self.has_unrouted = False
         """Set when a caller's request is sent that receives no routed messages."""
-        self._last, self._last_at, self._others_at = "", -inf, -inf
+        self._last_owner, self._last_at, self._others_at = "", -inf, -inf
         """Owner of the request that began or ended last, and when; when the last of any other owner did."""
-        self.open: dict[int, RequestMessages] = {}
+        self.in_flight: dict[int, RequestMessages] = {}
         """By request id."""
         self._waiting: dict[int | str, PendingQuestion] = {}
-        self._held: list[PendingQuestion] | None = []
+        self._early: list[PendingQuestion] | None = []
         """Server requests between the handshake and the first request that can take them; None afterwards."""
 
     @property
@@ -257,111 +257,114 @@ class MessageRouter:
         """Relay server requests from now on, within these client capabilities."""
         self._relayed = capabilities
 
-    def begin(self, number: int, ear: RequestCallbacks) -> RequestMessages:
+    def begin(self, request_id: int, callbacks: RequestCallbacks) -> RequestMessages:
         """Register a request; server requests that arrived before the first one are queued for it."""
-        hearing = self.open[number] = RequestMessages(ear, self)
-        self._note(hearing)
-        for question in self._held or ():
-            hearing.ask(question)
-        self._held = None
-        return hearing
+        messages = self.in_flight[request_id] = RequestMessages(callbacks, self)
+        self._record_owner(messages)
+        for question in self._early or ():
+            messages.ask(question)
+        self._early = None
+        return messages
 
-    def close(self, number: int) -> None:
+    def close(self, request_id: int) -> None:
         """Unregister a request: its response has arrived, or its caller no longer waits."""
-        hearing = self.open.pop(number, None)
-        if hearing is not None:
-            hearing.close()
-            self._note(hearing)
-            self.refuse(hearing, lasting=not self._shut)
+        messages = self.in_flight.pop(request_id, None)
+        if messages is not None:
+            messages.close()
+            self._record_owner(messages)
+            self.refuse(messages, keep_roots=not self._is_lost)
 
-    def shut(self) -> None:
+    def mark_lost(self) -> None:
         """Mark the connection as lost: no server request can be relayed or answered any more."""
-        self._shut = True
+        self._is_lost = True
 
-    def refuse(self, hearing: RequestMessages, *, lasting: bool = False) -> None:
+    def refuse(self, messages: RequestMessages, *, keep_roots: bool = False) -> None:
         """Reject the open server requests of a call; if `lasting`, `roots/list` gets a grace period."""
-        for question in [each for each in self._waiting.values() if each.whose is hearing]:
+        for question in [each for each in self._waiting.values() if each.target is messages]:
             # Clients list their roots for all later calls, too, so the end of one call does not end it.
-            if lasting and question.method == methods.LIST_ROOTS:
+            if keep_roots and question.method == methods.LIST_ROOTS:
                 if question.scope is not None:
                     question.scope.deadline = anyio.current_time() + ANSWER_GRACE_SECONDS
                 continue
             self._drop(question)
             self._refuse(question, NO_ANSWER, "the call this was asked in is over")
 
-    def of(self, number: object) -> RequestMessages | None:
+    def of(self, request_id: object) -> RequestMessages | None:
         """Return the messages of the in-flight request with this id."""
-        return self.open.get(number) if type(number) is int else None
+        return self.in_flight.get(request_id) if type(request_id) is int else None
 
-    def log(self, params: JsonObject, strangers: int) -> bool:
+    def log(self, params: JsonObject, without_callbacks: int) -> bool:
         """Deliver a log message, which names no request, if only one owner can be meant; return if it was.
 
         The second argument is the number of requests in flight without callbacks.
         """
         newest = self._newest()
-        if newest is None or strangers or self._was_anothers(newest):
+        if newest is None or without_callbacks or self._used_by_other_owner(newest):
             return False
-        owner = newest.ear.owner
-        if len(self.open) > 1 and (
-            owner is None or any(each.ear.owner != owner for each in self.open.values())
+        owner = newest.callbacks.owner
+        if len(self.in_flight) > 1 and (
+            owner is None or any(each.callbacks.owner != owner for each in self.in_flight.values())
         ):
             return False
         newest.add(params)
         return True
 
-    def _note(self, hearing: RequestMessages | None) -> None:
-        channel = None if hearing is None else hearing.ear.channel
+    def _record_owner(self, messages: RequestMessages | None) -> None:
+        channel = None if messages is None else messages.callbacks.channel
         owner, now = "" if channel is None else channel.owner, anyio.current_time()
-        if owner != self._last:
-            self._last, self._others_at = owner, self._last_at
+        if owner != self._last_owner:
+            self._last_owner, self._others_at = owner, self._last_at
         self._last_at = now
 
-    def _was_anothers(self, hearing: RequestMessages) -> bool:
+    def _used_by_other_owner(self, messages: RequestMessages) -> bool:
         """Return whether another owner used the connection recently: the message may be about its call."""
-        if self.unheard:
-            self.unheard = False
-            self._note(None)
-        owner = "" if hearing.ear.channel is None else hearing.ear.channel.owner
-        other = self._others_at if owner == self._last else self._last_at
+        if self.has_unrouted:
+            self.has_unrouted = False
+            self._record_owner(None)
+        owner = "" if messages.callbacks.channel is None else messages.callbacks.channel.owner
+        other = self._others_at if owner == self._last_owner else self._last_at
         return anyio.current_time() - other < LATE_MESSAGE_SECONDS
 
-    def ask(self, fields: JsonObject, size: int, whose: RequestMessages | None = None) -> bool:
+    def ask(self, fields: JsonObject, size: int, target: RequestMessages | None = None) -> bool:
         """Handle a server request; return False if its id is unusable or no reply can be sent."""
-        name, method = fields["id"], fields["method"]
-        stock = own_reply(name, method)
-        if stock is None or name in self._waiting:
+        question_id, method = fields["id"], fields["method"]
+        own = own_reply(question_id, method)
+        if own is None or question_id in self._waiting:
             return False
         if self._relayed is None or method not in CAPABILITY_OF_REQUEST:
-            return self._say(stock)
+            return self._try_send(own)
         params = params_of(fields)
-        wrong = request_error(method, params, self._relayed)
+        violation = request_error(method, params, self._relayed)
         if size > MAX_QUESTION_BYTES:
-            wrong = INVALID_PARAMS, f"a question may have {MAX_QUESTION_BYTES:,} bytes, and this one has more"
-        question = self._waiting[name] = PendingQuestion(name, method, forwarded(params), size)
-        if wrong is not None:
-            return self._refuse(question, *wrong)
-        if not self._take(question, whose or self._newest()):
+            violation = (
+                INVALID_PARAMS,
+                f"a question may have {MAX_QUESTION_BYTES:,} bytes, and this one has more",
+            )
+        question = self._waiting[question_id] = PendingQuestion(question_id, method, forwarded(params), size)
+        if violation is not None:
+            return self._refuse(question, *violation)
+        if not self._enqueue(question, target or self._newest()):
             return self._refuse(question, NO_ANSWER, "there is no call to ask this in, or too many wait")
         return True
 
     def withdraw(self, params: JsonObject) -> None:
         """Drop a request that the server has cancelled."""
-        name = params.get("requestId")
-        question = self._waiting.pop(name, None) if isinstance(name, int | str) else None
+        question_id = params.get("requestId")
+        question = self._waiting.pop(question_id, None) if isinstance(question_id, int | str) else None
         if question is not None:
             self._drop(question)
 
-    def settled(self, question: PendingQuestion) -> bool:
+    def mark_answered(self, question: PendingQuestion) -> bool:
         """Mark a server request as answered; return whether the server still waits for the reply."""
         if self._waiting.get(question.id) is not question:
             return False
         del self._waiting[question.id]
         return True
 
-    async def deliver(self, said: bytes) -> None:
+    async def deliver(self, reply: bytes) -> None:
         """Send a reply to the server. Ignore its refusal; raise ConnectionLost if the reply was not sent."""
         try:
-            await self._answer(said)
+            await self._send_reply(reply)
         except (JsonRpcError, HttpStatusError):
             return
         except NotSent as fault:
@@ -372,29 +375,29 @@ class MessageRouter:
         if question.scope is not None:
             question.scope.cancel()
             return
-        queue = question.whose.questions if question.whose is not None else self._held or []
+        queue = question.target.questions if question.target is not None else self._early or []
         with suppress(ValueError):  # it has left the queue already
             queue.remove(question)
 
     def _newest(self) -> RequestMessages | None:
-        for hearing in reversed(self.open.values()):
-            if hearing.ear.channel is not None:
-                return hearing
+        for messages in reversed(self.in_flight.values()):
+            if messages.callbacks.channel is not None:
+                return messages
         return None
 
-    def _take(self, question: PendingQuestion, whose: RequestMessages | None) -> bool:
-        if whose is not None:
-            return whose.ask(question)
-        if self._held is None or not _has_room(self._held, question):
+    def _enqueue(self, question: PendingQuestion, target: RequestMessages | None) -> bool:
+        if target is not None:
+            return target.ask(question)
+        if self._early is None or not _fits(self._early, question):
             return False
-        self._held.append(question)
+        self._early.append(question)
         return True
 
     def _refuse(self, question: PendingQuestion, code: int, why: str) -> bool:
         self._waiting.pop(question.id, None)
-        return self._say(encode_error(question.id, code, why))
+        return self._try_send(encode_error(question.id, code, why))
 
 
-def _has_room(waiting: Collection[PendingQuestion], question: PendingQuestion) -> bool:
+def _fits(waiting: Collection[PendingQuestion], question: PendingQuestion) -> bool:
     size = sum(each.size for each in waiting)
     return len(waiting) < MAX_PENDING_QUESTIONS and size + question.size <= MAX_QUESTION_BYTES

@@ -44,7 +44,7 @@ class ProcessLimits:
     processes: int | None = None
     file_size_mb: int | None = None
 
-    def given(self) -> dict[str, int]:
+    def configured(self) -> dict[str, int]:
         """Return the limits that are set, by name."""
         found = {each.name: getattr(self, each.name) for each in fields(self)}
         return {name: value for name, value in found.items() if value is not None}
@@ -54,8 +54,8 @@ class ProcessLimits:
 
         `open_files` is the soft limit if none is set; 0 inherits the gateway's own.
         """
-        given = self.given()
-        if not (given or open_files):
+        configured = self.configured()
+        if not (configured or open_files):
             return ""
         import resource  # does not exist on every system
 
@@ -63,7 +63,7 @@ class ProcessLimits:
         if open_files and self.open_files is None:
             _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
             parts.append(f"{resource.RLIMIT_NOFILE}={open_files}/{hard}")
-        for name, value in given.items():
+        for name, value in configured.items():
             number, soft = getattr(resource, _RESOURCES[name][0]), value * _RESOURCES[name][1]
             # The hard CPU limit sends SIGKILL, which has many causes; SIGXCPU, sent before it, has only one.
             parts.append(f"{number}={soft}/{soft + (name == 'cpu_seconds')}")
@@ -71,13 +71,13 @@ class ProcessLimits:
 
     def ended_by(self, status: int) -> str:
         """Return a text on how a process's end may relate to its limits; empty if it has none."""
-        given = self.given()
-        for name, sent in _SIGNALS.items():
-            if name in given and status == -getattr(signal, sent, 0):
-                return f": it reached its limit of {name} {given[name]}"
-        if not given or status == 0:
+        configured = self.configured()
+        for name, sent_signal in _SIGNALS.items():
+            if name in configured and status == -getattr(signal, sent_signal, 0):
+                return f": it reached its limit of {name} {configured[name]}"
+        if not configured or status == 0:
             return ""
-        return f" (its limits are {', '.join(f'{name} {value}' for name, value in given.items())})"
+        return f" (its limits are {', '.join(f'{name} {value}' for name, value in configured.items())})"
 
 
 NO_LIMITS = ProcessLimits()
@@ -132,14 +132,14 @@ def find(command: Sequence[str], env: Mapping[str, str], cwd: Path | None) -> st
         raise NotSent(f"its working directory {cwd} does not exist; create it or give another `cwd`")
     name = command[0]
     if os.sep in name:
-        return _at(Path(cwd or "", name).absolute())
+        return _checked_program(Path(cwd or "", name).absolute())
     found = shutil.which(name, path=env.get("PATH", os.defpath))
     if found is None:
         raise NotSent(f"there is no program named {name!r} on the PATH; install it or give its full path")
     return str(Path(found).absolute())
 
 
-def _at(path: Path) -> str:
+def _checked_program(path: Path) -> str:
     if not path.is_file():
         raise NotSent(f"there is no program at {path}; install it or correct the path")
     if not os.access(path, os.X_OK):
@@ -178,88 +178,90 @@ class Process:
         """The pid of the server, not of the guard."""
         self._failure: int | None = None
         self._status: int | None = None
-        self._left: int | None = None
-        self._heard = b""
-        self._settled, self._gone = anyio.Event(), anyio.Event()
+        self._processes_left: int | None = None
+        self._buffer = b""
+        self._start_known, self._all_ended = anyio.Event(), anyio.Event()
         self._ended = ended
         control.setblocking(False)
-        asyncio.get_running_loop().add_reader(control, self._listen)
+        asyncio.get_running_loop().add_reader(control, self._read_control)
 
     async def started(self) -> None:
         """Wait until the server runs; raise NotSent if it does not start."""
-        await self._settled.wait()
+        await self._start_known.wait()
         if self._failure is not None:
-            why = os.strerror(self._failure) + self._limits.ended_by(self._failure)
-            raise NotSent(f"it could not be started: {why}")
+            reason = os.strerror(self._failure) + self._limits.ended_by(self._failure)
+            raise NotSent(f"it could not be started: {reason}")
         if self.pid is None:
             raise NotSent("it could not be started: its guard did not come up")
 
     async def stop(self, patience: float) -> None:
         """End the server and all its descendants: gracefully first, as its input is closed by now."""
-        for word in STOP_STEPS:
+        for command in STOP_STEPS:
             with suppress(OSError):  # the guard has exited already
-                self._control.send(word)
-            with anyio.move_on_after(max(patience, MIN_KILL_SECONDS) if word == STOP_STEPS[-1] else patience):
-                await self._gone.wait()
+                self._control.send(command)
+            with anyio.move_on_after(
+                max(patience, MIN_KILL_SECONDS) if command == STOP_STEPS[-1] else patience
+            ):
+                await self._all_ended.wait()
                 break
         else:
             log.warning("process %s does not end, not even when killed; it is left to the system", self.pid)
             self._kill_group()
-        self._let_go()
+        self._close_control()
         # The guard has exited, as its end of the socket is closed; if it has not, it must not block us.
         self._child.kill()
         while self._child.poll() is None:  # noqa: ASYNC110 - not worth a watcher: it exits at once
             await anyio.sleep(0.001)
 
-    def _listen(self) -> None:
+    def _read_control(self) -> None:
         try:
-            said = self._control.recv(4096)
+            data = self._control.recv(4096)
         except BlockingIOError:
             return
         except OSError:
-            said = b""
-        if not said:
-            self._guard_gone()
+            data = b""
+        if not data:
+            self._guard_exited()
             return
-        *lines, self._heard = (self._heard + said).split(b"\n")
+        *lines, self._buffer = (self._buffer + data).split(b"\n")
         for line in lines:
-            word, _, number = line.partition(b" ")
-            self._take(word, int(number))
+            command, _, number = line.partition(b" ")
+            self._handle_message(command, int(number))
 
-    def _take(self, word: bytes, number: int) -> None:
-        if word == b"pid":
+    def _handle_message(self, command: bytes, number: int) -> None:
+        if command == b"pid":
             self.pid = number
-        elif word == b"failed":
+        elif command == b"failed":
             self._failure = number
-        elif word == b"left":
-            self._left = number
+        elif command == b"left":
+            self._processes_left = number
         else:
             self._status = number
-            self._ended(_how(number) + self._limits.ended_by(number))
-        self._settled.set()
+            self._ended(_exit_text(number) + self._limits.ended_by(number))
+        self._start_known.set()
 
-    def _guard_gone(self) -> None:
-        self._let_go()
-        if self._left is None:
+    def _guard_exited(self) -> None:
+        self._close_control()
+        if self._processes_left is None:
             # The guard was killed, so we end what the server started; Linux has killed the server itself.
             self._kill_group()
         if self.pid is not None and self._status is None:
             self._ended("it was killed together with its guard")
-        self._settled.set()
-        self._gone.set()
+        self._start_known.set()
+        self._all_ended.set()
 
     def _kill_group(self) -> None:
         if self.pid is not None:
             with suppress(OSError):
                 os.killpg(self.pid, signal.SIGKILL)
 
-    def _let_go(self) -> None:
+    def _close_control(self) -> None:
         if self._control.fileno() >= 0:
             asyncio.get_running_loop().remove_reader(self._control)
             self._control.close()
 
 
-def _how(status: int) -> str:
+def _exit_text(status: int) -> str:
     return f"it exited with status {status}" if status >= 0 else f"it was killed by signal {-status}"
 
 
@@ -277,42 +279,42 @@ def launch(
     _check_limits(limits)
     with ExitStack() as ours, ExitStack() as theirs:
         try:
-            control, far = socket.socketpair()
+            control, guard_end = socket.socketpair()
             ours.callback(control.close)
-            theirs.callback(far.close)
+            theirs.callback(guard_end.close)
             stdin, to_server = _pipe(theirs, ours)
             from_server, stdout = _pipe(ours, theirs)
             from_errors, stderr = _pipe(ours, theirs)
-            told = limits.encoded(original_soft_limit())
-            ways = (str(far.fileno()), str(grace), env.get("LC_CTYPE", ""), told)
+            encoded_limits = limits.encoded(original_soft_limit())
+            guard_arguments = (str(guard_end.fileno()), str(grace), env.get("LC_CTYPE", ""), encoded_limits)
             child = subprocess.Popen(
                 # Run by path: isolated from the environment and the installed packages, it starts fast.
-                (sys.executable, "-I", "-S", guard.__file__, *ways, program, *command),
+                (sys.executable, "-I", "-S", guard.__file__, *guard_arguments, program, *command),
                 stdin=stdin.fileno(),
                 stdout=stdout.fileno(),
                 stderr=stderr.fileno(),
-                pass_fds=(far.fileno(),),
+                pass_fds=(guard_end.fileno(),),
                 env=env,
                 cwd=cwd,
                 start_new_session=True,
             )
         except (OSError, ValueError) as error:
-            why = error.strerror if isinstance(error, OSError) else error
-            raise NotSent(f"it could not be started: {why}") from None
+            reason = error.strerror if isinstance(error, OSError) else error
+            raise NotSent(f"it could not be started: {reason}") from None
         ours.pop_all()
     return Process(child, control, Streams(to_server, from_server, from_errors), ended, limits)
 
 
 def _check_limits(limits: ProcessLimits) -> None:
     """Refuse limits that the system does not enforce: the operator relies on them."""
-    for name in limits.given():
-        if why := unenforced(name):
-            raise NotSent(f"its limit {name} {why}")
+    for name in limits.configured():
+        if reason := unenforced(name):
+            raise NotSent(f"its limit {name} {reason}")
 
 
 def _pipe(reader: ExitStack, writer: ExitStack) -> tuple[PipeEnd, PipeEnd]:
     """Open a pipe; each exit stack closes one end."""
-    out, into = open_pipe()
-    reader.callback(out.close)
-    writer.callback(into.close)
-    return out, into
+    read_end, write_end = open_pipe()
+    reader.callback(read_end.close)
+    writer.callback(write_end.close)
+    return read_end, write_end

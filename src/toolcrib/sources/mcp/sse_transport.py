@@ -22,9 +22,9 @@ from toolcrib.sources.mcp.connection import (
     Connection,
     ConnectionLost,
     ConnectionTasks,
-    Heard,
     InvalidResponse,
     NotSent,
+    OnNotification,
     RequestCallbacks,
     ResponseTooLarge,
     ServerError,
@@ -35,10 +35,10 @@ from toolcrib.sources.mcp.http_session import (
     BodySlices,
     check_coding,
     drain,
-    messages,
+    event_messages,
     send,
     session,
-    status_fault,
+    status_error,
 )
 from toolcrib.sources.mcp.request_multiplexer import NotificationLimit, RequestMultiplexer
 
@@ -60,40 +60,42 @@ class SseTransport:
     egress: Egress = field(default_factory=Egress)
 
     @asynccontextmanager
-    async def dial(self, heard: Heard) -> AsyncGenerator[Connection]:
+    async def dial(self, on_notification: OnNotification) -> AsyncGenerator[Connection]:
         """Open the event stream and wait for its `endpoint` event."""
         url = URL(self.url)
-        async with session(self.url, self.headers, self.egress) as opened, background() as jobs:
-            response = await send(opened, "GET", url, {"Accept": STREAM})
+        async with session(self.url, self.headers, self.egress) as client, background() as jobs:
+            response = await send(client, "GET", url, {"Accept": STREAM})
             try:
                 _check(response)
-                connection = _Connection(opened, response, heard, jobs)
-                await connection.begin(url)
+                connection = _Connection(client, response, on_notification, jobs)
+                await connection.read_endpoint(url)
                 jobs.start(connection.run)
                 try:
                     yield connection
                 finally:
-                    connection.lose(ConnectionLost("the connection to the server was closed"))
+                    connection.mark_lost(ConnectionLost("the connection to the server was closed"))
             finally:
                 response.close()
 
 
 class _Connection:
-    def __init__(self, opened: Client, response: Response, heard: Heard, jobs: ConnectionTasks) -> None:
-        self._opened, self._response, self._jobs = opened, response, jobs
+    def __init__(
+        self, client: Client, response: Response, on_notification: OnNotification, jobs: ConnectionTasks
+    ) -> None:
+        self._client, self._response, self._jobs = client, response, jobs
         self._limit = limit = NotificationLimit(self._flooded)
         self._exchange = RequestMultiplexer(
-            self._send, heard, answer=self._answer, reply=self._reply, limit=limit
+            self._send, on_notification, send_reply=self._answer, reply=self._reply, limit=limit
         )
         self._events, self._slices = EventStreamParser(too_large=ResponseTooLarge), BodySlices(response)
         self._waiting: list[ServerSentEvent] = []
         """Events that arrived together with the endpoint, before `run` handles them."""
         self._post_url = URL()
         self._garbled = 0
-        self._why = ""
-        self._gone = anyio.Event()
+        self._lost_reason = ""
+        self._closed = anyio.Event()
 
-    async def begin(self, url: URL) -> None:
+    async def read_endpoint(self, url: URL) -> None:
         """Read up to the `endpoint` event, which gives the URL to post to."""
         while data := await self._slices.next():
             events = self._events.feed(data)
@@ -102,38 +104,38 @@ class _Connection:
                     self._post_url = _endpoint(url, event.data)
                     self._waiting = events[at + 1 :]
                     return
-            self._limit.charge(len(messages(events, self._events, self._limit)))
+            self._limit.charge(len(event_messages(events, self._events, self._limit)))
             await self._limit.throttle()
-            if self._why:
-                raise ConnectionLost(self._why)
+            if self._lost_reason:
+                raise ConnectionLost(self._lost_reason)
         raise InvalidResponse("the server ended its event stream before it said where to post to")
 
     async def run(self) -> None:
         """Handle messages until the stream ends; pending requests fail with it."""
         try:
-            self._take(self._waiting)
-            while not self._why and (data := await self._slices.next()):
-                self._take(self._events.feed(data))
+            self._handle_events(self._waiting)
+            while not self._lost_reason and (data := await self._slices.next()):
+                self._handle_events(self._events.feed(data))
                 await self._limit.throttle()
-            self.lose(ConnectionLost("the server ended its event stream"))
+            self.mark_lost(ConnectionLost("the server ended its event stream"))
         except ResponseTooLarge as fault:
             head = self._events.head(END_BYTES)
-            whose = guess_id(head, head)
-            if whose is not None:
-                self._exchange.spoil(whose, fault)
-            self.lose(ConnectionLost(f"the event stream was closed: {fault}"))
+            request_id = guess_id(head, head)
+            if request_id is not None:
+                self._exchange.fail(request_id, fault)
+            self.mark_lost(ConnectionLost(f"the event stream was closed: {fault}"))
         except ServerError as fault:
-            self.lose(fault)
+            self.mark_lost(fault)
         finally:
             self._response.close()
 
-    def lose(self, fault: ServerError) -> None:
+    def mark_lost(self, fault: ServerError) -> None:
         """Mark the connection as lost for good; pending requests fail with this error."""
-        self._why = self._why or str(fault)
+        self._lost_reason = self._lost_reason or str(fault)
         self._exchange.close(fault)
-        self._gone.set()
+        self._closed.set()
 
-    def speak(self, era: Era, revision: str) -> None:
+    def use_revision(self, era: Era, revision: str) -> None:
         """Do nothing: this transport predates the eras, and sends no headers about them."""
 
     def relay(self, capabilities: JsonObject) -> None:
@@ -146,33 +148,33 @@ class _Connection:
         *,
         name: str | None = None,
         headers: Mapping[str, str] | None = None,
-        ear: RequestCallbacks | None = None,
+        callbacks: RequestCallbacks | None = None,
     ) -> JsonObject:
-        return await self._exchange.request(method, params, ear=ear)
+        return await self._exchange.request(method, params, callbacks=callbacks)
 
     async def notify(self, method: str, params: bytes) -> None:
-        if self._why:
-            raise NotSent(self._why)
+        if self._lost_reason:
+            raise NotSent(self._lost_reason)
         await self._post(encode_notification(method, params))
 
-    async def hear(self) -> None:
-        await self._gone.wait()
+    async def receive(self) -> None:
+        await self._closed.wait()
 
     async def lost(self) -> str:
-        await self._gone.wait()
+        await self._closed.wait()
         if self._limit.flooded:
-            raise ServerMisbehaved(self._why)
-        return self._why
+            raise ServerMisbehaved(self._lost_reason)
+        return self._lost_reason
 
     def details(self) -> Mapping[str, Any]:
         dropped = {"dropped_messages": self._limit.dropped} if self._limit.dropped else {}
         return {"unclaimed": self._exchange.unclaimed, "garbled": self._garbled, **dropped}
 
-    def _flooded(self, why: str) -> None:
-        self.lose(ConnectionLost(why))
+    def _flooded(self, reason: str) -> None:
+        self.mark_lost(ConnectionLost(reason))
 
-    def _take(self, events: list[ServerSentEvent]) -> None:
-        for message in messages(events, self._events, self._limit):
+    def _handle_events(self, events: list[ServerSentEvent]) -> None:
+        for message in event_messages(events, self._events, self._limit):
             try:
                 self._exchange.feed(message)
             except InvalidResponse as fault:
@@ -180,7 +182,7 @@ class _Connection:
                 log.debug("a message was skipped: %s", fault)
 
     def _send(self, data: bytes) -> None:
-        if not self._jobs.start(self._deliver, data, most=_MAX_POSTS_IN_FLIGHT):
+        if not self._jobs.start(self._deliver, data, max_running=_MAX_POSTS_IN_FLIGHT):
             raise NotSent("the server does not accept messages: too many wait already")
 
     def _reply(self, data: bytes) -> None:
@@ -203,13 +205,13 @@ class _Connection:
                 fault = found
         message = orjson.loads(data)
         if "method" in message and "id" in message:
-            self._exchange.spoil(message["id"], fault)
+            self._exchange.fail(message["id"], fault)
 
     async def _post(self, data: bytes) -> None:
-        response = await send(self._opened, "POST", self._post_url, {}, data)
+        response = await send(self._client, "POST", self._post_url, {}, data)
         try:
             if response.status >= 300:
-                raise status_fault(response)
+                raise status_error(response)
             await drain(response)
         finally:
             response.close()
@@ -217,7 +219,7 @@ class _Connection:
 
 def _check(response: Response) -> None:
     if response.status >= 300:
-        raise status_fault(response)
+        raise status_error(response)
     check_coding(response)
     if response.content_type != STREAM:
         raise InvalidResponse(f"the server answered with no {STREAM}; check its URL and its transport")
@@ -226,10 +228,12 @@ def _check(response: Response) -> None:
 def _endpoint(url: URL, data: bytes) -> URL:
     """Return the URL to post to, which must have the origin of the event stream."""
     try:
-        given = url.join(URL(data.decode("ascii")))
-        same = given.origin() == url.origin() and given.raw_user is None and given.raw_password is None
+        endpoint = url.join(URL(data.decode("ascii")))
+        same_origin = (
+            endpoint.origin() == url.origin() and endpoint.raw_user is None and endpoint.raw_password is None
+        )
     except ValueError as error:
         raise InvalidResponse("the server gave no proper address to post to") from error
-    if not same:
+    if not same_origin:
         raise InvalidResponse("the server gave an address to post to that is not its own, which is refused")
-    return given
+    return endpoint

@@ -18,8 +18,8 @@ from toolcrib.model import JsonObject
 from toolcrib.sources.mcp.connection import (
     Connection,
     ConnectionLost,
-    Heard,
     InvalidResponse,
+    OnNotification,
     RequestCallbacks,
     ResponseTooLarge,
 )
@@ -79,11 +79,13 @@ class StdioTransport:
     """Timeout in seconds of each step of ending it: closing its input, SIGTERM, SIGKILL."""
 
     @asynccontextmanager
-    async def dial(self, heard: Heard) -> AsyncGenerator[Connection]:
+    async def dial(self, on_notification: OnNotification) -> AsyncGenerator[Connection]:
         """Start the server; leaving the context ends it and all its descendants."""
         env = environment(self.env)
         program = find(self.command, env, self.cwd)
-        connection = _Connection(heard, redact=self.redact, server=self.server or Path(program).name)
+        connection = _Connection(
+            on_notification, redact=self.redact, server=self.server or Path(program).name
+        )
         async with _launch_lock():
             # Other tasks run between two starts; a cancellation after the start would leak the process.
             await anyio.lowlevel.checkpoint()
@@ -107,27 +109,29 @@ class StdioTransport:
 class _Connection:
     """One running server. Callbacks of the event loop read its streams: there is no reader task."""
 
-    def __init__(self, heard: Heard, *, redact: Redact, server: str) -> None:
+    def __init__(self, on_notification: OnNotification, *, redact: Redact, server: str) -> None:
         self._limit = limit = NotificationLimit(self._end)
         self._exchange = RequestMultiplexer(
-            self._send, heard, answer=self._answer, reply=self._reply, limit=limit
+            self._send, on_notification, send_reply=self._answer, reply=self._reply, limit=limit
         )
         self._input = ProcessInput(self._input_ended)
-        self._output = ProcessOutput(self._take, self._output_ended, self._endless, limit.pause, limit.charge)
-        self._tail = StderrTail(redact, server)
-        self._errors = ProcessErrors(self._tail)
+        self._output = ProcessOutput(
+            self._handle_line, self._output_ended, self._endless, limit.pause, limit.charge
+        )
+        self._stderr_tail = StderrTail(redact, server)
+        self._errors = ProcessErrors(self._stderr_tail)
         self._stray_log = RateLimitedLog(
             "%s wrote to its standard output what is no message: %s", redact, server
         )
-        self._stray = self._unanswered = 0
+        self._stray_lines = self._unanswered = 0
         self._pid: int | None = None
-        self._exit = self._sign = ""
-        self._why: str | None = None
-        self._gone = anyio.Event()
-        self._last_words: asyncio.TimerHandle | None = None
-        self._spoke = False
+        self._exit_reason = self._first_sign = ""
+        self._lost_reason: str | None = None
+        self._closed = anyio.Event()
+        self._exit_timer: asyncio.TimerHandle | None = None
+        self._has_output = False
 
-    def speak(self, era: Era, revision: str) -> None:
+    def use_revision(self, era: Era, revision: str) -> None:
         """Do nothing: on this transport, the era only shows in the messages."""
 
     def relay(self, capabilities: JsonObject) -> None:
@@ -140,37 +144,37 @@ class _Connection:
         *,
         name: str | None = None,
         headers: Mapping[str, str] | None = None,
-        ear: RequestCallbacks | None = None,
+        callbacks: RequestCallbacks | None = None,
     ) -> JsonObject:
         if self._input.full:
-            await self._input.room()
-        return await self._exchange.request(method, params, ear=ear)
+            await self._input.wait_writable()
+        return await self._exchange.request(method, params, callbacks=callbacks)
 
     async def notify(self, method: str, params: bytes) -> None:
         if self._input.full:
-            await self._input.room()
+            await self._input.wait_writable()
         self._exchange.notify(method, params)
 
-    async def hear(self) -> None:
-        await self._gone.wait()
+    async def receive(self) -> None:
+        await self._closed.wait()
 
     async def lost(self) -> str:
-        await self._gone.wait()
+        await self._closed.wait()
         if self._limit.flooded:
-            raise ServerMisbehaved(self._why)
-        return self._why or ""
+            raise ServerMisbehaved(self._lost_reason)
+        return self._lost_reason or ""
 
     def details(self) -> Mapping[str, Any]:
         counts = {
-            "stray_lines": self._stray,
+            "stray_lines": self._stray_lines,
             "unclaimed_answers": self._exchange.unclaimed,
             "requests_not_answered": self._unanswered,
             "dropped_messages": self._limit.dropped,
         }
-        running = {"pid": self._pid} if self._pid is not None and self._why is None else {}
+        running = {"pid": self._pid} if self._pid is not None and self._lost_reason is None else {}
         return {
             **running,
-            "stderr_tail": self._tail.lines(),
+            "stderr_tail": self._stderr_tail.lines(),
             **{name: count for name, count in counts.items() if count},
         }
 
@@ -193,10 +197,10 @@ class _Connection:
         process.streams.close()
         self._stray_log.close()
 
-    def exited(self, why: str) -> None:
+    def exited(self, reason: str) -> None:
         """Handle the end of the process."""
-        self._exit = why
-        self._ending(why)
+        self._exit_reason = reason
+        self._ending(reason)
 
     def _send(self, data: bytes) -> None:
         self._input.write(data + b"\n")
@@ -209,32 +213,32 @@ class _Connection:
 
     async def _answer(self, data: bytes) -> None:
         if self._input.full:
-            await self._input.room()
+            await self._input.wait_writable()
         self._send(data)
 
-    def _take(self, line: bytes | OverlongLine) -> None:
-        if self._why is not None:
+    def _handle_line(self, line: bytes | OverlongLine) -> None:
+        if self._lost_reason is not None:
             return
-        self._spoke = True
+        self._has_output = True
         if isinstance(line, OverlongLine):
-            self._skipped(line)
+            self._handle_overlong_line(line)
             return
         try:
             self._exchange.feed(line)
         except InvalidResponse:
-            self._strayed(line)
+            self._log_stray_line(line)
 
-    def _skipped(self, line: OverlongLine) -> None:
+    def _handle_overlong_line(self, line: OverlongLine) -> None:
         request = guess_id(line.head, line.tail)
         if request is not None:
-            self._exchange.spoil(
+            self._exchange.fail(
                 request, ResponseTooLarge(f"the answer is over {MAX_MESSAGE_BYTES >> 20} MiB")
             )
         elif line.tail:
-            self._strayed(line.head)
+            self._log_stray_line(line.head)
 
-    def _strayed(self, line: bytes) -> None:
-        self._stray += 1
+    def _log_stray_line(self, line: bytes) -> None:
+        self._stray_lines += 1
         self._stray_log.write([line])
 
     def _input_ended(self) -> None:
@@ -246,30 +250,30 @@ class _Connection:
     def _endless(self) -> None:
         self._end(f"it wrote more than {MAX_SKIPPED_BYTES >> 20} MiB without an end of line")
 
-    def _ending(self, why: str) -> None:
+    def _ending(self, reason: str) -> None:
         """Handle one sign of the end. The last responses, or the status, may still arrive."""
-        self._sign = self._sign or why
-        if self._exit and self._output.ended:
-            self._end(self._exit)
-        elif self._last_words is None and self._why is None:
-            self._wait(_MAX_EXIT_WAITS)
+        self._first_sign = self._first_sign or reason
+        if self._exit_reason and self._output.ended:
+            self._end(self._exit_reason)
+        elif self._exit_timer is None and self._lost_reason is None:
+            self._await_output(_MAX_EXIT_WAITS)
 
-    def _wait(self, times: int) -> None:
-        self._spoke = False
+    def _await_output(self, times: int) -> None:
+        self._has_output = False
         loop = asyncio.get_running_loop()
-        self._last_words = loop.call_later(_EXIT_WAIT_SECONDS, self._waited, times - 1)
+        self._exit_timer = loop.call_later(_EXIT_WAIT_SECONDS, self._on_exit_timer, times - 1)
 
-    def _waited(self, times: int) -> None:
-        if self._spoke and times:
-            self._wait(times)
+    def _on_exit_timer(self, times: int) -> None:
+        if self._has_output and times:
+            self._await_output(times)
         else:
-            self._end(self._exit or self._sign)
+            self._end(self._exit_reason or self._first_sign)
 
-    def _end(self, why: str) -> None:
-        if self._last_words is not None:
-            self._last_words.cancel()
-        if self._why is None:
-            self._why = why
-            self._exchange.close(ConnectionLost(why))
-            self._input.give_up()
-            self._gone.set()
+    def _end(self, reason: str) -> None:
+        if self._exit_timer is not None:
+            self._exit_timer.cancel()
+        if self._lost_reason is None:
+            self._lost_reason = reason
+            self._exchange.close(ConnectionLost(reason))
+            self._input.release_waiters()
+            self._closed.set()

@@ -46,21 +46,21 @@ class OwnGateway(ConnectionError):
 
 def leads_back(entry: JsonObject, own: str) -> bool:
     """Return whether an entry came through this gateway, or through too many gateways."""
-    passed = gateways_in(entry.get("_meta"))
-    return (own != "" and own in passed) or len(passed) >= MAX_GATEWAYS
+    path = gateways_in(entry.get("_meta"))
+    return (own != "" and own in path) or len(path) >= MAX_GATEWAYS
 
 
-def through(gateway: str, meta: JsonObject) -> JsonObject:
+def with_gateway(gateway: str, meta: JsonObject) -> JsonObject:
     """Return `_meta` with the listing gateway in front of the gateways already on the path."""
     return {**meta, GATEWAYS_KEY: [gateway, *gateways_in(meta)]} if gateway else meta
 
 
-def passed_on(entries: Sequence[JsonObject], own: str, gateway: str) -> tuple[JsonObject, ...]:
+def forwarded_entries(entries: Sequence[JsonObject], own: str, gateway: str) -> tuple[JsonObject, ...]:
     """Return the entries that do not lead back to this gateway, each with the path it came by."""
-    kept = [entry for entry in entries if not leads_back(entry, own)]
+    others = [entry for entry in entries if not leads_back(entry, own)]
     if not gateway:
-        return tuple(kept)
-    return tuple({**entry, "_meta": through(gateway, entry.get("_meta", {}))} for entry in kept)
+        return tuple(others)
+    return tuple({**entry, "_meta": with_gateway(gateway, entry.get("_meta", {}))} for entry in others)
 
 
 # --- Validates each tool that a server lists on its own: accepted, repaired if that is safe, or withheld ---
@@ -70,6 +70,7 @@ MAX_DEFINITION_BYTES = 64 << 10
 MAX_TEXT_BYTES = 4 << 10
 """Maximum bytes of a description or a title."""
 
+_TOO_LARGE = f"its definition takes {{:,}} bytes, at most {MAX_DEFINITION_BYTES:,} are allowed"
 _DEFAULT_VERSION = "1.0.0"
 """Version of tools if the server declares none."""
 _DEFAULT_SETTINGS = ToolSettings()
@@ -82,11 +83,14 @@ def offer(
 
     `version`: the server's own; `modern`: whether it uses the modern era; `gateway`: its id, if it is one.
     """
-    judge = _Judge(settings, version or _DEFAULT_VERSION, modern=modern, gateway=gateway)
-    for place, definition in enumerate(raw, 1):
-        judge.take(place, definition)
+    validator = _ToolListValidator(settings, version or _DEFAULT_VERSION, modern=modern, gateway=gateway)
+    for position, definition in enumerate(raw, 1):
+        validator.validate(position, definition)
     return Offer(
-        tools=judge.tools, withheld=judge.withheld, repaired=judge.repaired, definitions=judge.definitions
+        tools=validator.tools,
+        withheld=validator.withheld,
+        repaired=validator.repaired,
+        definitions=validator.definitions,
     )
 
 
@@ -94,7 +98,7 @@ class _InvalidTool(Exception):
     """A tool that cannot be offered; the message is the reason."""
 
 
-class _Judge:
+class _ToolListValidator:
     """The results for a server's list so far."""
 
     def __init__(self, settings: McpSettings, version: str, *, modern: bool, gateway: str) -> None:
@@ -105,10 +109,10 @@ class _Judge:
         self.repaired: dict[str, tuple[str, ...]] = {}
         self.definitions: dict[str, JsonObject] = {}
 
-    def take(self, place: int, raw: Json) -> None:
+    def validate(self, position: int, raw: Json) -> None:
         """Validate one more definition. Without a usable name, its position in the list identifies it."""
         source, allowed = self._settings.id, self._settings.tools
-        name = f"{source}:{place}"
+        name = f"{source}:{position}"
         try:
             local = _name(raw)
             if allowed and local not in allowed:
@@ -133,31 +137,29 @@ class _Judge:
             raise _InvalidTool("it leads back to this gateway, which serves it already")
         size = len(orjson.dumps(raw))
         if size > MAX_DEFINITION_BYTES:
-            raise _InvalidTool(
-                f"its definition takes {size:,} bytes, at most {MAX_DEFINITION_BYTES:,} are allowed"
-            )
+            raise _InvalidTool(_TOO_LARGE.format(size))
         schema = _input_schema(raw, repairs)
         if self._modern:
             mirrors_of(schema)
         annotations = _annotations(raw, repairs)
         title = _visible_text(raw.get("title"), "title", repairs) or annotations.get("title")
-        said = self._settings.tools.get(raw["name"], _DEFAULT_SETTINGS)
+        overrides = self._settings.tools.get(raw["name"], _DEFAULT_SETTINGS)
         return Tool(
             name=name,
             source=self._settings.id,
             family="mcp",
             title=title or None,
-            description=said.description or _description(raw, repairs),
+            description=overrides.description or _description(raw, repairs),
             input_schema=schema,
             output_schema=_object(raw.get("outputSchema"), "output schema", repairs),
             version=self._version,
-            speech=Speech(template=said.speech_template, field=said.speech_field),
-            slow=said.slow or self._settings.slow,
-            timeout=said.timeout or self._settings.timeout,
+            speech=Speech(template=overrides.speech_template, field=overrides.speech_field),
+            slow=overrides.slow or self._settings.slow,
+            timeout=overrides.timeout or self._settings.timeout,
             annotations=annotations,
             icons=_icons(raw.get("icons"), repairs),
-            meta=through(self._gateway, _object(raw.get("_meta"), "_meta", repairs) or {}),
-            expose_as=said.expose_as,
+            meta=with_gateway(self._gateway, _object(raw.get("_meta"), "_meta", repairs) or {}),
+            expose_as=overrides.expose_as,
         )
 
 
@@ -177,11 +179,11 @@ def _input_schema(raw: JsonObject, repairs: list[str]) -> JsonObject:
         return {"type": "object"}
     if not isinstance(schema, Mapping):
         raise _InvalidTool("its input schema is not an object")
-    known = cast("JsonObject", schema)
-    if known.get("type") is not None:
-        return known
+    keywords = cast("JsonObject", schema)
+    if keywords.get("type") is not None:
+        return keywords
     repairs.append("the type of its input schema was missing: 'object' was put in")
-    return {**known, "type": "object"}
+    return {**keywords, "type": "object"}
 
 
 def _description(raw: JsonObject, repairs: list[str]) -> str:
@@ -203,9 +205,9 @@ def _annotations(raw: JsonObject, repairs: list[str]) -> dict[str, Any]:
 def _icons(value: Json, repairs: list[str]) -> tuple[JsonObject, ...]:
     if value is None:
         return ()
-    given = cast("list[Json]", value) if isinstance(value, list) else [None]
-    icons = [cast("JsonObject", each) for each in given if _is_tool_icon(each)]
-    if len(icons) < len(given):
+    entries = cast("list[Json]", value) if isinstance(value, list) else [None]
+    icons = [cast("JsonObject", each) for each in entries if _is_tool_icon(each)]
+    if len(icons) < len(entries):
         repairs.append("icons without an address were left out")
     return tuple(icons)
 
@@ -228,12 +230,12 @@ def _visible_text(value: Json, what: str, repairs: list[str]) -> str | None:
     if not isinstance(value, str):
         repairs.append(f"its {what} was left out: it was not text")
         return None
-    seen = visible(value)
-    if seen is not value:
+    text = visible(value)
+    if text is not value:
         repairs.append(f"characters that cannot be seen were taken out of its {what}")
-    encoded = seen.encode()
+    encoded = text.encode()
     if len(encoded) <= MAX_TEXT_BYTES:
-        return seen
+        return text
     repairs.append(f"its {what} was cut from {len(encoded):,} bytes to {MAX_TEXT_BYTES:,}")
     return encoded[:MAX_TEXT_BYTES].decode(errors="ignore")
 
@@ -254,57 +256,55 @@ class _InvalidEntry(Exception):
 
 def resources(raw: Sequence[Json]) -> tuple[list[JsonObject], list[str]]:
     """Return the valid resources, and the reasons why the others are not."""
-    return _judged(raw, "uri", _address)
+    return _validated(raw, "uri", _address)
 
 
 def templates(raw: Sequence[Json]) -> tuple[list[JsonObject], list[str]]:
     """Return the valid templates, and the reasons why the others are not."""
-    return _judged(raw, "uriTemplate", _address)
+    return _validated(raw, "uriTemplate", _address)
 
 
 def prompts(source: str, raw: Sequence[Json]) -> tuple[list[JsonObject], list[str]]:
     """Return the valid prompts of a source, and the reasons why the others are not."""
 
-    def name(given: str) -> None:
+    def name(identifier: str) -> None:
         try:
-            canonical(source, given)
+            canonical(source, identifier)
         except Refused as error:
             raise _InvalidEntry(str(error)) from None
 
-    return _judged(raw, "name", name)
+    return _validated(raw, "name", name)
 
 
-def _judged(
+def _validated(
     raw: Sequence[Json], key: str, check: Callable[[str], None]
 ) -> tuple[list[JsonObject], list[str]]:
-    fit: dict[str, JsonObject] = {}
-    unfit: list[str] = []
-    for place, each in enumerate(raw, 1):
+    valid: dict[str, JsonObject] = {}
+    invalid: list[str] = []
+    for position, each in enumerate(raw, 1):
         try:
-            given = _given(each, key)
-            check(given)
+            identifier = _identifier(each, key)
+            check(identifier)
         except _InvalidEntry as error:
-            unfit.append(f"number {place}: {error}")
+            invalid.append(f"number {position}: {error}")
             continue
-        if given in fit:
-            unfit.append(f"number {place}: {given[:100]!r} is listed before")
+        if identifier in valid:
+            invalid.append(f"number {position}: {identifier[:100]!r} is listed before")
         else:
-            fit[given] = _mended(cast("JsonObject", each), key, given)
-    return list(fit.values()), unfit
+            valid[identifier] = _repaired(cast("JsonObject", each), key, identifier)
+    return list(valid.values()), invalid
 
 
-def _given(raw: Json, key: str) -> str:
+def _identifier(raw: Json, key: str) -> str:
     if not isinstance(raw, dict):
         raise _InvalidEntry("it is not an object")
-    given = cast("JsonObject", raw).get(key)
-    if not isinstance(given, str) or not given:
+    identifier = cast("JsonObject", raw).get(key)
+    if not isinstance(identifier, str) or not identifier:
         raise _InvalidEntry(f"it has no {key}")
     size = len(orjson.dumps(raw))
     if size > MAX_DEFINITION_BYTES:
-        raise _InvalidEntry(
-            f"its definition takes {size:,} bytes, at most {MAX_DEFINITION_BYTES:,} are allowed"
-        )
-    return given
+        raise _InvalidEntry(_TOO_LARGE.format(size))
+    return identifier
 
 
 def _address(uri: str) -> None:
@@ -312,30 +312,28 @@ def _address(uri: str) -> None:
         raise _InvalidEntry(f"its address has {len(uri):,} characters, at most {MAX_URI_CHARS:,} are allowed")
     character = invisible_character(uri)
     if character is not None or uri != uri.strip():
-        raise _InvalidEntry(
-            f"its address holds a character that cannot be seen ({character or 'a space at its edge'})"
-        )
+        what = character or "a space at its edge"
+        raise _InvalidEntry(f"its address holds a character that cannot be seen ({what})")
 
 
-def _mended(raw: JsonObject, key: str, given: str) -> JsonObject:
+def _repaired(raw: JsonObject, key: str, identifier: str) -> JsonObject:
     """Drop members that violate the protocol: one invalid member can make a client reject the whole list."""
-    kept = _fit(raw, _MEMBER_CHECKS)
+    members = _valid_members(raw, _MEMBER_CHECKS)
     name = raw.get("name")
     if key != "name":
-        kept["name"] = (_cut_text(name, MAX_NAME_BYTES) if isinstance(name, str) else "") or given
-    if "arguments" in kept:
-        kept["arguments"] = [_fit(each, _ARGUMENT_CHECKS) for each in kept["arguments"]]
-    return kept
+        members["name"] = (_cut_text(name, MAX_NAME_BYTES) if isinstance(name, str) else "") or identifier
+    if "arguments" in members:
+        members["arguments"] = [_valid_members(each, _ARGUMENT_CHECKS) for each in members["arguments"]]
+    return members
 
 
-def _fit(raw: JsonObject, fields: "_Fields") -> dict[str, Any]:
-    kept = {key: value for key, value in raw.items() if key not in fields or fields[key](value)}
-    return {**kept, **{key: _cut_text(kept[key]) for key in ("title", "description") if key in kept}}
+def _valid_members(raw: JsonObject, fields: "_MemberChecks") -> dict[str, Any]:
+    members = {key: value for key, value in raw.items() if key not in fields or fields[key](value)}
+    return {**members, **{key: _cut_text(members[key]) for key in ("title", "description") if key in members}}
 
 
-def _cut_text(text: str, longest: int = MAX_TEXT_BYTES) -> str:
-    encoded = visible(text).encode()
-    return encoded[:longest].decode(errors="ignore")
+def _cut_text(text: str, max_bytes: int = MAX_TEXT_BYTES) -> str:
+    return visible(text).encode()[:max_bytes].decode(errors="ignore")
 
 
 def _is_text(value: Json) -> bool:
@@ -357,12 +355,12 @@ def _is_size(value: Json) -> bool:
 def _is_annotations(value: Json) -> bool:
     if type(value) is not dict:
         return False
-    said = cast("JsonObject", value)
-    priority, audience = said.get("priority", 0), said.get("audience", [])
+    annotations = cast("JsonObject", value)
+    priority, audience = annotations.get("priority", 0), annotations.get("audience", [])
     if type(priority) not in (int, float) or not 0 <= priority <= 1 or type(audience) is not list:
         return False
     known = all(type(each) is str and each in _ROLES for each in cast("list[Any]", audience))
-    return known and _is_text(said.get("lastModified", ""))
+    return known and _is_text(annotations.get("lastModified", ""))
 
 
 def _is_icons(value: Json) -> bool:
@@ -373,8 +371,8 @@ def _is_resource_icon(icon: JsonObject) -> bool:
     if not _is_text(icon.get("src")) or not _is_text(icon.get("mimeType", "")):
         return False
     sizes = icon.get("sizes", [])
-    known = type(sizes) is list and all(map(_is_text, cast("list[Any]", sizes)))
-    return known and icon.get("theme", "light") in ("light", "dark")
+    valid_sizes = type(sizes) is list and all(map(_is_text, cast("list[Any]", sizes)))
+    return valid_sizes and icon.get("theme", "light") in ("light", "dark")
 
 
 def _is_arguments(value: Json) -> bool:
@@ -387,9 +385,9 @@ def _entries(value: Json) -> Iterable[JsonObject]:
     return [cast("JsonObject", each) if type(each) is dict else {} for each in entries]
 
 
-_Fields = Mapping[str, Callable[[Json], bool]]
-_ARGUMENT_CHECKS: _Fields = {"title": _is_text, "description": _is_text, "required": _is_flag}
-_MEMBER_CHECKS: _Fields = {
+_MemberChecks = Mapping[str, Callable[[Json], bool]]
+_ARGUMENT_CHECKS: _MemberChecks = {"title": _is_text, "description": _is_text, "required": _is_flag}
+_MEMBER_CHECKS: _MemberChecks = {
     "title": _is_text,
     "description": _is_text,
     "mimeType": _is_text,
