@@ -46,17 +46,14 @@ def tool_from_json(declared: JsonObject, family: Family) -> Tool:
         tags=tuple(declared["tags"]),
         cache_ttl=declared.get("cacheTTL"),
         idempotent=declared["idempotent"],
-        examples=tuple(_example(each) for each in declared["examples"]),
+        examples=tuple(
+            Example(description=each["description"], params=each["params"], expected=each["expectedResult"])
+            for each in declared["examples"]
+        ),
         aliases=tuple(declared.get("aliases", ())),
         rate_limit=_rate_limit(declared.get("rateLimit")),
         deprecated=_deprecation(declared.get("deprecated")),
         degraded=bool(declared.get("degraded")),
-    )
-
-
-def _example(declared: JsonObject) -> Example:
-    return Example(
-        description=declared["description"], params=declared["params"], expected=declared["expectedResult"]
     )
 
 

@@ -364,10 +364,11 @@ def _validated(reading: Reading, name: str, env: Mapping[str, str], overlay: Jso
     report.close()
     servers = {server_id(name): server for name, server in sections.mcp.servers.items()}
     sections = replace(sections, mcp=replace(sections.mcp, servers=servers))
+    admin_keys = (sections.auth.admin_key, sections.auth.admin_key_old)
     known: dict[str, Any] = {field.name: getattr(sections, field.name) for field in fields(sections)}
     return Document(
         **known,
-        secret_texts=find_secrets(merged, expanded.taken) | _admin_keys(sections),
+        secret_texts=find_secrets(merged, expanded.taken) | {key for key in admin_keys if key},
         warnings=report.located(
             (*ineffective_settings(sections, merged), *shadowed_servers(written, overlay))
         ),
@@ -387,7 +388,3 @@ def _with_defaults(sections: Sections, merged: JsonObject, env: Mapping[str, str
     store = sections.store if "store" in merged else f"sqlite:///{home(env) / 'toolcrib.db'}"
     contexts = {"default": ContextSection(), **sections.contexts}
     return replace(sections, auth=auth, store=store, contexts=contexts)
-
-
-def _admin_keys(sections: Sections) -> frozenset[str]:
-    return frozenset(key for key in (sections.auth.admin_key, sections.auth.admin_key_old) if key)

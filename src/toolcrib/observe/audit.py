@@ -250,7 +250,20 @@ class Audit:
 
     async def record(self, actor: Actor, name: str, action: Action, outcome: str = SUCCESS) -> AuditRecord:
         """Append a record; one that cannot be written is logged in full, and the error is raised."""
-        entry = self._entry(actor, name, action, outcome)
+        entry = AuditEntry(
+            at=round(time(), 3),
+            actor_kind=actor.kind,
+            actor=self._redacted_text(actor.name),
+            user=None if actor.user is None else self._redacted_text(actor.user),
+            frontend=actor.frontend,
+            address=self._redacted_text(actor.address),
+            process=self._process,
+            action=name,
+            target=self._redacted_text(action.target),
+            before=self._redacted_value(action.before),
+            after=self._redacted_value(action.after),
+            outcome=outcome,
+        )
         try:
             return self._logged(await self._trail.add(entry))
         except Exception:
@@ -281,22 +294,6 @@ class Audit:
                 return
         if limit.cancelled_caught:
             log.error("audit record not written in time: %s %s: %s", name, action.target, outcome)
-
-    def _entry(self, actor: Actor, name: str, action: Action, outcome: str) -> AuditEntry:
-        return AuditEntry(
-            at=round(time(), 3),
-            actor_kind=actor.kind,
-            actor=self._redacted_text(actor.name),
-            user=None if actor.user is None else self._redacted_text(actor.user),
-            frontend=actor.frontend,
-            address=self._redacted_text(actor.address),
-            process=self._process,
-            action=name,
-            target=self._redacted_text(action.target),
-            before=self._redacted_value(action.before),
-            after=self._redacted_value(action.after),
-            outcome=outcome,
-        )
 
     def _redacted_text(self, text: str) -> str:
         return self._redactor.text(text)[:MAX_TEXT_CHARACTERS]

@@ -98,7 +98,7 @@ class ReviewFacts:
         length = len(self.session) / (len(self.session) + _LONG_SESSION)
         latest = [each.millis for each in self.session[-SUFFICIENT_REVIEWS:] if each.millis is not None]
         pace = _times(fmean(latest), self.usual) if latest else None
-        slowing = 0.0 if pace is None else _unit((pace - 1.0) / 2.0)
+        slowing = 0.0 if pace is None else min(1.0, max(0.0, (pace - 1.0) / 2.0))
         return 1.0 - (1.0 - length) * (1.0 - slowing)
 
     @property
@@ -161,10 +161,6 @@ def _lapses(reviews: Sequence[Review]) -> int:
 
 def _times(millis: float | None, usual: float | None) -> float | None:
     return millis / usual if millis is not None and usual else None
-
-
-def _unit(number: float) -> float:
-    return min(1.0, max(0.0, number))
 
 
 # --- What an agent is told after a review: every field of the hints, reckoned from the learner's own reviews
