@@ -132,7 +132,7 @@ def test_a_tool_is_found_and_run(seen: Seen) -> None:
 def test_page_shows_declarations_of_every_provider(seen: Seen) -> None:
     seen.sign_in()
     seen.choose("convert units")
-    seen.page.click("text=What a model is given")
+    seen.page.click("text=Declaration for a model")
     seen.page.wait_for_selector(".declared pre >> text=convert_units")
     offered = seen.page.eval_on_selector_all(".models option", "each => each.map(one => one.value)")
     assert set(offered) == set(PROVIDERS)
@@ -192,7 +192,7 @@ def test_page_never_executes_tool_output(seen: Seen) -> None:
     seen.choose("repeat")
     seen.page.click("#tool button[type=submit]")
     seen.page.wait_for_selector(".said")
-    for name in ("Hints", "Whole answer", "Data"):
+    for name in ("Hints", "Full response", "Data"):
         seen.page.click(f"role=tab[name='{name}']")
     for name in ("MCP over stdio", "curl", "Python", "Command line"):
         seen.page.click(f"role=tab[name='{name}']")

@@ -167,7 +167,7 @@ def test_page_executes_no_untrusted_text(page: "Page", record_property: Record) 
             page.fill("#tool textarea, #tool input[type=text], #tool input:not([type])", payload)
             page.click("#tool button[type=submit]")
             page.wait_for_selector(".outcome .pill")
-            for tab in ("Hints", "Whole answer", "Data"):
+            for tab in ("Hints", "Full response", "Data"):
                 page.click(f"role=tab[name='{tab}']")
             harmless(seen)
         harmless(seen)

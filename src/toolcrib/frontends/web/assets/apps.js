@@ -8,7 +8,7 @@ export function panels({ draw, ask, at, show, tried, emptyRow, moment }) {
   const wide = (...content) => draw('td', { class: 'wide' }, content)
 
   function needs(hardware) {
-    const said = hardware.map(each => each.type.toLowerCase() + (each.level === 'OPTIONAL' ? ' if there is one' : ''))
+    const said = hardware.map(each => each.type.toLowerCase() + (each.level === 'OPTIONAL' ? ' (optional)' : ''))
     return said.join(', ') || 'nothing'
   }
 
@@ -51,7 +51,7 @@ export function panels({ draw, ask, at, show, tried, emptyRow, moment }) {
 
   function installed(app) {
     const { isCompatible, message, warnings, missingOptional } = app.compatibility
-    const lacking = missingOptional.length ? `goes without ${needs(missingOptional.map(each => ({ type: each.type })))}` : null
+    const lacking = missingOptional.length ? `works without ${needs(missingOptional.map(each => ({ type: each.type })))}` : null
     const why = [message, ...warnings, lacking, app.running.error].filter(Boolean).join(' ')
     return draw('li', {}, draw('b', {}, app.name), pill(app.running.state.replace('_', ' '), app.running.state === 'running' ? 'good' : ''),
       isCompatible ? pill('compatible', 'good') : pill('not compatible', 'bad'), app.disabled ? pill('switched off', 'bad') : null,
@@ -83,6 +83,6 @@ export function panels({ draw, ask, at, show, tried, emptyRow, moment }) {
   }
 
   const apps = growing('app', 6, appRow, 'packageName', 'No apps yet. PUT /api/apps/{package} registers one.')
-  const users = growing('user', 6, userRow, 'id', 'No users yet. They come with their first session or app.')
+  const users = growing('user', 6, userRow, 'id', 'No users yet. The first session or install creates a user.')
   return () => Promise.all([apps.refresh(), users.refresh()])
 }

@@ -9,7 +9,7 @@ const FORMATS = {
 export function declaring({ draw, ask, tried, code, pretty }) {
   return tool => {
     const told = draw('div', { class: 'declared' })
-    const format = draw('select', { 'aria-label': 'As which provider spells it', onchange: () => look() },
+    const format = draw('select', { 'aria-label': 'Provider format', onchange: () => look() },
       Object.entries(FORMATS).map(([name, title]) => draw('option', { value: name }, title)))
     const look = tried(async () => {
       const wanted = format.value
@@ -20,7 +20,7 @@ export function declaring({ draw, ask, tried, code, pretty }) {
       told.replaceChildren(withheld ? draw('p', { class: 'quiet' }, `It is not declared: it ${withheld.reason}.`) : code(pretty(found.tools)))
     })
     const fold = draw('details', { class: 'models', ontoggle: () => { if (fold.open) look() } },
-      draw('summary', {}, 'What a model is given'), format, told)
+      draw('summary', {}, 'Declaration for a model'), format, told)
     return fold
   }
 }

@@ -96,7 +96,7 @@ function freshSignIn() {
     const over = new AbortController()
     const done = outcome => { over.abort(); dialog.close(); at('fresh-key').value = ''; outcome() }
     signedInAgain = () => done(resolve)
-    dialog.addEventListener('close', () => done(() => reject(new Failure('Nothing was changed: it needs a fresh sign-in.'))), { signal: over.signal })
+    dialog.addEventListener('close', () => done(() => reject(new Failure('Nothing was changed: this requires a fresh sign-in.'))), { signal: over.signal })
   })
 }
 
@@ -297,7 +297,7 @@ function shown(result) {
     metadata.cached ? draw('span', { class: 'pill' }, 'from the cache') : null)
   const said = draw('p', { class: 'said' }, error ? error.message : result.message)
   const main = error ? ['Error', code(pretty(error))] : ['Data', code(pretty(result.data ?? result.inputRequired ?? null))]
-  return [head, said, tabs('Result', [main, ['Hints', hintList(hints)], ['Whole answer', code(pretty(result))]])]
+  return [head, said, tabs('Result', [main, ['Hints', hintList(hints)], ['Full response', code(pretty(result))]])]
 }
 
 function hintList(hints) {
@@ -340,7 +340,7 @@ export TOOLCRIB_KEY=${key}
 toolcrib tools
 toolcrib call ${name} ${quoted(JSON.stringify(given))}`
   at('key-note').replaceChildren(...(freshKey
-    ? ['The snippets hold the key you have just made; this page forgets it when you leave.']
+    ? ['The snippets contain the key that you have just created; the page discards it when you leave.']
     : ['Replace YOUR_KEY with an API key. ', draw('a', { href: '#keys' }, 'Create one below'), ' and it is filled in here.']))
   at('snippets').replaceChildren(tabs('Clients', [
     ['MCP client', code(pretty(http))], ['MCP over stdio', code(pretty(stdio))], ['curl', code(curl)],
@@ -429,7 +429,7 @@ function emptyRow(id, columns, text) {
 
 function reveal(made) {
   freshKey = made.key
-  at('made').replaceChildren(draw('strong', {}, `The key ${made.name}. Keep it now: it is not shown again.`), code(made.key))
+  at('made').replaceChildren(draw('strong', {}, `The key ${made.name}. Store it now: it is not shown again.`), code(made.key))
   show(at('made'))
   snippets()
 }
@@ -491,7 +491,7 @@ async function inside() {
   for (const link of document.querySelectorAll('a[data-text]')) {
     link.addEventListener('click', event => { event.preventDefault(); openText(link.getAttribute('href'))() })
   }
-  watch({ onSignIn: () => signedInAgain(), onBadLink: () => complain(new Failure('That link has been used or is too old.')) })
+  watch({ onSignIn: () => signedInAgain(), onBadLink: () => complain(new Failure('This link was already used or has expired.')) })
   const refreshPeople = panels({ draw, ask, at, show, tried, emptyRow, moment })
   await tried(() => Promise.all([refreshStatus(), refreshTools(), refreshKeys(), refreshCalls(), refreshPeople()]))()
   poll()

@@ -34,7 +34,7 @@ async function exchanged(token) {
 
 export async function signInWithKey(key) {
   const answer = await fetch('/api/signin', { method: 'POST', headers: { Authorization: `Bearer ${key}` } })
-  if (!answer.ok) throw new Failure(answer.status === 403 ? 'That key may not sign in here.' : 'That key is not known here.')
+  if (!answer.ok) throw new Failure(answer.status === 403 ? 'This key is not allowed to sign in.' : 'Unknown key.')
   const { url } = await answer.json()
   if (!await exchange(url.slice(url.indexOf(LINK) + LINK.length))) throw new Failure('Signing in failed. Try again.')
 }
