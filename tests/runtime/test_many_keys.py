@@ -35,7 +35,7 @@ async def fill(store: Store, count: int) -> None:
         {**{name: getattr(each, name) for name in KEY_COLUMNS}, "changed": number + 1}
         for number, each in enumerate(records)
     ]
-    async with store.database.write(patience=120.0) as connection:
+    async with store.database.write(timeout=120.0) as connection:
         await connection.execute(insert(keys), rows)
         await connection.execute(insert(marks), {"name": "keys", "number": count})
 

@@ -10,7 +10,7 @@ import pytest
 from toolcrib.store import holder
 from toolcrib.store.holder import is_gone, new_process_mark
 
-CHILD = "from toolcrib.store.holder import new_mark; print(new_mark(), flush=True); input()"
+CHILD = "from toolcrib.store.holder import new_process_mark; print(new_process_mark(), flush=True); input()"
 
 
 def test_holder_mark_is_unique_and_its_process_alive() -> None:

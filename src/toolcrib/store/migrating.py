@@ -19,9 +19,9 @@ class _AppMigration:
     tools: tuple[AppTool, ...]
 
     def changes(self) -> Iterator[ToolMigration]:
-        for place, (before, after) in enumerate(zip(self.app.tools, self.tools, strict=True)):
+        for index, (before, after) in enumerate(zip(self.app.tools, self.tools, strict=True)):
             if after is not before:
-                yield ToolMigration(f"{self.app.package}.tools[{place}]", before.definition, after.definition)
+                yield ToolMigration(f"{self.app.package}.tools[{index}]", before.definition, after.definition)
 
 
 async def migrate_apps(
@@ -31,10 +31,8 @@ async def migrate_apps(
     every = await apps.all()
     if not undo and (faults := first_faults(fault for app in every for fault in _faults(app))):
         raise UnmigratableFile(*faults)
-    plans = [
-        _AppMigration(app, tuple((_restored if undo else _migrated)(tool) for tool in app.tools))
-        for app in every
-    ]
+    convert = _restored if undo else _migrated
+    plans = [_AppMigration(app, tuple(map(convert, app.tools))) for app in every]
     changed = [plan for plan in plans if any(plan.changes())]
     for plan in changed if write else ():
         await apps.define(plan.app.package, plan.tools, time())
@@ -51,14 +49,10 @@ def _restored(tool: AppTool) -> AppTool:
 
 
 def _faults(app: AppRecord) -> Iterator[DefinitionFault]:
-    given = [tool.definition for tool in app.tools]
-    if not any(map(is_old, given)):
+    definitions = [tool.definition for tool in app.tools]
+    if not any(map(is_old, definitions)):
         return
-    found = [
-        fault
-        for place, each in enumerate(given)
-        if is_old(each)
-        for fault in definition_faults(each, f"tools[{place}]")
-    ]
-    for fault in found or duplicate_names(given):
+    old = ((index, each) for index, each in enumerate(definitions) if is_old(each))
+    faults = [fault for index, each in old for fault in definition_faults(each, f"tools[{index}]")]
+    for fault in faults or duplicate_names(definitions):
         yield DefinitionFault(f"{app.package}.{fault.path}", fault.message)

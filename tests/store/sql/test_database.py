@@ -54,7 +54,7 @@ async def test_a_database_locked_by_another_is_read_but_not_changed(
     path: Path, opened: Opened, lock_holder: sqlite3.Connection
 ) -> None:
     store = await opened(f"sqlite:///{path}")
-    store.database.wait = 0.3
+    store.database.queue_timeout = 0.3
     await store.keys.add(a_key("before"))
     lock_holder.execute("BEGIN IMMEDIATE")
     with pytest.raises(Unavailable) as down:
@@ -72,7 +72,7 @@ async def test_a_database_locked_by_another_is_read_but_not_changed(
 
 async def test_write_transaction_locks_at_begin(path: Path, opened: Opened) -> None:
     first, second = await opened(f"sqlite:///{path}"), await opened(f"sqlite:///{path}")
-    second.database.wait = 0.3
+    second.database.queue_timeout = 0.3
     async with first.database.write() as connection:
         # What is read here must still be so when something is written on the strength of it.
         await connection.execute(text("SELECT * FROM toolcrib_overlay"))

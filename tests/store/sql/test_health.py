@@ -71,7 +71,7 @@ async def test_watch_finds_a_read_only_file_and_its_end(
         await until(lambda: store.database.health.written > 0)
         for mode, reason in (("ON", "readonly"), ("OFF", "")):
             # Nobody writes meanwhile: a connection in use would go back to a pool that is gone.
-            async with store.database._turn:  # pyright: ignore[reportPrivateUsage]
+            async with store.database._write_lock:  # pyright: ignore[reportPrivateUsage]
                 await store.database.engine.dispose()
             monkeypatch.setattr("toolcrib.store.sql.engine.PRAGMAS", (f"PRAGMA query_only = {mode}",))
             await until(lambda: bool(store.refused) is bool(reason))  # noqa: B023 - waited for at once

@@ -28,12 +28,9 @@ class SqlAppData:
 
     async def all(self, package: str, user: str) -> Mapping[str, str]:
         """Return all values that an app stores for a user, by key."""
-        query = (
-            select(app_data.c.key, app_data.c.value).where(_owned_by(package, user)).order_by(app_data.c.key)
-        )
-        async with self.database.read() as connection:
-            found = await connection.execute(query)
-            return {row.key: row.value for row in found}
+        query = select(app_data.c.key, app_data.c.value).where(_owned_by(package, user))
+        rows = await self.database.rows(query.order_by(app_data.c.key))
+        return {row["key"]: row["value"] for row in rows}
 
     async def put(self, package: str, user: str, values: Mapping[str, str]) -> bool:
         """Upsert values; return False and store nothing if the user has not installed the app."""
@@ -42,7 +39,7 @@ class SqlAppData:
             {"user": user, "package": package, "key": key, "value": values[key]} for key in sorted(values)
         ]
         insert = self.database.insert(app_data)
-        place = [app_data.c.user, app_data.c.package, app_data.c.key]
+        primary_key = [app_data.c.user, app_data.c.package, app_data.c.key]
         new = {app_data.c.value: insert.excluded.value}
         installed = select(installs.c.at).where(installs.c.user == user, installs.c.package == package)
         async with self.database.write() as connection:
@@ -50,24 +47,19 @@ class SqlAppData:
             if await connection.scalar(installed.with_for_update(read=True, key_share=True)) is None:
                 return False
             if rows:
-                await connection.execute(insert.on_conflict_do_update(index_elements=place, set_=new), rows)
+                upsert = insert.on_conflict_do_update(index_elements=primary_key, set_=new)
+                await connection.execute(upsert, rows)
             return True
 
     async def drop(self, package: str, user: str, keys: Sequence[str] | None = None) -> int:
         """Delete some keys, or all of them; return the number of deleted rows."""
-        theirs = _owned_by(package, user)
+        statement, size = delete(app_data).where(_owned_by(package, user)), MAX_KEYS_PER_STATEMENT
         if keys is None:
-            return await self._forget([theirs])
-        pieces = [
-            keys[start : start + MAX_KEYS_PER_STATEMENT]
-            for start in range(0, len(keys), MAX_KEYS_PER_STATEMENT)
-        ]
-        return await self._forget([theirs & app_data.c.key.in_(piece) for piece in pieces])
-
-    async def _forget(self, conditions: Sequence[ColumnElement[bool]]) -> int:
+            return await self.database.execute(statement)
+        batches = [keys[start : start + size] for start in range(0, len(keys), size)]
         async with self.database.write() as connection:
-            done = [await connection.execute(delete(app_data).where(each)) for each in conditions]
-            return sum(each.rowcount for each in done)
+            filters = [app_data.c.key.in_(batch) for batch in batches]
+            return sum([(await connection.execute(statement.where(each))).rowcount for each in filters])
 
 
 def _owned_by(package: str, user: str) -> ColumnElement[bool]:
@@ -122,7 +114,7 @@ class SqlApps:
             if done.rowcount != 1:
                 return False
             await _insert_tools(connection, app.package, app.tools)
-            await self._count_up(connection)
+            await self._increment_counter(connection)
             return True
 
     async def change(self, app: AppRecord) -> int | None:
@@ -132,7 +124,7 @@ class SqlApps:
             new = {name: value for name, value in values.items() if name not in IMMUTABLE_COLUMNS}
             version = await _next_version(connection, app.package, new)
             if version is not None:
-                await self._count_up(connection)
+                await self._increment_counter(connection)
             return version
 
     async def define(self, package: str, tools: Sequence[AppTool], at: float) -> int | None:
@@ -144,7 +136,7 @@ class SqlApps:
                 return None
             await connection.execute(delete(app_tools).where(app_tools.c.package == package))
             await _insert_tools(connection, package, tools)
-            await self._count_up(connection)
+            await self._increment_counter(connection)
             return version
 
     async def drop(self, package: str) -> bool:
@@ -153,7 +145,7 @@ class SqlApps:
             done = await connection.execute(delete(apps).where(apps.c.package == package))
             if done.rowcount != 1:
                 return False
-            await self._count_up(connection)
+            await self._increment_counter(connection)
             return True
 
     async def mark(self) -> str:
@@ -174,15 +166,15 @@ class SqlApps:
         sealed = {name: cipher.encrypt(app_location(app.package, name), text) for name, text in plain.items()}
         return replace(app, **sealed)
 
-    async def _count_up(self, connection: AsyncConnection) -> None:
+    async def _increment_counter(self, connection: AsyncConnection) -> None:
         await increment_apps_counter(self.database, connection)
 
 
 async def increment_apps_counter(database: Database, connection: AsyncConnection) -> None:
     """Increment the change counter. Call it last: its row lock blocks other writers until the commit."""
     first = database.insert(marks).values(name=APPS_COUNTER, number=1)
-    more = {marks.c.number: marks.c.number + 1}
-    await connection.execute(first.on_conflict_do_update(index_elements=[marks.c.name], set_=more))
+    increment = {marks.c.number: marks.c.number + 1}
+    await connection.execute(first.on_conflict_do_update(index_elements=[marks.c.name], set_=increment))
 
 
 def app_location(package: str, name: str) -> ValueLocation:

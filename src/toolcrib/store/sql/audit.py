@@ -29,10 +29,8 @@ class SqlAudit:
             # record (a race), so an advisory lock serializes the appending transactions.
             if connection.dialect.name == "postgresql":
                 await connection.execute(select(func.pg_advisory_xact_lock(CHAIN_LOCK_KEY)))
-            found = await connection.execute(
-                select(audit.c.number, audit.c.hash).order_by(audit.c.number.desc()).limit(1)
-            )
-            last = found.one_or_none()
+            newest = select(audit.c.number, audit.c.hash).order_by(audit.c.number.desc()).limit(1)
+            last = (await connection.execute(newest)).one_or_none()
             number, previous = (1, FIRST_PREVIOUS) if last is None else (last.number + 1, last.hash)
             digest = digest_of(entry.content(number, previous))
             record = AuditRecord(**asdict(entry), number=number, previous=previous, hash=digest)
@@ -59,9 +57,7 @@ class SqlAudit:
             query = query.where((audit.c.action == action) | group)
         if since is not None:
             query = query.where(audit.c.at >= since)
-        async with self.database.read() as connection:
-            found = await connection.execute(query)
-            return [AuditRecord(**row) for row in found.mappings()]
+        return [AuditRecord(**row) for row in await self.database.rows(query)]
 
 
 def _storable(entry: AuditEntry) -> AuditEntry:

@@ -36,11 +36,10 @@ class BulkInsert:
 
     async def write(self, rows: Iterable[Row]) -> None:
         """Insert all rows in one transaction."""
-        plain = [_storable(row) for row in rows]
-        if not plain:
+        if not (values := [_storable(row) for row in rows]):
             return
         async with self._database.write() as connection:
-            await connection.exec_driver_sql(self._sql, plain)
+            await connection.exec_driver_sql(self._sql, values)
 
 
 def _storable(row: Row) -> Row:
@@ -78,26 +77,22 @@ class SqlCalls:
             query = query.where(calls.c.caller == caller)
         if before is not None:
             query = query.where(calls.c.at < before)
-        async with self._database.read() as connection:
-            found = await connection.execute(query)
-            return [CallRow(**row) for row in found.mappings()]
+        return [CallRow(**row) for row in await self._database.rows(query)]
 
     async def prune(self, keep: int, mutations: int) -> int:
         """Delete all but the newest `keep` calls and `mutations` mutation calls; return the deleted count."""
-        return await self._prune(keep, calls.c.mutation.is_(False)) + await self._prune(
-            mutations, calls.c.mutation.is_(True)
-        )
+        other_rows = await self._prune(keep, calls.c.mutation.is_(False))
+        return other_rows + await self._prune(mutations, calls.c.mutation.is_(True))
 
     async def _prune(self, keep: int, which: ColumnElement[bool]) -> int:
-        place = (calls.c.at, calls.c.number)
+        position = (calls.c.at, calls.c.number)
         async with self._database.write() as connection:
-            newest = select(*place).where(which).order_by(*NEWEST_FIRST)
-            newest_to_go = (await connection.execute(newest.offset(keep).limit(1))).one_or_none()
-            if newest_to_go is None:
+            newest = select(*position).where(which).order_by(*NEWEST_FIRST)
+            last = (await connection.execute(newest.offset(keep).limit(1))).one_or_none()
+            if last is None:
                 return 0
-            old = tuple_(*place) <= tuple_(*newest_to_go)
-            done = await connection.execute(delete(calls).where(which, old))
-            return done.rowcount
+            excess = tuple_(*position) <= tuple_(*last)
+            return (await connection.execute(delete(calls).where(which, excess))).rowcount
 
 
 # --- Usage counters per day, tool and caller, which the database sums ---
@@ -119,7 +114,7 @@ class SqlUsage:
     async def add(self, rows: Sequence[UsageRow]) -> None:
         """Add a batch of counts to the stored ones (bulk upsert)."""
         # Sorted, so that concurrent writers lock the rows in one order (no deadlock).
-        await self._batch.write(sorted(map(_values, rows)))
+        await self._batch.write(sorted(map(_usage_values, rows)))
 
     async def totals(
         self,
@@ -140,9 +135,7 @@ class SqlUsage:
             query = query.where(usage.c.tool >= f"{app}:", usage.c.tool < f"{app};")
         if caller is not None:
             query = query.where(usage.c.caller == caller)
-        async with self._database.read() as connection:
-            found = await connection.execute(query)
-            return [_row(row) for row in found.mappings()]
+        return [_usage_row(row) for row in await self._database.rows(query)]
 
 
 def _increment(insert: "PostgresInsert | SqliteInsert") -> "PostgresInsert | SqliteInsert":
@@ -152,13 +145,13 @@ def _increment(insert: "PostgresInsert | SqliteInsert") -> "PostgresInsert | Sql
     return insert.on_conflict_do_update(index_elements=USAGE_KEY, set_={**sums, usage.c.last_used: later})
 
 
-def _values(row: UsageRow) -> Row:
+def _usage_values(row: UsageRow) -> Row:
     counts = row.latencies or NO_LATENCIES
     if len(counts) != len(LATENCY_COLUMNS):
         raise ValueError(f"latencies has {len(counts)} buckets, not {len(LATENCY_COLUMNS)}")
     return (*USAGE_VALUES(row), *counts)
 
 
-def _row(row: RowMapping) -> UsageRow:
+def _usage_row(row: RowMapping) -> UsageRow:
     plain = {name: row[name] for name in USAGE_COLUMNS}
     return UsageRow(**plain, latencies=tuple(row[bucket] for bucket in LATENCY_COLUMNS))

@@ -4,18 +4,18 @@ import asyncio
 import logging
 import os
 import sqlite3
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, asynccontextmanager, suppress
 from dataclasses import asdict, dataclass, field, fields
 from errno import errorcode
 from math import inf
 from ssl import SSLError
 from time import monotonic
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import anyio
 from anyio import CancelScope, Lock, Semaphore
-from sqlalchemy import Executable, Table, select
+from sqlalchemy import Executable, RowMapping, Table, select
 from sqlalchemy.exc import DataError, DBAPIError, IntegrityError, ProgrammingError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
@@ -107,71 +107,87 @@ class Database:
 
     engine: AsyncEngine
     faults: tuple[type[Exception], ...] = ()
-    patience: float = TRANSACTION_SECONDS
+    timeout: float = TRANSACTION_SECONDS
     """Timeout of a transaction in seconds, waits included; an earlier deadline of the caller wins."""
-    wait: float = QUEUE_SECONDS
+    queue_timeout: float = QUEUE_SECONDS
     """Seconds of that timeout that a write may wait for its lock and connection."""
     open_grace: float = 0.0
     """Extra seconds for an attempt in progress at the timeout: SQLite ends it by its busy timeout."""
     pool_size: int = POOL_SIZE
     health: Health = field(default_factory=Health)
-    _turn: Lock = field(default_factory=Lock, init=False)
-    _places: Semaphore = field(init=False)
+    _write_lock: Lock = field(default_factory=Lock, init=False)
+    _permits: Semaphore = field(init=False)
     """One permit per pooled connection: waiting for one is cancellable and bounded by the deadline."""
     _closing: set["asyncio.Task[None]"] = field(default_factory=set["asyncio.Task[None]"], init=False)
 
     def __post_init__(self) -> None:
-        self._places = Semaphore(self.pool_size)
+        self._permits = Semaphore(self.pool_size)
 
     @asynccontextmanager
     async def read(self) -> AsyncGenerator[AsyncConnection]:
         """Open a read transaction: all of its queries see one consistent snapshot."""
-        began, until = anyio.current_time(), _deadline(self.patience)
+        began, until = anyio.current_time(), _deadline(self.timeout)
         try:
             async with self._connected(until, writes=False) as connection:
                 with _shielded(until):
                     yield connection
         except (*_CONNECTION_ERRORS, *self.faults) as error:
             self._note(error, waited=anyio.current_time() - began, reading=True)
-            raise _unavailable_error(error) from error
+            raise unavailable(_reason(error)) from error
         self.health.read()
 
     @asynccontextmanager
     async def write(
-        self, *, patience: float | None = None, wait: float | None = None
+        self, *, timeout: float | None = None, queue_timeout: float | None = None
     ) -> AsyncGenerator[AsyncConnection]:
         """Open a write transaction: committed when the block ends, rolled back on an exception.
 
         Writes of this process are serialized by a lock: SQLite has one writer, and others would poll.
         A caller can be cancelled while it waits. From the first statement on, cancellation is deferred
-        (shielded), since tearing down a connection halfway leaves the outcome unknown. `wait` limits only
-        the time before that.
+        (shielded), since tearing down a connection halfway leaves the outcome unknown. `queue_timeout`
+        limits only the time before that.
         """
-        began, until, committing = anyio.current_time(), _deadline(patience or self.patience), False
-        start = min(until, began + (wait or self.wait))
+        began, until, committing = anyio.current_time(), _deadline(timeout or self.timeout), False
+        start = min(until, began + (queue_timeout or self.queue_timeout))
         try:
-            async with _acquired(self._turn, start), self._connected(start, writes=True) as connection:
+            async with _acquired(self._write_lock, start), self._connected(start, writes=True) as connection:
                 with _shielded(until):
                     yield connection
                     committing = True
                     await connection.commit()
         except (*_CONNECTION_ERRORS, *self.faults) as error:
             self._note(error, waited=anyio.current_time() - began)
-            raise (
-                _outcome_unknown() if committing and _connection_lost(error) else _unavailable_error(error)
-            ) from error
+            if committing and _connection_lost(error):
+                message = "the store went away during a change: look whether it was made"
+                raise Lost("OUTCOME_UNKNOWN", message) from error
+            raise unavailable(_reason(error)) from error
         self.health.wrote()
 
     async def try_write(self, statement: Executable, seconds: float) -> None:
         """Begin a write, execute a statement and roll back; detects a lock or a read-only database."""
         began, until = anyio.current_time(), _deadline(seconds)
         try:
-            async with _acquired(self._turn, until), self._connected(until, writes=True) as connection:
+            async with _acquired(self._write_lock, until), self._connected(until, writes=True) as connection:
                 with _shielded(until):
                     await connection.execute(statement)
         except (*_CONNECTION_ERRORS, *self.faults) as error:
             self._note(error, waited=anyio.current_time() - began)
-            raise _unavailable_error(error) from error
+            raise unavailable(_reason(error)) from error
+
+    async def rows(self, query: Executable) -> Sequence[RowMapping]:
+        """Return all rows of a query, in a read transaction of its own."""
+        async with self.read() as connection:
+            return (await connection.execute(query)).mappings().all()
+
+    async def row(self, query: Executable) -> RowMapping | None:
+        """Return the only row of a query, or None."""
+        found = await self.rows(query)
+        return found[0] if found else None
+
+    async def execute(self, statement: Executable, rows: Sequence[Mapping[str, Any]] | None = None) -> int:
+        """Execute a statement in a write transaction of its own; return the number of affected rows."""
+        async with self.write() as connection:
+            return (await connection.execute(statement, rows)).rowcount
 
     def insert(self, table: Table) -> "PostgresInsert | SqliteInsert":
         """Return an insert with ON CONFLICT support, for which each dialect has its own class."""
@@ -188,8 +204,10 @@ class Database:
             if self._closing:
                 await asyncio.wait(self._closing)
             await self.engine.dispose()
-            terminating = _terminating()
-            if terminating:
+            # SQLAlchemy starts tasks that close the connections which a deadline cut off, without a handle to
+            # await; unawaited, they would outlive the engine.
+            names = ((task, getattr(task.get_coro(), "__name__", "")) for task in asyncio.all_tasks())
+            if terminating := {task for task, name in names if name == "_terminate_graceful_close"}:
                 await asyncio.wait(terminating)
 
     async def _open(self, until: float, *, writes: bool) -> AsyncConnection:
@@ -221,7 +239,7 @@ class Database:
 
     @asynccontextmanager
     async def _connected(self, until: float, *, writes: bool) -> AsyncGenerator[AsyncConnection]:
-        async with _acquired(self._places, until):
+        async with _acquired(self._permits, until):
             connection = await self._open(until, writes=writes)
             try:
                 yield connection
@@ -246,21 +264,9 @@ class Database:
         """Mark the store unhealthy, unless a statement was invalid or the caller's deadline was too short."""
         if isinstance(error, _STATEMENT_ERRORS):
             return
-        impatient = isinstance(error, TimeoutError | PoolTimeout) or _is_locked(error)
-        if not impatient or waited >= MAX_LOCK_SECONDS - RESPONSE_RESERVE_SECONDS:
+        timed_out = isinstance(error, TimeoutError | PoolTimeout) or _is_locked(error)
+        if not timed_out or waited >= MAX_LOCK_SECONDS - RESPONSE_RESERVE_SECONDS:
             self.health.refuse(_reason(error), reading=reading)
-
-
-def _terminating() -> set["asyncio.Task[object]"]:
-    """Return the tasks that close connections which a deadline cut off.
-
-    SQLAlchemy starts them without a handle to await; unawaited, they would outlive the engine.
-    """
-    return {
-        task
-        for task in asyncio.all_tasks()
-        if getattr(task.get_coro(), "__name__", "") == "_terminate_graceful_close"
-    }
 
 
 def _deadline(seconds: float) -> float:
@@ -268,8 +274,8 @@ def _deadline(seconds: float) -> float:
     now, deadline = anyio.current_time(), anyio.current_effective_deadline()
     if deadline == -inf:  # the caller is cancelled; work that needs no waiting is still done
         return now + seconds
-    left = deadline - now
-    return now + min(seconds, max(left - RESPONSE_RESERVE_SECONDS, left / 2))
+    remaining = deadline - now
+    return now + min(seconds, max(remaining - RESPONSE_RESERVE_SECONDS, remaining / 2))
 
 
 @asynccontextmanager
@@ -295,14 +301,6 @@ def unavailable(reason: str) -> Unavailable:
     return Unavailable("SOURCE_DOWN", f"the store does not answer: {reason}", retry_after=RETRY_AFTER_SECONDS)
 
 
-def _unavailable_error(error: Exception) -> ToolcribError:
-    return unavailable(_reason(error))
-
-
-def _outcome_unknown() -> ToolcribError:
-    return Lost("OUTCOME_UNKNOWN", "the store went away during a change: look whether it was made")
-
-
 def _connection_lost(error: Exception) -> bool:
     return isinstance(error, OSError) or (isinstance(error, DBAPIError) and error.connection_invalidated)
 
@@ -322,10 +320,10 @@ def _reason(error: Exception) -> str:
         number = error.errno or 0
         return os.strerror(number) if number in errorcode else "it cannot be reached"
     cause = error.orig or error if isinstance(error, DBAPIError) else error
-    said = str(cause.__cause__ or cause).partition("\n")[0][:200]
+    message = str(cause.__cause__ or cause).partition("\n")[0][:200]
     # SQLite uses "disk I/O error" for two dozen conditions; the error name identifies which.
     name = getattr(cause, "sqlite_errorname", "")
-    return f"{said} ({name})" if name.startswith("SQLITE_IOERR") else said
+    return f"{message} ({name})" if name.startswith("SQLITE_IOERR") else message
 
 
 # --- Stores clock readings, so that the time used for expiry never goes back after a restart ---
@@ -338,12 +336,10 @@ _READING_COLUMNS = tuple(each.name for each in fields(ClockReading))
 
 async def resume_clock(database: Database, clock: Clock) -> None:
     """Resume a clock from the last stored reading, if there is one."""
-    async with database.read() as connection:
-        columns = (table.c[name] for name in _READING_COLUMNS)
-        query = select(*columns).where(table.c.id == _CLOCK_ROW_ID)
-        found = (await connection.execute(query)).mappings().one_or_none()
-    if found is not None:
-        clock.resume(ClockReading(**found))
+    columns = (table.c[name] for name in _READING_COLUMNS)
+    row = await database.row(select(*columns).where(table.c.id == _CLOCK_ROW_ID))
+    if row is not None:
+        clock.resume(ClockReading(**row))
 
 
 async def save_clock(database: Database, clock: Clock) -> None:
@@ -351,9 +347,9 @@ async def save_clock(database: Database, clock: Clock) -> None:
     insert = database.insert(table).values(id=_CLOCK_ROW_ID, **asdict(clock.reading()))
     new = {name: insert.excluded[name] for name in _READING_COLUMNS}
     later = insert.excluded["seen"] > table.c.seen
-    async with database.write(wait=MAX_LOCK_SECONDS) as connection:
-        place = [table.c.id]
-        await connection.execute(insert.on_conflict_do_update(index_elements=place, set_=new, where=later))
+    upsert = insert.on_conflict_do_update(index_elements=[table.c.id], set_=new, where=later)
+    async with database.write(queue_timeout=MAX_LOCK_SECONDS) as connection:
+        await connection.execute(upsert)
 
 
 async def save_clock_periodically(

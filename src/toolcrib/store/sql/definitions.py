@@ -22,31 +22,24 @@ class SqlClaims:
 
     async def all(self) -> Mapping[str, str]:
         """Return all claims: folded name to canonical name of the owner."""
-        async with self.database.read() as connection:
-            rows = await connection.execute(select(claims_table.c.name, claims_table.c.owner))
-            return {row.name: row.owner for row in rows}
+        rows = await self.database.rows(select(claims_table.c.name, claims_table.c.owner))
+        return {row["name"]: row["owner"] for row in rows}
 
     async def put(self, claims: Mapping[str, str]) -> None:
         """Upsert claims."""
         if not claims:
             return
         insert = self.database.insert(claims_table)
-        statement = insert.on_conflict_do_update(
-            index_elements=[claims_table.c.name], set_={claims_table.c.owner: insert.excluded.owner}
-        )
+        new = {claims_table.c.owner: insert.excluded.owner}
+        statement = insert.on_conflict_do_update(index_elements=[claims_table.c.name], set_=new)
         rows = [{"name": name, "owner": claims[name]} for name in sorted(claims)]
-        async with self.database.write() as connection:
-            await connection.execute(statement, rows)
+        await self.database.execute(statement, rows)
 
     async def drop(self, names: Iterable[str]) -> None:
         """Delete the claims of these names."""
-        rows = [{"dropped": name} for name in sorted(set(names))]
-        if not rows:
-            return
-        async with self.database.write() as connection:
-            await connection.execute(
-                delete(claims_table).where(claims_table.c.name == bindparam("dropped")), rows
-            )
+        if rows := [{"dropped": name} for name in sorted(set(names))]:
+            statement = delete(claims_table).where(claims_table.c.name == bindparam("dropped"))
+            await self.database.execute(statement, rows)
 
 
 # --- Durable tool definitions: each as last seen, and the hash of the first one seen (trust on first use)
@@ -65,9 +58,8 @@ class SqlDefinitions:
 
     async def all(self) -> Sequence[StoredDefinition]:
         """Return every definition, ordered by name."""
-        async with self.database.read() as connection:
-            rows = await connection.execute(select(table).order_by(table.c.name))
-            return [StoredDefinition(**row) for row in rows.mappings()]
+        rows = await self.database.rows(select(table).order_by(table.c.name))
+        return [StoredDefinition(**row) for row in rows]
 
     async def put(self, definitions: Sequence[StoredDefinition]) -> None:
         """Upsert definitions by name."""
@@ -78,13 +70,9 @@ class SqlDefinitions:
         for start in range(0, len(ordered), MAX_ROWS_PER_TRANSACTION):
             batch = ordered[start : start + MAX_ROWS_PER_TRANSACTION]
             rows = [{name: getattr(each, name) for name in DEFINITION_COLUMNS} for each in batch]
-            async with self.database.write() as connection:
-                await connection.execute(statement, rows)
+            await self.database.execute(statement, rows)
 
     async def drop(self, names: Iterable[str]) -> None:
         """Delete the definitions of these tools."""
-        rows = [{"dropped": name} for name in sorted(set(names))]
-        if not rows:
-            return
-        async with self.database.write() as connection:
-            await connection.execute(delete(table).where(table.c.name == bindparam("dropped")), rows)
+        if rows := [{"dropped": name} for name in sorted(set(names))]:
+            await self.database.execute(delete(table).where(table.c.name == bindparam("dropped")), rows)

@@ -12,7 +12,6 @@ from sqlalchemy import (
     URL,
     Column,
     Connection,
-    Engine,
     MetaData,
     PrimaryKeyConstraint,
     String,
@@ -57,7 +56,7 @@ async def migrate_tables(database: Database) -> None:
     async with database.read() as connection:
         if await _revision(connection) == REVISIONS[-1]:
             return
-    async with database.write(patience=MIGRATION_SECONDS, wait=MIGRATION_WAIT_SECONDS) as connection:
+    async with database.write(timeout=MIGRATION_SECONDS, queue_timeout=MIGRATION_WAIT_SECONDS) as connection:
         if connection.dialect.name == "postgresql":
             limit = f"{MIGRATION_WAIT_SECONDS:.0f}s"
             await connection.execute(select(func.set_config("lock_timeout", limit, True)))
@@ -71,7 +70,9 @@ async def migrate_tables(database: Database) -> None:
 
 async def _revision(connection: AsyncConnection) -> str | None:
     """Return the schema revision; None for a new database. Raise Refused for an unknown revision."""
-    revision = await connection.run_sync(_stored_revision)
+    revision = await connection.run_sync(
+        lambda sync: sync.scalar(select(REVISION)) if inspect(sync).has_table(VERSION_TABLE) else None
+    )
     if revision is not None and revision not in REVISIONS:
         raise Refused(
             "INVALID_REQUEST",
@@ -79,12 +80,6 @@ async def _revision(connection: AsyncConnection) -> str | None:
             "run the newer Toolcrib that made it, or restore a copy from before",
         )
     return revision
-
-
-def _stored_revision(connection: Connection) -> str | None:
-    if not inspect(connection).has_table(VERSION_TABLE):
-        return None
-    return connection.scalar(select(REVISION))
 
 
 def _create_tables(connection: Connection) -> None:
@@ -134,12 +129,10 @@ def database_of(url: str) -> Database:
     except (ArgumentError, ValueError):
         # Neither chained nor quoted: the URL may contain a password.
         raise Refused("INVALID_REQUEST", f"store: that is no database address; {URL_ADVICE}") from None
-    make = ENGINES.get(parsed.drivername)
-    if make is None:
-        raise Refused(
-            "INVALID_REQUEST", f"store: {parsed.drivername} is no database known here; {URL_ADVICE}"
-        )
-    return make(parsed, url)
+    if parsed.drivername not in ENGINES:
+        message = f"store: {parsed.drivername} is no database known here; {URL_ADVICE}"
+        raise Refused("INVALID_REQUEST", message)
+    return ENGINES[parsed.drivername](parsed, url)
 
 
 def is_in_memory(url: str) -> bool:
@@ -152,28 +145,24 @@ def _sqlite(parsed: URL, _url: str) -> Database:
     if parsed.host or parsed.query:
         raise Refused("INVALID_REQUEST", f"store: SQLite takes a path and nothing else; {URL_ADVICE}")
     in_memory = parsed.database in IN_MEMORY_PATHS
-    engine = _memory() if in_memory else _file(Path(str(parsed.database)))
+    if in_memory:
+        engine = _memory()
+    else:
+        path = Path(str(parsed.database))
+        _prepare_file(path)
+        engine = _engine(URL.create("sqlite+aiosqlite", database=str(path)), pool_size=POOL_SIZE)
     event.listen(engine.sync_engine, "connect", _configure_connection)
     event.listen(engine.sync_engine, "begin", _begin)
     return Database(engine, pool_size=1 if in_memory else POOL_SIZE, open_grace=5 * BUSY_SECONDS)
 
 
-def _file(path: Path) -> AsyncEngine:
-    _prepare_file(path)
-    return _engine(URL.create("sqlite+aiosqlite", database=str(path)), pool_size=POOL_SIZE)
-
-
 def _memory() -> AsyncEngine:
     """Create an in-memory database, which exists as long as a connection is open."""
-    place = f"file:/{uuid4().hex}?vfs=memdb"
+    uri = f"file:/{uuid4().hex}?vfs=memdb"
     # Cancellation can close the last pooled connection; this anchor prevents the loss of the database.
-    anchor = connect(place, uri=True)
-    engine = _engine(f"sqlite+aiosqlite:///{place}&uri=true", pool_size=1)
-
-    def let_go(_engine: Engine) -> None:
-        anchor.close()
-
-    event.listen(engine.sync_engine, "engine_disposed", let_go)
+    anchor = connect(uri, uri=True)
+    engine = _engine(f"sqlite+aiosqlite:///{uri}&uri=true", pool_size=1)
+    event.listen(engine.sync_engine, "engine_disposed", lambda _engine: anchor.close())
     return engine
 
 
@@ -196,14 +185,10 @@ def _postgres(_parsed: URL, url: str) -> Database:
     engine = _engine(
         "postgresql+asyncpg://", pool_size=POOL_SIZE, pool_pre_ping=True, async_creator=open_connection
     )
-    faults = (asyncpg.PostgresError, asyncpg.InterfaceError)
-    return Database(engine, faults=faults)
+    return Database(engine, faults=(asyncpg.PostgresError, asyncpg.InterfaceError))
 
 
-ENGINES: dict[str, Callable[[URL, str], Database]] = {
-    "sqlite": _sqlite,
-    "postgresql": _postgres,
-}
+ENGINES: dict[str, Callable[[URL, str], Database]] = {"sqlite": _sqlite, "postgresql": _postgres}
 
 
 def _engine(url: URL | str, **options: Any) -> AsyncEngine:

@@ -5,7 +5,7 @@ from dataclasses import dataclass, fields
 from time import time
 from typing import Any
 
-from sqlalchemy import Row, bindparam, select, tuple_, update
+from sqlalchemy import bindparam, select, tuple_, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from toolcrib.interfaces import KeyChanges, KeyPosition, KeyRecord
@@ -16,6 +16,7 @@ KEY_COLUMNS = tuple(each.name for each in fields(KeyRecord))
 KEYS_COUNTER = "keys"
 """Name of the counter of key changes."""
 _COLUMNS = tuple(keys.c[name] for name in KEY_COLUMNS)
+_KEYS = select(*_COLUMNS).where(keys.c.purged.is_(None))
 _PURGED_VALUES: dict[str, Any] = {
     "digest": "",
     "permissions": frozenset[str](),
@@ -48,38 +49,32 @@ class SqlKeys:
 
     async def find(self, name: str) -> KeyRecord | None:
         """Return one key, even if revoked; None if there is none of that name."""
-        asked = select(*_COLUMNS).where(keys.c.name == name, keys.c.purged.is_(None))
-        async with self.database.read() as connection:
-            row = (await connection.execute(asked)).mappings().first()
-            return None if row is None else KeyRecord(**row)
+        row = await self.database.row(_KEYS.where(keys.c.name == name))
+        return None if row is None else KeyRecord(**row)
 
     async def all(self) -> Sequence[KeyRecord]:
         """Return every key, revoked ones included, ordered by name."""
-        asked = select(*_COLUMNS).where(keys.c.purged.is_(None)).order_by(keys.c.name)
-        async with self.database.read() as connection:
-            rows = await connection.execute(asked)
-            return [KeyRecord(**row) for row in rows.mappings()]
+        return [KeyRecord(**row) for row in await self.database.rows(_KEYS.order_by(keys.c.name))]
 
     async def page(self, *, after: str, limit: int) -> Sequence[KeyRecord]:
         """Return a page of keys ordered by name, revoked ones included (keyset pagination)."""
-        asked = select(*_COLUMNS).where(keys.c.purged.is_(None), keys.c.name > after)
-        async with self.database.read() as connection:
-            rows = await connection.execute(asked.order_by(keys.c.name).limit(limit))
-            return [KeyRecord(**row) for row in rows.mappings()]
+        query = _KEYS.where(keys.c.name > after).order_by(keys.c.name).limit(limit)
+        return [KeyRecord(**row) for row in await self.database.rows(query)]
 
     async def changes(self, after: KeyPosition, limit: int) -> KeyChanges:
         """Return up to `limit` keys that were added, changed or purged after a position, in change order."""
         # A row value comparison: with an `or` of two conditions SQLite could not seek in the index.
         later = tuple_(keys.c.changed, keys.c.name) > tuple_(after.change, after.name)
-        asked = select(keys.c.changed, keys.c.purged, *_COLUMNS).where(later)
+        query = select(keys.c.changed, keys.c.purged, *_COLUMNS).where(later)
         newest = select(marks.c.number).where(marks.c.name == KEYS_COUNTER)
         async with self.database.read() as connection:
             number = await connection.scalar(newest)
-            rows = await connection.execute(asked.order_by(keys.c.changed, keys.c.name).limit(limit))
+            rows = await connection.execute(query.order_by(keys.c.changed, keys.c.name).limit(limit))
             found = rows.all()
+        active = (dict(zip(KEY_COLUMNS, row[2:], strict=True)) for row in found if row.purged is None)
         last = KeyPosition(found[-1].changed, found[-1].name) if found else after
         return KeyChanges(
-            records=[_record(row) for row in found if row.purged is None],
+            records=[KeyRecord(**each) for each in active],
             purged=[row.name for row in found if row.purged is not None],
             position=last,
             newest=number or 0,
@@ -87,13 +82,13 @@ class SqlKeys:
 
     async def rotate(self, name: str, digest: str, at: float, previous_until: float | None = None) -> bool:
         """Replace the hash of a key; return False if there is no active key of that name."""
-        kept = None if previous_until is None else keys.c.digest
+        previous = None if previous_until is None else keys.c.digest
         unexpired = keys.c.expires.is_(None) | (keys.c.expires > at)
         return await self._change(
             (keys.c.name == name) & keys.c.revoked.is_(None) & unexpired,
             digest=digest,
             rotated=at,
-            previous_digest=kept,
+            previous_digest=previous,
             previous_until=previous_until,
         )
 
@@ -109,8 +104,7 @@ class SqlKeys:
         which = (keys.c.name == bindparam("used")) & later & keys.c.purged.is_(None)
         # Sorted, so that concurrent writers lock the rows in one order (no deadlock).
         rows = [{"used": name, "at": times[name]} for name in sorted(times)]
-        async with self.database.write() as connection:
-            await connection.execute(update(keys).where(which).values(last_used=bindparam("at")), rows)
+        await self.database.execute(update(keys).where(which).values(last_used=bindparam("at")), rows)
 
     async def purge(self, before: float, limit: int) -> int:
         """Erase up to `limit` keys that ended before a time, except their names; return the number erased."""
@@ -130,18 +124,14 @@ class SqlKeys:
     async def _change(self, which: Any, **values: Any) -> bool:
         async with self.database.write() as connection:
             changed = await self._next_change(connection)
-            done = await connection.execute(
+            statement = (
                 update(keys).where(which, keys.c.purged.is_(None)).values({**values, "changed": changed})
             )
-            return done.rowcount == 1
+            return (await connection.execute(statement)).rowcount == 1
 
     async def _next_change(self, connection: AsyncConnection) -> int:
         """Allocate a change number. Call it first: its row lock makes numbers follow the commit order."""
         first = self.database.insert(marks).values(name=KEYS_COUNTER, number=1)
-        more = {marks.c.number: marks.c.number + 1}
-        counted = first.on_conflict_do_update(index_elements=[marks.c.name], set_=more)
-        return (await connection.execute(counted.returning(marks.c.number))).scalar_one()
-
-
-def _record(row: Row[Any]) -> KeyRecord:
-    return KeyRecord(**dict(zip(KEY_COLUMNS, row[2:], strict=True)))
+        increment = {marks.c.number: marks.c.number + 1}
+        upsert = first.on_conflict_do_update(index_elements=[marks.c.name], set_=increment)
+        return (await connection.execute(upsert.returning(marks.c.number))).scalar_one()

@@ -26,18 +26,17 @@ class SqlOverlay:
     async def load(self) -> tuple[int, JsonObject]:
         """Return the version (0 if never saved) and the document."""
         async with self.database.read() as connection:
-            found = await connection.execute(select(overlay.c.version, overlay.c.document))
-            row = found.one_or_none()
+            row = (await connection.execute(select(overlay.c.version, overlay.c.document))).one_or_none()
             if row is None:
                 return 0, {}
             cipher = await self.secrets.reader(connection, servers_of(row.document).values())
 
-            def opened(name: str, value: Json) -> Json:
+            def decrypted(name: str, value: Json) -> Json:
                 return (
                     json.loads(cipher.decrypt(server_location(name), value)) if is_encrypted(value) else value
                 )
 
-            return row.version, with_servers(row.document, opened)
+            return row.version, with_servers(row.document, decrypted)
 
     async def save(self, document: JsonObject, *, expected: int) -> int | None:
         """Replace the document if its version is `expected`; return the new version, None on a conflict."""
@@ -54,8 +53,7 @@ class SqlOverlay:
                 statement = insert.on_conflict_do_nothing(index_elements=[overlay.c.id])
             else:
                 statement = update(overlay).where(overlay.c.version == expected).values(values)
-            done = await connection.execute(statement)
-            return expected + 1 if done.rowcount == 1 else None
+            return expected + 1 if (await connection.execute(statement)).rowcount == 1 else None
 
 
 def server_location(name: str) -> ValueLocation:

@@ -36,25 +36,19 @@ class SqlReplays:
     async def find(self, key: str, *, since: float) -> ReplayRow | None:
         """Return the row of a key that was claimed at or after `since`, or None."""
         query = select(replays).where((replays.c.key == key) & (replays.c.at >= since))
-        async with self.database.read() as connection:
-            found = (await connection.execute(query)).mappings().one_or_none()
-            return None if found is None else ReplayRow(**found)
+        row = await self.database.row(query)
+        return None if row is None else ReplayRow(**row)
 
     async def finish(self, key: str, call: str, answer: str, size: int = 0) -> bool:
         """Store the result of the call that holds a key; return False if it does not hold it (any more)."""
         ending = update(replays).where(_held_by(key, call)).values(answer=answer, bytes=size)
-        async with self.database.write() as connection:
-            return (await connection.execute(ending)).rowcount == 1
+        return await self.database.execute(ending) == 1
 
     async def shorten(self, owner: str, size: int, answer: str) -> int:
         """Replace a principal's oldest results by `answer` until `size` bytes are free; return the bytes."""
         held = (replays.c.owner == owner) & (replays.c.bytes > 0)
-        oldest = (
-            select(replays.c.key, replays.c.bytes)
-            .where(held)
-            .order_by(replays.c.at)
-            .limit(_MAX_ROWS_PER_QUERY)
-        )
+        candidates = select(replays.c.key, replays.c.bytes).where(held)
+        oldest = candidates.order_by(replays.c.at).limit(_MAX_ROWS_PER_QUERY)
         freed = 0
         async with self.database.write() as connection:
             while freed < size and (found := (await connection.execute(oldest)).all()):
@@ -70,23 +64,18 @@ class SqlReplays:
     async def totals(self) -> Mapping[str, ReplayTotals]:
         """Return the totals stored per principal. Scans the whole index."""
         count, held, oldest = func.count(), func.sum(replays.c.bytes), func.min(replays.c.at)
+        query = select(replays.c.owner, count, held, oldest).group_by(replays.c.owner)
         async with self.database.read() as connection:
-            rows = await connection.execute(
-                select(replays.c.owner, count, held, oldest).group_by(replays.c.owner)
-            )
+            rows = await connection.execute(query)
             return {row[0]: ReplayTotals(keys=row[1], bytes=int(row[2]), oldest=row[3]) for row in rows}
 
     async def release(self, key: str, call: str) -> bool:
         """Release a key after a call without effect; return False if the call does not hold it (any more)."""
-        async with self.database.write() as connection:
-            freed = await connection.execute(delete(replays).where(_held_by(key, call)))
-            return freed.rowcount == 1
+        return await self.database.execute(delete(replays).where(_held_by(key, call))) == 1
 
     async def prune(self, before: float) -> int:
         """Delete rows claimed before a time; return the number deleted."""
-        async with self.database.write() as connection:
-            gone = await connection.execute(delete(replays).where(replays.c.at < before))
-            return gone.rowcount
+        return await self.database.execute(delete(replays).where(replays.c.at < before))
 
 
 def _held_by(key: str, call: str) -> ColumnElement[bool]:

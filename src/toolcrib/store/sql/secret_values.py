@@ -39,12 +39,12 @@ Values = Mapping[ValueLocation, Json]
 async def secret_values(connection: AsyncConnection) -> Values:
     """Read all secret values, as stored."""
     document = await connection.scalar(select(overlay.c.document))
-    found = {server_location(name): value for name, value in servers_of(document or {}).items()}
-    for row in (await connection.execute(select(apps.c.package, *_columns()))).mappings():
-        found |= {
-            app_location(row["package"], name): row[name] for name in SECRET_COLUMNS if row[name] is not None
-        }
-    return found
+    values = {server_location(name): value for name, value in servers_of(document or {}).items()}
+    columns = (apps.c[name] for name in SECRET_COLUMNS)
+    for row in (await connection.execute(select(apps.c.package, *columns))).mappings():
+        secrets = {name: row[name] for name in SECRET_COLUMNS if row[name] is not None}
+        values |= {app_location(row["package"], name): value for name, value in secrets.items()}
+    return values
 
 
 async def write_values(connection: AsyncConnection, values: Values) -> None:
@@ -60,9 +60,8 @@ async def write_values(connection: AsyncConnection, values: Values) -> None:
 
 async def encrypt_plain(connection: AsyncConnection, secrets: StoredSecrets) -> int:
     """Encrypt the values that an earlier version stored as plain text; return their number."""
-    plain = {
-        place: value for place, value in (await secret_values(connection)).items() if is_plain_text(value)
-    }
+    values = await secret_values(connection)
+    plain = {place: value for place, value in values.items() if is_plain_text(value)}
     cipher = await secrets.writer(connection) if plain else None
     if cipher is not None:
         sealed = {place: cipher.encrypt(place, _serialized(place, value)) for place, value in plain.items()}
@@ -115,29 +114,25 @@ async def remove_encrypted(database: Database) -> tuple[list[str], list[str]]:
         if servers:
             await _remove_servers(connection, servers)
         if packages:
-            await write_values(
-                connection, {app_location(each, name): None for each in packages for name in SECRET_COLUMNS}
-            )
+            removed = {app_location(each, name): None for each in packages for name in SECRET_COLUMNS}
+            await write_values(connection, removed)
             await increment_apps_counter(database, connection)
         await connection.execute(delete(data_keys))
         return servers, packages
 
 
 def _names(values: Values) -> tuple[list[str], list[str]]:
-    found = [place for place, value in values.items() if is_encrypted(value)]
-    servers = [name.removeprefix(server_location("")[2]) for table, _, name in found if table == overlay.name]
-    return servers, sorted({row for table, row, _ in found if table == apps.name})
+    places = [place for place, value in values.items() if is_encrypted(value)]
+    prefix = server_location("")[2]
+    servers = [name.removeprefix(prefix) for table, _, name in places if table == overlay.name]
+    return servers, sorted({row for table, row, _ in places if table == apps.name})
 
 
 async def _remove_servers(connection: AsyncConnection, names: list[str]) -> None:
     document: Any = await connection.scalar(select(overlay.c.document).with_for_update())
-    left = {name: value for name, value in servers_of(document).items() if name not in names}
-    changed = {**document, "mcp": {**document["mcp"], "servers": left}}
+    servers = {name: value for name, value in servers_of(document).items() if name not in names}
+    changed = {**document, "mcp": {**document["mcp"], "servers": servers}}
     await connection.execute(update(overlay).values(document=changed, version=overlay.c.version + 1))
-
-
-def _columns() -> list[Any]:
-    return [apps.c[name] for name in SECRET_COLUMNS]
 
 
 def _serialized(place: ValueLocation, value: Json) -> str:
@@ -190,8 +185,9 @@ async def _rewrap(database: Database, wrapping: WrappingSecrets) -> None:
             return
         opened = [(each, unwrapped(each, secret_for(each, wrapping))) for each in stale]
         for key, data_key in opened:
-            again = wrap(data_key, wrapping.make(), id=key.id, created=key.created)
-            await connection.execute(update(data_keys).where(data_keys.c.id == key.id).values(row_of(again)))
+            wrapped = wrap(data_key, wrapping.make(), id=key.id, created=key.created)
+            statement = update(data_keys).where(data_keys.c.id == key.id)
+            await connection.execute(statement.values(row_of(wrapped)))
     if stale:
         log.warning("the key of stored secrets is wrapped with the new secret; the old one opens it no more")
 
@@ -204,15 +200,11 @@ async def _encrypt(database: Database, secrets: StoredSecrets) -> bool:
         count = await encrypt_plain(connection, secrets)
         in_file = count > 0 and connection.dialect.name == "sqlite"
         if in_file:
-            await _mark(database, connection)
+            first = database.insert(marks).values(name=CLEANUP_MARK, number=1)
+            await connection.execute(first.on_conflict_do_nothing(index_elements=[marks.c.name]))
     if count:
         log.warning("%d secrets that were stored as they are have been encrypted", count)
     return in_file
-
-
-async def _mark(database: Database, connection: AsyncConnection) -> None:
-    first = database.insert(marks).values(name=CLEANUP_MARK, number=1)
-    await connection.execute(first.on_conflict_do_nothing(index_elements=[marks.c.name]))
 
 
 async def _clean_up(database: Database) -> None:
@@ -221,15 +213,14 @@ async def _clean_up(database: Database) -> None:
     if not path:
         return
     try:
-        await to_thread.run_sync(_write_anew, path)
+        await to_thread.run_sync(_vacuum, path)
     except Error as error:
         log.warning("deleted clear text stays in the database file until the next start: %s", error)
         return
-    async with database.write() as connection:
-        await connection.execute(delete(marks).where(marks.c.name == CLEANUP_MARK))
+    await database.execute(delete(marks).where(marks.c.name == CLEANUP_MARK))
 
 
-def _write_anew(path: str) -> None:
+def _vacuum(path: str) -> None:
     with closing(connect(path, timeout=CLEANUP_LOCK_SECONDS, isolation_level=None)) as connection:
         connection.execute("PRAGMA secure_delete = ON")
         connection.execute("VACUUM")

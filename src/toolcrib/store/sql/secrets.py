@@ -61,10 +61,9 @@ class Cipher:
     def encrypt(self, place: ValueLocation, text: str) -> str:
         """Encrypt a text with the current data key, bound to its place."""
         nonce = token_bytes(NONCE_BYTES)
-        sealed = _aead(self.keys[self.current]).encrypt(
-            nonce, text.encode(), _associated_data(place, self.current)
-        )
-        return f"{ENCRYPTED_PREFIX}:{self.current}:{encode_base64(nonce + sealed)}"
+        associated = _associated_data(place, self.current)
+        ciphertext = _aead(self.keys[self.current]).encrypt(nonce, text.encode(), associated)
+        return f"{ENCRYPTED_PREFIX}:{self.current}:{encode_base64(nonce + ciphertext)}"
 
     def decrypt(self, place: ValueLocation, value: str) -> str:
         """Decrypt a value; raise Refused if it was tampered with or belongs to another place."""
@@ -73,10 +72,12 @@ class Cipher:
         key = key_id(value)
         try:
             sealed = decode_base64(value.rpartition(":")[2])
-            about = _associated_data(place, key)
-            return _aead(self.keys[key]).decrypt(sealed[:NONCE_BYTES], sealed[NONCE_BYTES:], about).decode()
+            nonce, ciphertext = sealed[:NONCE_BYTES], sealed[NONCE_BYTES:]
+            return _aead(self.keys[key]).decrypt(nonce, ciphertext, _associated_data(place, key)).decode()
         except (InvalidTag, ValueError):
-            raise _tampered(place) from None
+            table, row, name = place
+            message = f"store: {name} of {row} in {table} was changed, or moved there from another row"
+            raise Refused("INVALID_REQUEST", f"{message}; {RESTORE_ADVICE}") from None
 
 
 @dataclass(slots=True)
@@ -109,21 +110,17 @@ class StoredSecrets:
         if missing := needed - self._open.keys():
             rows = {each.id: each for each in await stored_keys(connection)}
             if unknown := missing - rows.keys():
-                raise Refused(
-                    "INVALID_REQUEST", f"store: data key {min(unknown)} is missing; {RESTORE_ADVICE}"
-                )
+                message = f"store: data key {min(unknown)} is missing; {RESTORE_ADVICE}"
+                raise Refused("INVALID_REQUEST", message)
             self._unwrap([rows[each] for each in missing])
         return Cipher("", self._open)
 
     def _unwrap(self, rows: Iterable[WrappedKey]) -> None:
         for row in rows:
             if row.id not in self._open:
-                self._open[row.id] = unwrapped(row, self._secret_of(row))
-
-    def _secret_of(self, row: WrappedKey) -> WrappingSecret:
-        if self.wrapping is None:
-            raise Refused("INVALID_REQUEST", f"store: it holds encrypted secrets; {OLD_KEY_ADVICE}")
-        return secret_for(row, self.wrapping)
+                if self.wrapping is None:
+                    raise Refused("INVALID_REQUEST", f"store: it holds encrypted secrets; {OLD_KEY_ADVICE}")
+                self._open[row.id] = unwrapped(row, secret_for(row, self.wrapping))
 
 
 def unwrapped(row: WrappedKey, secret: WrappingSecret) -> bytes:
@@ -140,16 +137,16 @@ def secret_for(row: WrappedKey, wrapping: WrappingSecrets) -> WrappingSecret:
     for each in (*([] if current is None else [current]), *wrapping.earlier()):
         if unwraps(row, each):
             return each
-    what = {"admin_key": "an admin key", "key_file": "a key file"}[row.wrapped_by]
-    given = "none was given now" if current is None else "it is not the one given now"
-    message = f"store: its secrets are encrypted, and opened with {what}; {given}: {OLD_KEY_ADVICE}"
+    secret = {"admin_key": "an admin key", "key_file": "a key file"}[row.wrapped_by]
+    reason = "none was given now" if current is None else "it is not the one given now"
+    message = f"store: its secrets are encrypted, and opened with {secret}; {reason}: {OLD_KEY_ADVICE}"
     raise Refused("INVALID_REQUEST", message)
 
 
 async def stored_keys(connection: AsyncConnection) -> list[WrappedKey]:
     """Read all wrapped data keys, oldest first."""
-    found = await connection.execute(select(data_keys).order_by(data_keys.c.created))
-    return [WrappedKey(**row) for row in found.mappings()]
+    rows = await connection.execute(select(data_keys).order_by(data_keys.c.created))
+    return [WrappedKey(**row) for row in rows.mappings()]
 
 
 async def lock_keys(connection: AsyncConnection) -> None:
@@ -182,14 +179,6 @@ def row_of(key: WrappedKey) -> dict[str, object]:
 
 def _associated_data(place: ValueLocation, id: str) -> bytes:
     return dumps([ENCRYPTED_PREFIX, id, *place]).encode()
-
-
-def _tampered(place: ValueLocation) -> Refused:
-    table, row, name = place
-    message = (
-        f"store: {name} of {row} in {table} was changed, or moved there from another row; {RESTORE_ADVICE}"
-    )
-    return Refused("INVALID_REQUEST", message)
 
 
 @lru_cache(maxsize=4)

@@ -92,15 +92,15 @@ class SqlStore:
 
     async def gateway_id(self) -> str:
         """Return the gateway id of this store; it is generated on first use and shared by all replicas."""
-        known = select(marks.c.number).where(marks.c.name == GATEWAY_MARK)
+        query = select(marks.c.number).where(marks.c.name == GATEWAY_MARK)
         async with self.database.read() as connection:
-            number = await connection.scalar(known)
+            number = await connection.scalar(query)
         if number is None:
-            drawn = self.database.insert(marks).values(name=GATEWAY_MARK, number=randbits(63))
+            insert = self.database.insert(marks).values(name=GATEWAY_MARK, number=randbits(63))
             async with self.database.write() as connection:
                 # On a race with another replica the first insert wins, so the number is read again.
-                await connection.execute(drawn.on_conflict_do_nothing(index_elements=[marks.c.name]))
-                number = await connection.scalar(known)
+                await connection.execute(insert.on_conflict_do_nothing(index_elements=[marks.c.name]))
+                number = await connection.scalar(query)
         return f"{number or 0:016x}"
 
     async def check(self) -> None:
@@ -130,7 +130,7 @@ class SqlStore:
 
     async def _watch_writes(self) -> None:
         """Probe writes every second; a healthy store is probed with a rollback, without a disk write."""
-        nothing = update(marks).where(marks.c.name == "").values(number=0)
+        no_rows = update(marks).where(marks.c.name == "").values(number=0)
         health = self.database.health
         while True:
             await anyio.sleep(CHECK_SECONDS)
@@ -140,12 +140,12 @@ class SqlStore:
                 if health.refused:
                     await self._write_probe()
                 else:
-                    await self.database.try_write(nothing, MAX_LOCK_SECONDS)
+                    await self.database.try_write(no_rows, MAX_LOCK_SECONDS)
 
     async def _write_probe(self) -> None:
         first = self.database.insert(marks).values(name=PROBE_MARK, number=1)
         more = {marks.c.number: marks.c.number + 1}
-        async with self.database.write(patience=MAX_LOCK_SECONDS) as connection:
+        async with self.database.write(timeout=MAX_LOCK_SECONDS) as connection:
             await connection.execute(first.on_conflict_do_update(index_elements=[marks.c.name], set_=more))
 
     async def close(self) -> None:

@@ -59,48 +59,41 @@ class SqlUsers:
 
     async def drop(self, id: str) -> bool:
         """Delete a user with all related rows (cascade); return False if there is none."""
-        async with self.database.write() as connection:
-            done = await connection.execute(delete(users).where(users.c.id == id))
-            return done.rowcount == 1
+        return await self.database.execute(delete(users).where(users.c.id == id)) == 1
 
     async def install(self, id: str, install: InstallRecord) -> bool | None:
         """Install an app, or change its settings; return whether it is new, or None without such an app."""
         new = {"settings": install.settings}
         insert = self.database.insert(installs).values(user=id, package=install.package, at=install.at, **new)
         async with self.database.write() as connection:
-            again = update(installs).where(_install(id, install.package)).values(new)
-            if (await connection.execute(again)).rowcount == 1:
+            existing = update(installs).where(_install(id, install.package)).values(new)
+            if (await connection.execute(existing)).rowcount == 1:
                 return False
             # The app row is locked, so that it cannot be deleted before the install exists.
             app = select(apps.c.package).where(apps.c.package == install.package)
             if await connection.scalar(app.with_for_update(read=True, key_share=True)) is None:
                 return None
-            await self._have(connection, id, install.at)
-            place = [installs.c.user, installs.c.package]
-            await connection.execute(insert.on_conflict_do_update(index_elements=place, set_=new))
+            await self._ensure_user(connection, id, install.at)
+            key = [installs.c.user, installs.c.package]
+            await connection.execute(insert.on_conflict_do_update(index_elements=key, set_=new))
             return True
 
     async def uninstall(self, id: str, package: str) -> bool:
         """Uninstall an app and delete its data for the user; return False if it was not installed."""
-        async with self.database.write() as connection:
-            done = await connection.execute(delete(installs).where(_install(id, package)))
-            return done.rowcount == 1
+        return await self.database.execute(delete(installs).where(_install(id, package))) == 1
 
     async def disable(self, id: str, name: str) -> bool:
         """Disable a tool or an app; return False if it was disabled already."""
         insert = self.database.insert(disabled).values(user=id, name=name)
         async with self.database.write() as connection:
-            await self._have(connection, id, time())
-            place = [disabled.c.user, disabled.c.name]
-            done = await connection.execute(insert.on_conflict_do_nothing(index_elements=place))
-            return done.rowcount == 1
+            await self._ensure_user(connection, id, time())
+            statement = insert.on_conflict_do_nothing(index_elements=[disabled.c.user, disabled.c.name])
+            return (await connection.execute(statement)).rowcount == 1
 
     async def enable(self, id: str, name: str) -> bool:
         """Enable a tool or an app again; return False if it was not disabled."""
-        off = (disabled.c.user == id) & (disabled.c.name == name)
-        async with self.database.write() as connection:
-            done = await connection.execute(delete(disabled).where(off))
-            return done.rowcount == 1
+        statement = delete(disabled).where((disabled.c.user == id) & (disabled.c.name == name))
+        return await self.database.execute(statement) == 1
 
     async def begin(self, session: SessionRecord) -> SessionRecord:
         """Upsert a session and return it as stored; an existing one retains its id and start time."""
@@ -108,7 +101,7 @@ class SqlUsers:
         new = {name: insert.excluded[name] for name in ("device", "language", "time_zone", "used")}
         begun = insert.on_conflict_do_update(index_elements=[sessions.c.user], set_=new).returning(sessions)
         async with self.database.write() as connection:
-            await self._have(connection, session.user, session.started)
+            await self._ensure_user(connection, session.user, session.started)
             return SessionRecord(**(await connection.execute(begun)).mappings().one())
 
     async def end(self, id: str, *, unused_since: float | None = None) -> SessionRecord | None:
@@ -124,25 +117,22 @@ class SqlUsers:
         """Store when sessions were last used, by user; a time before the stored one is ignored."""
         if not times:
             return
-        later = (sessions.c.user == bindparam("whose")) & (sessions.c.used < bindparam("at"))
-        rows = [{"whose": user, "at": at} for user, at in sorted(times.items())]
-        async with self.database.write() as connection:
-            await connection.execute(update(sessions).where(later).values(used=bindparam("at")), rows)
+        later = (sessions.c.user == bindparam("owner")) & (sessions.c.used < bindparam("at"))
+        rows = [{"owner": user, "at": at} for user, at in sorted(times.items())]
+        await self.database.execute(update(sessions).where(later).values(used=bindparam("at")), rows)
 
     async def unused_since(self, moment: float, *, limit: int = 100) -> Sequence[str]:
         """Return the users with a session unused since a time, least recently used first."""
-        query = select(sessions.c.user).where(sessions.c.used < moment)
-        async with self.database.read() as connection:
-            return (await connection.scalars(query.order_by(sessions.c.used).limit(limit))).all()
+        query = select(sessions.c.user).where(sessions.c.used < moment).order_by(sessions.c.used).limit(limit)
+        return [row["user"] for row in await self.database.rows(query)]
 
     async def having(self, package: str) -> Sequence[str]:
         """Return the users with a session that have installed an app."""
-        here = select(installs.c.user).join(sessions, sessions.c.user == installs.c.user)
-        async with self.database.read() as connection:
-            found = here.where(installs.c.package == package).order_by(installs.c.user)
-            return (await connection.scalars(found)).all()
+        active = select(installs.c.user).join(sessions, sessions.c.user == installs.c.user)
+        query = active.where(installs.c.package == package).order_by(installs.c.user)
+        return [row["user"] for row in await self.database.rows(query)]
 
-    async def _have(self, connection: AsyncConnection, id: str, at: float) -> None:
+    async def _ensure_user(self, connection: AsyncConnection, id: str, at: float) -> None:
         """Insert a user if there is none, and lock the row against concurrent deletion."""
         insert = self.database.insert(users).values(id=id, created=at)
         # A no-op update: it locks the row, which DO NOTHING would not.
