@@ -316,7 +316,7 @@ async def test_app_without_url_or_removed_app_is_not_available() -> None:
         for call in (call_to(app), call_to(record(MUSIC), tool=tool_in(record(MUSIC)))):
             with pytest.raises(Unavailable) as gone:
                 await source.call(call)
-            assert matches("sources", "app without url or removed app is not available", str(gone.value))
+            assert matches("sources", f"{call.tool.source} is not available", str(gone.value))
             assert (gone.value.problem.code, gone.value.problem.stage) == ("APP_NOT_AVAILABLE", "webhook")
             assert not gone.value.problem.retryable
 

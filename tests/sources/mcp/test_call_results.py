@@ -96,7 +96,7 @@ def test_no_content_at_all_is_no_content() -> None:
 def test_content_of_another_shape_breaks_the_contract(content: Any) -> None:
     with pytest.raises(Broken) as caught:
         result_of({"content": content}, TOOL)
-    assert matches("sources", "content of another shape breaks the contract", str(caught.value))
+    assert matches("sources", f"content {content} breaks the contract", str(caught.value))
     assert caught.value.problem.code == "CONTRACT_VIOLATION"
 
 
@@ -229,7 +229,7 @@ def test_protocol_error_details_are_kept_for_mcp_clients(data: Any, kept: Any) -
 def test_another_kind_of_answer_breaks_the_contract(kind: Any) -> None:
     with pytest.raises(Broken) as raised:
         result_of({"resultType": kind, "content": []}, TOOL)
-    assert matches("sources", "another kind of answer breaks the contract", str(raised.value))
+    assert matches("sources", "another kind of answer breaks the contract", str(raised.value), kind=kind)
 
 
 FAULTS: list[tuple[ServerError, type[ToolcribError], str, bool]] = [
@@ -265,7 +265,8 @@ def test_a_safe_tool_may_be_tried_again(safe: Tool) -> None:
 
 def test_possibly_executed_is_reported() -> None:
     for fault in (ConnectionLost("gone"), HttpStatusError(504, "late")):
-        assert matches("sources", "possibly executed is reported", error_of(fault, TOOL).problem.message)
+        name = f"possibly executed is reported after {type(fault).__name__}"
+        assert matches("sources", name, error_of(fault, TOOL).problem.message)
 
 
 def test_error_keeps_server_code_and_redacted_message() -> None:
