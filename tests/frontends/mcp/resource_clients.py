@@ -49,8 +49,8 @@ class Session:
 
     def __init__(self) -> None:
         self.id, self.level = "s", cast("str | None", None)
-        self.watched: set[str] = set()
-        self.found: dict[str, None] = {}
+        self.subscribed_uris: set[str] = set()
+        self.found_tools: dict[str, None] = {}
 
     async def ask(self, method: str, params: JsonObject, wire: Any) -> JsonObject:
         del params, wire
@@ -80,9 +80,7 @@ class Client:
         return Client(self.runtime, self.peer.revision, caller, engine=self.engine)
 
     async def ask(self, method: str, **params: Any) -> JsonObject:
-        asked = McpRequest(
-            id=1, method=method, params=params, peer=self.peer, wire=ResponseWire(), origin=Origin(face="mcp")
-        )
+        asked = McpRequest(1, method, params, self.peer, ResponseWire(), Origin(face="mcp"))
         return orjson.loads((await self.engine.answer(asked)).body)
 
     async def result(self, method: str, **params: Any) -> JsonObject:

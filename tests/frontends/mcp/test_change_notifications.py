@@ -131,7 +131,7 @@ async def test_unsupported_subscriptions_are_declined() -> None:
 
 
 async def test_listeners_are_limited(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(change_notifications, "MOST_LISTENERS", 1)
+    monkeypatch.setattr(change_notifications, "MAX_LISTENERS", 1)
     async with serve_mcp() as gateway, gateway.client(MODERN) as client, httpx2.AsyncClient() as http:
         session = await open_session(http, gateway.url())
         async with client.listen(tools_list_changed=True):

@@ -19,14 +19,14 @@ pytestmark = pytest.mark.anyio
 async def test_a_list_that_changes_has_another_mark(era: str, tmp_path: Path) -> None:
     async with one_server(tmp_path, era) as runtime:
         client = Client(runtime)
-        materials = client.engine.materials
-        marks = materials.mark(ALL, "resources"), materials.mark(ALL, "prompts")
+        materials = client.engine.resource_methods
+        marks = materials.digest(ALL, "resources"), materials.digest(ALL, "prompts")
         await client.call("lib:acquire", resource="doc://late")
-        await until(lambda: materials.mark(ALL, "resources") != marks[0])
+        await until(lambda: materials.digest(ALL, "resources") != marks[0])
         assert "doc://late" in await client.uris()
-        assert materials.mark(ALL, "prompts") == marks[1]
+        assert materials.digest(ALL, "prompts") == marks[1]
         await client.call("lib:acquire", prompt="late")
-        await until(lambda: materials.mark(ALL, "prompts") != marks[1])
+        await until(lambda: materials.digest(ALL, "prompts") != marks[1])
         assert "mcp_lib_late" in await client.names()
 
 
@@ -37,7 +37,7 @@ async def test_subscription_survives_restarts_until_last_unsubscribe(era: str, t
         engine = Engine(runtime.gateway)
         one, other = (Client(runtime, LEGACY, engine=engine) for _ in range(2))
         heard: list[tuple[Any, str]] = []
-        engine.materials.listen(lambda session, uri: heard.append((session, uri)))
+        engine.resource_methods.listen(lambda session, uri: heard.append((session, uri)))
         qualified = "toolcrib://lib/doc://a/one"
         assert await one.ask("resources/subscribe", uri="doc://a/one") == {
             "jsonrpc": "2.0",
@@ -53,15 +53,15 @@ async def test_subscription_survives_restarts_until_last_unsubscribe(era: str, t
         ]
         assert one.session is not None
         assert other.session is not None
-        assert (one.session.watched, other.session.watched) == ({"doc://a/one"}, {qualified})
+        assert (one.session.subscribed_uris, other.session.subscribed_uris) == ({"doc://a/one"}, {qualified})
         heard.clear()
         assert await one.result("resources/unsubscribe", uri="doc://a/one") == {}
         await runtime.gateway.call("lib:crash", {}, ALL)
         await until(lambda: heard == [(other.session, qualified)])
         assert await one.call("lib:edit", uri="doc://a/one", text="three") == ["doc://a/one"]
         await until(lambda: len(heard) == 2)
-        engine.materials.ended(other.session)
-        engine.materials.ended(other.session)
+        engine.resource_methods.drop_session(other.session)
+        engine.resource_methods.drop_session(other.session)
 
         async def left() -> bool:
             return await one.call("lib:edit", uri="doc://a/one", text="four") == []
@@ -75,7 +75,7 @@ async def test_subscription_survives_restarts_until_last_unsubscribe(era: str, t
 async def test_subscriber_is_notified_of_its_resource(tmp_path: Path) -> None:
     async with one_server(tmp_path, "new") as runtime:
         client, heard = Client(runtime, MODERN), list[str]()
-        follower: Subscriber = client.engine.materials.follower(ALL, heard.append)
+        follower: Subscriber = client.engine.resource_methods.subscriber(ALL, heard.append)
         await follower.add("doc://a/one")
         await client.call("lib:edit", uri="doc://a/one", text="two")
         await until(lambda: heard == ["doc://a/one"])

@@ -51,7 +51,7 @@ async def test_cache_hints_are_sent_in_modern_era_only(runtime: Runtime) -> None
 
 
 async def test_long_lists_come_in_pages_made_once(runtime: Runtime, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("toolcrib.frontends.mcp.request.PAGE", 4)
+    monkeypatch.setattr("toolcrib.frontends.mcp.request.PAGE_SIZE", 4)
     client = Client(runtime, "2025-06-18")
     first = await client.result("resources/list")
     second = await client.result("resources/list", cursor=first["nextCursor"])
@@ -222,7 +222,7 @@ async def test_an_argument_is_completed_by_whose_it_is(runtime: Runtime, revisio
 
 
 async def test_capabilities_match_visible_resources(runtime: Runtime) -> None:
-    materials = Client(runtime).engine.materials
+    materials = Client(runtime).engine.resource_methods
     everything = {
         "resources": {"listChanged": True, "subscribe": True},
         "prompts": {"listChanged": True},

@@ -157,26 +157,26 @@ async def test_removed_tools_are_not_listed() -> None:
 
 
 async def test_only_so_much_is_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tool_list, "MOST_FOUND", 2)
-    monkeypatch.setattr(tool_list, "MOST_CALLERS", 1)
+    monkeypatch.setattr(tool_list, "MAX_FOUND_TOOLS", 2)
+    monkeypatch.setattr(tool_list, "MAX_SEARCHING_CALLERS", 1)
     async with serve_mcp() as gateway:
         finds = SearchResults(gateway.runtime.gateway)
         frank, gina = (Peer(CALLERS[name], MODERN, {}) for name in ("frank", "gina"))
 
         def note(peer: Peer, *found: str) -> bool:
-            return finds.note(
+            return finds.record(
                 peer, "search_tools", Result(data={"tools": [{"name": name} for name in found]})
             )
 
         def shown(peer: Peer) -> list[str]:
-            return [tool.exposed for tool in finds.shown(peer.caller, None)][2:]
+            return [tool.exposed for tool in finds.listed(peer.caller, None)][2:]
 
         assert note(frank, "say_hello", "count_up")
         assert not note(frank, "say_hello")
         assert note(frank, "say_hello", "drop_all")
         assert shown(frank) == ["say_hello", "drop_all"], "what was just found stays"
-        assert not finds.note(frank, "echo", Result(data={"tools": [{"name": "count_up"}]}))
-        assert not finds.note(frank, "nowhere", Result())
+        assert not finds.record(frank, "echo", Result(data={"tools": [{"name": "count_up"}]}))
+        assert not finds.record(frank, "nowhere", Result())
         assert note(gina, "take_steps")
         assert shown(gina) == ["take_steps"]
         assert shown(frank) == [], "the caller that searched longest ago is forgotten"

@@ -14,9 +14,9 @@ from tests.clocks import DAY, Machine
 from toolcrib.errors import Refused, Unavailable
 from toolcrib.frontends.mcp import sessions as module
 from toolcrib.frontends.mcp.sessions import (
-    LONGEST_LIFE,
     RELEASE_SECONDS,
     RENEW_SECONDS,
+    SESSION_LIFETIME_SECONDS,
     McpSession,
     McpSessionTable,
 )
@@ -72,8 +72,8 @@ async def test_session_continues_in_process_with_same_key(make: Make) -> None:
     assert again.peer.revision == "2025-06-18"
     assert again.peer.capabilities == {"elicitation": {"form": {}}, "sampling": {}}
     assert again.peer.client == ("a client", "1")
-    assert session.at_home
-    assert not again.at_home
+    assert session.opened_here
+    assert not again.opened_here
     assert not await found(make(b"other" * 8), session.id)
 
 
@@ -113,7 +113,7 @@ async def test_an_ended_session_stays_ended(make: Make) -> None:
 
 async def test_unused_token_expires_after_days(make: Make, machine: Machine) -> None:
     session = opened(make())
-    machine.passes(LONGEST_LIFE - 60)
+    machine.passes(SESSION_LIFETIME_SECONDS - 60)
     assert await found(make(), session.id)
     machine.passes(120)
     assert not await found(make(), session.id)
@@ -124,7 +124,7 @@ async def test_a_jump_of_the_wall_clock_ends_no_session(make: Make, machine: Mac
     session = opened(make())
     machine.jumps(jump)
     assert await found(make(), session.id)
-    machine.passes(LONGEST_LIFE + 60)
+    machine.passes(SESSION_LIFETIME_SECONDS + 60)
     assert not await found(make(), session.id)
 
 
@@ -134,8 +134,8 @@ async def test_session_used_daily_does_not_expire(make: Make, machine: Machine) 
         machine.passes(DAY)
         sessions = make()
         await sessions.find(session.id, ALICE)
-        await sessions.keep()
-    machine.passes(LONGEST_LIFE + 60)
+        await sessions.sync()
+    machine.passes(SESSION_LIFETIME_SECONDS + 60)
     assert not await found(make(), session.id)
 
 
@@ -145,7 +145,7 @@ async def test_an_open_stream_is_use(make: Make, machine: Machine) -> None:
     session.stream = anyio.CancelScope()
     for _ in range(9):
         machine.passes(DAY)
-        await sessions.keep()
+        await sessions.sync()
     assert await found(make(), session.id)
 
 
@@ -153,10 +153,10 @@ async def test_use_is_stored_once_an_hour(make: Make, machine: Machine, store: S
     sessions = make()
     session = opened(sessions)
     machine.passes(RENEW_SECONDS - 1)
-    await sessions.keep()
+    await sessions.sync()
     assert await store.mcp_sessions.get(session.row) is None
     machine.passes(2)
-    await sessions.keep()
+    await sessions.sync()
     assert await store.mcp_sessions.get(session.row) is not None
 
 
@@ -166,13 +166,13 @@ async def test_an_ended_session_is_ended_in_every_process(make: Make) -> None:
     there = await other.find(session.id, ALICE)
     await one.end(session)
     assert not await found(make(), session.id)
-    await other.keep()
+    await other.sync()
     assert there.id == session.id
     assert not await found(other, session.id)
 
 
 @pytest.mark.parametrize("newer", ["used", "ended"])
-@pytest.mark.parametrize("quota", ["MAX_STORED", "MAX_STORED_PER_PRINCIPAL"])
+@pytest.mark.parametrize("quota", ["MAX_STORED_SESSIONS", "MAX_STORED_SESSIONS_PER_PRINCIPAL"])
 async def test_an_ended_session_stays_ended_after_many_newer_ones(
     make: Make, machine: Machine, monkeypatch: pytest.MonkeyPatch, newer: str, quota: str
 ) -> None:
@@ -185,7 +185,7 @@ async def test_an_ended_session_stays_ended_after_many_newer_ones(
         each = opened(sessions)
         if newer == "ended":
             await sessions.end(each)
-        await sessions.keep()
+        await sessions.sync()
     assert not await found(make(), session.id)
     machine.passes(1)
     assert await found(make(), opened(sessions).id)
@@ -194,17 +194,17 @@ async def test_an_ended_session_stays_ended_after_many_newer_ones(
 async def test_forgotten_ends_of_one_key_end_no_sessions_of_others(
     make: Make, machine: Machine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(module, "MAX_STORED_PER_PRINCIPAL", 3)
+    monkeypatch.setattr(module, "MAX_STORED_SESSIONS_PER_PRINCIPAL", 3)
     sessions, bob = make(), a_caller(id="key:bob", key="bob")
     his, mine = sessions.open(bob, "2025-11-25", {}, ("c", "1")), opened(sessions)
     machine.passes(RENEW_SECONDS + 1)
     used = opened(sessions)
     machine.passes(RENEW_SECONDS + 1)
-    await sessions.keep()
+    await sessions.sync()
     for _ in range(5):
         await sessions.end(opened(sessions))
         machine.passes(1)
-    await sessions.keep()
+    await sessions.sync()
     assert await make().find(his.id, bob)
     assert await found(make(), mine.id)
     assert await found(make(), used.id)
@@ -230,7 +230,7 @@ async def test_unused_session_is_evicted_its_token_stays_valid(
     make: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     gone: list[McpSession] = []
-    sessions = make(idle_seconds=60, gone=gone.append)
+    sessions = make(idle_seconds=60, on_forgotten=gone.append)
     idle, busy = opened(sessions), opened(sessions)
     busy.stream = anyio.CancelScope()
     later = module.monotonic() + 61
@@ -250,13 +250,13 @@ async def test_stateless_session_is_released_and_found_without_store(
     make: Make, store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     gone: list[McpSession] = []
-    sessions = make(gone=gone.append)
+    sessions = make(on_forgotten=gone.append)
     session = opened(sessions)
     after(RELEASE_SECONDS - 1, monkeypatch)
-    await sessions.keep()
+    await sessions.sync()
     assert gone == []
     after(2, monkeypatch)
-    await sessions.keep()
+    await sessions.sync()
     assert gone == [session]
 
     async def away(_self: object, id: str) -> None:
@@ -265,7 +265,7 @@ async def test_stateless_session_is_released_and_found_without_store(
     monkeypatch.setattr(type(store.mcp_sessions), "get", away)
     again = await sessions.find(session.id, ALICE)
     assert again is not session
-    assert (again.at_home, again.renewed, again.peer) == (
+    assert (again.opened_here, again.renewed, again.peer) == (
         True,
         session.renewed,
         session.peer._replace(session=again, capabilities=again.peer.capabilities),
@@ -273,7 +273,7 @@ async def test_stateless_session_is_released_and_found_without_store(
     assert not await found(sessions, session.id, id="key:mallory")
 
 
-@pytest.mark.parametrize("state", ["level", "watched", "found", "stream", "asked"])
+@pytest.mark.parametrize("state", ["level", "subscribed_uris", "found_tools", "stream", "questions"])
 async def test_unused_session_with_state_is_not_released(
     make: Make, monkeypatch: pytest.MonkeyPatch, state: str
 ) -> None:
@@ -281,16 +281,16 @@ async def test_unused_session_with_state_is_not_released(
     session = opened(sessions)
     if state == "level":
         session.level = "debug"
-    elif state == "watched":
-        session.watched.add("file:///a")
-    elif state == "found":
-        session.found["a_tool"] = None
+    elif state == "subscribed_uris":
+        session.subscribed_uris.add("file:///a")
+    elif state == "found_tools":
+        session.found_tools["a_tool"] = None
     elif state == "stream":
         session.stream = anyio.CancelScope()
     else:
-        monkeypatch.setattr(type(session.questions), "have_been_asked", True)
+        monkeypatch.setattr(type(session.questions), "were_sent", True)
     after(RELEASE_SECONDS + 1, monkeypatch)
-    await sessions.keep()
+    await sessions.sync()
     assert await sessions.find(session.id, ALICE) is session
 
 
@@ -300,9 +300,9 @@ async def test_released_session_that_ends_elsewhere_has_ended(
     one, other = make(), make()
     session = opened(one)
     after(RELEASE_SECONDS + 1, monkeypatch)
-    await one.keep()
+    await one.sync()
     await other.end(await other.find(session.id, ALICE))
-    await one.keep()
+    await one.sync()
     assert not await found(one, session.id)
 
 
@@ -312,27 +312,27 @@ async def test_released_session_lives_as_long_as_its_last_use_anywhere(
     one, other = make(), make()
     used, unused = opened(one), opened(one)
     after(RELEASE_SECONDS + 1, monkeypatch)
-    await one.keep()
+    await one.sync()
     machine.passes(DAY)
     await other.find(used.id, ALICE)
-    await other.keep()
-    machine.passes(LONGEST_LIFE - DAY / 2)
+    await other.sync()
+    machine.passes(SESSION_LIFETIME_SECONDS - DAY / 2)
     assert await found(one, used.id)
     assert not await found(one, unused.id)
 
 
 async def test_released_sessions_are_bounded(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
-    sessions = make(most=3, share=1.0)
+    sessions = make(max_sessions=3, share=1.0)
     for _ in range(2):
         for _ in range(3):
             opened(sessions)
         after(RELEASE_SECONDS + 1, monkeypatch)
-        await sessions.keep()
+        await sessions.sync()
     assert sessions.released == 3
 
 
 async def test_busy_sessions_are_limited(make: Make) -> None:
-    sessions = make(most=2, share=1.0)
+    sessions = make(max_sessions=2, share=1.0)
     first = opened(sessions)
     first.stream = anyio.CancelScope()
     second, third = opened(sessions), opened(sessions)
@@ -345,7 +345,7 @@ async def test_busy_sessions_are_limited(make: Make) -> None:
 
 @pytest.mark.requirement("I10")
 async def test_many_sessions_of_one_key_leave_those_of_others(make: Make) -> None:
-    sessions, bob = make(most=8), a_caller(id="key:bob", key="bob")
+    sessions, bob = make(max_sessions=8), a_caller(id="key:bob", key="bob")
     his = sessions.open(bob, "2025-11-25", {}, ("c", "1"))
     mine = [opened(sessions) for _ in range(20)]
     assert await sessions.find(his.id, bob) is his
@@ -356,7 +356,7 @@ async def test_many_sessions_of_one_key_leave_those_of_others(make: Make) -> Non
 
 @pytest.mark.requirement("I10")
 async def test_busy_sessions_of_one_key_do_not_keep_others_out(make: Make) -> None:
-    sessions, bob = make(most=4), a_caller(id="key:bob", key="bob")
+    sessions, bob = make(max_sessions=4), a_caller(id="key:bob", key="bob")
     for _ in range(3):
         opened(sessions).stream = anyio.CancelScope()
     with pytest.raises(Refused):

@@ -137,7 +137,7 @@ BAD: list[tuple[bytes, Mapping[str, str], int, int, str]] = [
     (b'{"jsonrpc":"2.0","id":1.5,"method":"ping"}', {}, 400, INVALID_REQUEST, "INVALID_REQUEST"),
     (b"[" * 5000 + b"]" * 5000, {}, 400, PARSE_ERROR, "INVALID_REQUEST"),
     (b"{}", {"content-type": "text/plain"}, 400, INVALID_REQUEST, "INVALID_REQUEST"),
-    (b" " * (streamable_http.MOST_BYTES + 1), {}, 413, INVALID_REQUEST, "PAYLOAD_TOO_LARGE"),
+    (b" " * (streamable_http.MAX_BODY_BYTES + 1), {}, 413, INVALID_REQUEST, "PAYLOAD_TOO_LARGE"),
 ]
 
 

@@ -235,8 +235,8 @@ async def test_more_than_a_page_of_tools_is_paged(era: str) -> None:
 
 
 async def test_definitions_are_kept_up_to_a_number(era: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tool_list, "_MIN_KEPT", 1)
-    monkeypatch.setattr(tool_list, "_KEPT_PER_TOOL", 0)
+    monkeypatch.setattr(tool_list, "_MIN_CACHED_DEFINITIONS", 1)
+    monkeypatch.setattr(tool_list, "_CACHED_DEFINITIONS_PER_TOOL", 0)
     async with serve_mcp() as gateway, gateway.client(era, "carol") as client:
         page = await client.list_tools()
         assert {tool.name for tool in page.tools} == {"echo", "say_hello"}

@@ -119,7 +119,7 @@ async def test_wait_for_answer_has_a_timeout(monkeypatch: pytest.MonkeyPatch) ->
     with pytest.raises(Unanswered) as raised:
         await questions.ask("roots/list", {}, Sent(streams=False))
     assert matches("mcp", "wait for answer has a timeout", str(raised.value))
-    monkeypatch.setattr(module, "ANSWER_SECONDS", 0.01)
+    monkeypatch.setattr(module, "ANSWER_TIMEOUT_SECONDS", 0.01)
     wire = Sent()
     with pytest.raises(Unanswered) as raised:
         await questions.ask("roots/list", {}, wire)

@@ -27,7 +27,7 @@ class RunningRequests:
 
     def __init__(self) -> None:
         self._tasks: dict[MessageId, asyncio.Task[Any]] = {}
-        self._taken_back: set[asyncio.Task[Any]] = set()
+        self._cancelled: set[asyncio.Task[Any]] = set()
 
     def __bool__(self) -> bool:
         return bool(self._tasks)
@@ -40,30 +40,30 @@ class RunningRequests:
         try:
             return await work
         except asyncio.CancelledError:
-            if task not in self._taken_back or task.uncancel():
+            if task not in self._cancelled or task.uncancel():
                 raise
             return None
         finally:
-            self._taken_back.discard(task)
+            self._cancelled.discard(task)
             if self._tasks.get(id) is task:
                 del self._tasks[id]
 
     def cancel(self, id: Any) -> None:
         """Cancel a request; does nothing for one that has ended."""
         task = self._tasks.get(id) if type(id) in (str, int) else None
-        if task is not None and task not in self._taken_back:
-            self._taken_back.add(task)
+        if task is not None and task not in self._cancelled:
+            self._cancelled.add(task)
             task.cancel()
 
 
 # --- Server-initiated requests to a client with a session: sent on a request's stream, matched by id ---
 
-ANSWER_SECONDS = 600.0
+ANSWER_TIMEOUT_SECONDS = 600.0
 """Timeout for the client's response, in seconds."""
 
-_LONGEST_REASON = 2000
+_MAX_ERROR_CHARACTERS = 2000
 """Longest error message of a client that is passed on, in characters."""
-_SHORTLY = 1.0
+_CANCEL_TIMEOUT_SECONDS = 1.0
 """Timeout for the cancellation notification, in seconds."""
 
 
@@ -71,74 +71,74 @@ class ClientRequests:
     """The pending server-initiated requests of one session."""
 
     def __init__(self) -> None:
-        self._waiting: dict[str, asyncio.Future[JsonObject]] = {}
-        self._last = 0
+        self._pending: dict[str, asyncio.Future[JsonObject]] = {}
+        self._last_number = 0
         self._closed = ""
 
     @property
-    def have_been_asked(self) -> bool:
+    def were_sent(self) -> bool:
         """Whether any request was ever sent, answered or not."""
-        return self._last > 0
+        return self._last_number > 0
 
     def __bool__(self) -> bool:
-        return bool(self._waiting)
+        return bool(self._pending)
 
-    async def ask(self, method: str, params: JsonObject, wire: ResponseChannel) -> JsonObject:
+    async def ask(self, method: str, params: JsonObject, response: ResponseChannel) -> JsonObject:
         """Send a request and wait for the response; raises `Unanswered`."""
-        if not wire.streams:
+        if not response.streams:
             raise Unanswered(INVALID_REQUEST, "the client takes no stream, so it cannot be asked anything")
         if self._closed:
             raise Unanswered(INTERNAL_ERROR, self._closed)
-        self._last += 1
-        name = f"crib-{self._last}"
+        self._last_number += 1
+        name = f"crib-{self._last_number}"
         answer: asyncio.Future[JsonObject] = asyncio.get_running_loop().create_future()
-        self._waiting[name] = answer
+        self._pending[name] = answer
         try:
-            async with asyncio.timeout(ANSWER_SECONDS):
-                await wire.send(encode_named_request(name, method, orjson.dumps(params)))
+            async with asyncio.timeout(ANSWER_TIMEOUT_SECONDS):
+                await response.send(encode_named_request(name, method, orjson.dumps(params)))
                 return await answer
         except TimeoutError:
-            await _withdraw(name, wire)
-            raise Unanswered(INTERNAL_ERROR, f"no answer came within {ANSWER_SECONDS:g} s") from None
+            await _cancel_request(name, response)
+            raise Unanswered(INTERNAL_ERROR, f"no answer came within {ANSWER_TIMEOUT_SECONDS:g} s") from None
         except asyncio.CancelledError:
-            await _withdraw(name, wire)
+            await _cancel_request(name, response)
             raise
         finally:
-            del self._waiting[name]
+            del self._pending[name]
 
-    def close(self, why: str) -> None:
+    def close(self, reason: str) -> None:
         """Send no more requests; pending ones fail with this reason."""
-        self._closed = why
-        for answer in self._waiting.values():
+        self._closed = reason
+        for answer in self._pending.values():
             if not answer.done():
-                answer.set_exception(Unanswered(INTERNAL_ERROR, why))
+                answer.set_exception(Unanswered(INTERNAL_ERROR, reason))
 
     def take(self, message: JsonObject) -> bool:
         """Route a response to its request; False where none is pending for it."""
         name: Any = message.get("id")
-        question = self._waiting.get(name) if type(name) is str else None
+        question = self._pending.get(name) if type(name) is str else None
         if question is None or question.done():
             return False
         result = message.get("result")
         if type(result) is dict:
             question.set_result(cast("JsonObject", result))
         else:
-            question.set_exception(_refusal(message.get("error")))
+            question.set_exception(_unanswered(message.get("error")))
         return True
 
 
-async def _withdraw(name: str, wire: ResponseChannel) -> None:
+async def _cancel_request(name: str, response: ResponseChannel) -> None:
     """Notify the client that a request is cancelled; ignores a lost connection."""
     params = {"requestId": name, "reason": "nobody waits for the answer any more"}
-    with anyio.move_on_after(_SHORTLY, shield=True), suppress(OSError, RuntimeError):
-        await wire.send(encode_notification(CANCELLED, orjson.dumps(params)))
+    with anyio.move_on_after(_CANCEL_TIMEOUT_SECONDS, shield=True), suppress(OSError, RuntimeError):
+        await response.send(encode_notification(CANCELLED, orjson.dumps(params)))
 
 
-def _refusal(error: Any) -> Unanswered:
+def _unanswered(error: Any) -> Unanswered:
     """Return a client's error as `Unanswered`."""
-    said = cast("dict[str, Any]", error) if type(error) is dict else {}
-    code, message = said.get("code"), said.get("message")
+    fields = cast("dict[str, Any]", error) if type(error) is dict else {}
+    code, message = fields.get("code"), fields.get("message")
     return Unanswered(
         code if type(code) is int else INTERNAL_ERROR,
-        message[:_LONGEST_REASON] if isinstance(message, str) else "the client gave no proper answer",
+        message[:_MAX_ERROR_CHARACTERS] if isinstance(message, str) else "the client gave no proper answer",
     )

@@ -6,7 +6,6 @@ gets `input_required` and retries with the answers; the gateway suspends a tool 
 
 from collections.abc import Awaitable
 from dataclasses import replace
-from functools import partial
 from typing import Any, cast
 
 import orjson
@@ -29,22 +28,22 @@ from toolcrib.mcp.meta import (
 )
 from toolcrib.mcp.methods import LOG_MESSAGE, PROGRESS
 from toolcrib.mcp.revisions import LOG_LEVELS
-from toolcrib.model import Ask, Caller, JsonObject, Progress, Report, Result, Unanswered
+from toolcrib.model import JsonObject, Progress, Report, Result, Unanswered
 
-MOST_ROUNDS = 10
+MAX_QUESTION_ROUNDS = 10
 """Most rounds of questions of one call; a source that never stops is refused after them."""
 STATE_SECONDS = 600.0
 """How long a client may take to retry with its answers, in seconds."""
 
-_STEP = 0.001
+_MIN_PROGRESS_STEP = 0.001
 """Added to the last progress number where a new one would not increase it."""
-_LONGEST_TOKEN = 256
+_MAX_PROGRESS_TOKEN_CHARACTERS = 256
 """Longest progress token, in characters: it is repeated in every notification, and a tool may send many."""
-_ROUND = frozenset({"inputResponses", "requestState", "_meta"})
+_ROUND_PARAMETERS = frozenset({"inputResponses", "requestState", "_meta"})
 """Parameters that differ between the rounds of one request."""
-_OURS = frozenset({PROGRESS_TOKEN, TRACEPARENT, CORRELATION_KEY, IDEMPOTENCY_KEY})
+_CONSUMED_META_KEYS = frozenset({PROGRESS_TOKEN, TRACEPARENT, CORRELATION_KEY, IDEMPOTENCY_KEY})
 """Keys of `_meta` that the gateway consumes itself."""
-_NOTHING: JsonObject = {}
+_EMPTY_OBJECT: JsonObject = {}
 
 
 class ElicitationBridge:
@@ -53,9 +52,9 @@ class ElicitationBridge:
     def __init__(self, gateway: Gateway) -> None:
         self._gateway = gateway
 
-    async def call(self, asked: McpRequest, name: str, arguments: JsonObject | None) -> Result:
+    async def call(self, request: McpRequest, name: str, arguments: JsonObject | None) -> Result:
         """Call a tool."""
-        peer, meta = asked.peer, asked.meta
+        peer, meta = request.peer, request.meta
         if GATEWAYS_KEY in meta:
             self._refuse_loop(meta)
         key = (
@@ -64,52 +63,58 @@ class ElicitationBridge:
             else ""
         )
         if peer.session is not None:
-            run = partial(_called, self._gateway, name, arguments, peer.caller, key=key)
-            return await self._in_session(asked, peer.session, run)
+
+            def run(options: CallOptions) -> Awaitable[Result]:
+                with_key: CallOptions = {**options, "idempotency_key": key} if key else options
+                return self._gateway.call(name, arguments, peer.caller, **with_key)
+
+            return await self._in_session(request, peer.session, run)
         level: str | None = meta.get(LEVEL_KEY)
-        answers, state = _answers(asked.params)
+        answers, state = _answers(request.params)
         return await self._gateway.call_with_questions(
             name,
             arguments,
             peer.caller,
-            origin=asked.origin,
+            origin=request.origin,
             capabilities=peer.capabilities,
             answers=answers,
             state=state,
             idempotency_key=key,
-            report=_report(asked.wire, meta),
-            meta=_passed(meta),
+            report=_progress_sender(request.response, meta),
+            meta=_forwarded_meta(meta),
             level=level,
-            log=None if level is None else _Teller(asked.wire, level).tell,
+            log=None if level is None else _LogSender(request.response, level).send,
         )
 
-    async def fetch(self, asked: McpRequest, run: Run) -> Result:
+    async def fetch(self, request: McpRequest, run: Run) -> Result:
         """Fetch a resource or prompt, with one round of questions per request of a sessionless client.
 
         A fetch is not suspended, unlike a tool call: for a sessionless client, the source must return its
         questions as a result, and its state is signed. Requests that it sends during the fetch are refused.
         """
-        peer, meta = asked.peer, asked.meta
+        peer, meta = request.peer, request.meta
         if GATEWAYS_KEY in meta:
             self._refuse_loop(meta)
         if peer.session is not None:
-            return await self._in_session(asked, peer.session, run)
-        answers, state = _answers(asked.params)
-        seal, bound = self._gateway.state_signer, _bound(asked)
-        outcome = await run(
+            return await self._in_session(request, peer.session, run)
+        answers, state = _answers(request.params)
+        signer, params = self._gateway.state_signer, request.params
+        same = {key: params[key] for key in params if key not in _ROUND_PARAMETERS}
+        binding = bound_to(peer.caller, request.method, same)
+        result = await run(
             {
-                "origin": asked.origin,
+                "origin": request.origin,
                 "answers": answers or {},
-                "state": seal.verify(asked.method, state, bound) if state else "",
-                "report": _report(asked.wire, meta),
+                "state": signer.verify(request.method, state, binding) if state else "",
+                "report": _progress_sender(request.response, meta),
                 "channel": SilentChannel(peer.capabilities),
-                "meta": _passed(meta),
+                "meta": _forwarded_meta(meta),
             }
         )
-        if outcome.ask is None or not outcome.ask.state:
-            return outcome
-        sealed = seal.sign(asked.method, outcome.ask.state, bound, STATE_SECONDS)
-        return outcome.replace(ask=replace(outcome.ask, state=sealed))
+        if result.ask is None or not result.ask.state:
+            return result
+        signed = signer.sign(request.method, result.ask.state, binding, STATE_SECONDS)
+        return result.replace(ask=replace(result.ask, state=signed))
 
     def _refuse_loop(self, meta: JsonObject) -> None:
         """Refuse a request that has passed this gateway before, or too many gateways: it may be a loop."""
@@ -125,40 +130,32 @@ class ElicitationBridge:
                 "INVALID_REQUEST", message, path=f"_meta.{GATEWAYS_KEY}", details={"gateways": list(passed)}
             )
 
-    async def _in_session(self, asked: McpRequest, session: SessionLink, run: Run) -> Result:
+    async def _in_session(self, request: McpRequest, session: SessionLink, run: Run) -> Result:
         """Repeat a call with the client's answers for as long as its result is `input_required`."""
-        channel = SessionChannel(session, asked.peer, asked.wire)
-        way: CallOptions = {
-            "origin": asked.origin,
-            "report": _report(asked.wire, asked.meta),
+        channel = SessionChannel(session, request.peer, request.response)
+        options: CallOptions = {
+            "origin": request.origin,
+            "report": _progress_sender(request.response, request.meta),
             "channel": channel,
-            "meta": _passed(asked.meta),
+            "meta": _forwarded_meta(request.meta),
         }
-        for _ in range(MOST_ROUNDS):
-            outcome = await run(way)
-            if outcome.ask is None:
-                return outcome
+        for _ in range(MAX_QUESTION_ROUNDS):
+            result = await run(options)
+            if result.ask is None:
+                return result
             try:
-                answers = await _all_answers(outcome.ask, channel)
+                answers = {
+                    name: await channel.ask(question["method"], question.get("params") or {})
+                    for name, question in result.ask.questions.items()
+                }
             except Unanswered as refusal:
-                said = f"the tool asked something, and the client did not answer: {refusal}"
-                return self._gateway.refusal(problem("TOOL_FAILED", said), asked.origin)
-            way = {**way, "answers": answers, "state": outcome.ask.state}
-        said = f"the tool asked again after {MOST_ROUNDS} answers, so it is not waited for any longer"
-        return self._gateway.refusal(problem("TOOL_FAILED", said), asked.origin)
-
-
-def _called(
-    gateway: Gateway, name: str, arguments: JsonObject | None, caller: Caller, way: CallOptions, *, key: str
-) -> Awaitable[Result]:
-    carried: CallOptions = {**way, "idempotency_key": key} if key else way
-    return gateway.call(name, arguments, caller, **carried)
-
-
-def _bound(asked: McpRequest) -> bytes:
-    """Return the binding of a state: the same request by the same caller."""
-    plain = {key: asked.params[key] for key in asked.params if key not in _ROUND}
-    return bound_to(asked.peer.caller, asked.method, plain)
+                message = f"the tool asked something, and the client did not answer: {refusal}"
+                return self._gateway.refusal(problem("TOOL_FAILED", message), request.origin)
+            options = {**options, "answers": answers, "state": result.ask.state}
+        limit = (
+            f"the tool asked again after {MAX_QUESTION_ROUNDS} answers, so it is not waited for any longer"
+        )
+        return self._gateway.refusal(problem("TOOL_FAILED", limit), request.origin)
 
 
 class SilentChannel:
@@ -185,8 +182,8 @@ class SessionChannel:
 
     alone = False
 
-    def __init__(self, session: SessionLink, peer: Peer, wire: ResponseChannel) -> None:
-        self._session, self._wire = session, wire
+    def __init__(self, session: SessionLink, peer: Peer, response: ResponseChannel) -> None:
+        self._session, self._response = session, response
         self.owner = session.id
         self.capabilities = peer.capabilities
 
@@ -197,56 +194,60 @@ class SessionChannel:
 
     async def ask(self, method: str, params: JsonObject) -> JsonObject:
         """Send a request on the stream of this call."""
-        return await self._session.ask(method, params, self._wire)
+        return await self._session.ask(method, params, self._response)
 
     async def log(self, params: JsonObject) -> None:
         """Send a log message if it has the level that the client wants."""
-        await _Teller(self._wire, self._session.level or LOG_LEVELS[0]).tell(params)
+        await _LogSender(self._response, self._session.level or LOG_LEVELS[0]).send(params)
 
 
-class _Teller:
+class _LogSender:
     """Sends log messages at or above a level."""
 
-    def __init__(self, wire: ResponseChannel, level: str) -> None:
-        self._wire, self._least = wire, LOG_LEVELS.index(level)
+    def __init__(self, response: ResponseChannel, level: str) -> None:
+        self._response, self._min_level = response, LOG_LEVELS.index(level)
 
-    async def tell(self, params: JsonObject) -> None:
+    async def send(self, params: JsonObject) -> None:
         level = params.get("level")
-        if level in LOG_LEVELS and LOG_LEVELS.index(level) >= self._least:
-            await self._wire.send(encode_notification(LOG_MESSAGE, orjson.dumps(params)))
+        if level in LOG_LEVELS and LOG_LEVELS.index(level) >= self._min_level:
+            await self._response.send(encode_notification(LOG_MESSAGE, orjson.dumps(params)))
 
 
-class _Reporter:
+class _ProgressSender:
     """Sends progress notifications with the client's token. MCP requires strictly increasing numbers."""
 
-    def __init__(self, wire: ResponseChannel, token: str | int) -> None:
-        self._wire, self._token, self._last = wire, token, -_STEP
+    def __init__(self, response: ResponseChannel, token: str | int) -> None:
+        self._response, self._token, self._last = response, token, -_MIN_PROGRESS_STEP
 
     async def __call__(self, progress: Progress) -> None:
         done = progress.done
         # Starts below 0, as the first number may be 0.
-        self._last = done if done is not None and done > self._last else self._last + _STEP
+        self._last = done if done is not None and done > self._last else self._last + _MIN_PROGRESS_STEP
         params: dict[str, Any] = {PROGRESS_TOKEN: self._token, "progress": self._last}
         if progress.total is not None:
             params["total"] = progress.total
         if progress.message is not None:
             params["message"] = progress.message
-        await self._wire.send(encode_notification(PROGRESS, orjson.dumps(params)))
+        await self._response.send(encode_notification(PROGRESS, orjson.dumps(params)))
 
 
-def _report(wire: ResponseChannel, meta: JsonObject) -> Report | None:
+def _progress_sender(response: ResponseChannel, meta: JsonObject) -> Report | None:
     token = meta.get(PROGRESS_TOKEN)
-    if isinstance(token, str) and len(token) > _LONGEST_TOKEN:
-        raise ProtocolError(INVALID_PARAMS, f"a progressToken has at most {_LONGEST_TOKEN} characters")
-    return _Reporter(wire, token) if isinstance(token, str | int) else None
+    if isinstance(token, str) and len(token) > _MAX_PROGRESS_TOKEN_CHARACTERS:
+        raise ProtocolError(
+            INVALID_PARAMS, f"a progressToken has at most {_MAX_PROGRESS_TOKEN_CHARACTERS} characters"
+        )
+    return _ProgressSender(response, token) if isinstance(token, str | int) else None
 
 
-def _passed(meta: JsonObject) -> JsonObject:
+def _forwarded_meta(meta: JsonObject) -> JsonObject:
     """Return the client's `_meta` without the keys that belong to its own connection."""
     if REQUEST_KEYS.issuperset(meta):
-        return _NOTHING
+        return _EMPTY_OBJECT
     return {
-        key: value for key, value in meta.items() if key not in _OURS and not key.startswith(PROTOCOL_PREFIX)
+        key: value
+        for key, value in meta.items()
+        if key not in _CONSUMED_META_KEYS and not key.startswith(PROTOCOL_PREFIX)
     }
 
 
@@ -254,7 +255,7 @@ def _answers(params: JsonObject) -> tuple[JsonObject | None, str]:
     """Return the answers and the state of a retry."""
     if "inputResponses" not in params and "requestState" not in params:
         return None, ""
-    state, answers = params.get("requestState", ""), params.get("inputResponses", _NOTHING)
+    state, answers = params.get("requestState", ""), params.get("inputResponses", _EMPTY_OBJECT)
     if type(state) is not str:
         raise ProtocolError(INVALID_PARAMS, "requestState must be the text that came with the question")
     if type(answers) is not dict or not all(
@@ -262,10 +263,3 @@ def _answers(params: JsonObject) -> tuple[JsonObject | None, str]:
     ):
         raise ProtocolError(INVALID_PARAMS, "inputResponses must be an object of objects")
     return cast("JsonObject", answers) or None, state
-
-
-async def _all_answers(ask: Ask, channel: SessionChannel) -> dict[str, Any]:
-    return {
-        name: await channel.ask(question["method"], question.get("params") or {})
-        for name, question in ask.questions.items()
-    }

@@ -8,14 +8,15 @@ from toolcrib.formats.mcp import meta
 from toolcrib.frontends.mcp.change_notifications import ChangeNotifications
 from toolcrib.frontends.mcp.elicitation import ElicitationBridge
 from toolcrib.frontends.mcp.request import (
-    FRESH_MS,
+    CLIENT_ERROR_KINDS,
+    LIST_TTL_MS,
     SERVER,
     JsonRpcReply,
     McpRequest,
     ProtocolError,
     Respond,
-    finished,
-    named,
+    client_info,
+    encode_result,
 )
 from toolcrib.frontends.mcp.resource_methods import ResourceMethods
 from toolcrib.frontends.mcp.tool_calls import ToolCalls
@@ -32,7 +33,7 @@ from toolcrib.mcp.jsonrpc import (
 from toolcrib.mcp.meta import GATEWAY_KEY
 from toolcrib.mcp.methods import CALL_TOOL, DISCOVER, LIST_TOOLS, LISTEN, PING, SET_LEVEL
 from toolcrib.mcp.revisions import LEGACY, LEGACY_REVISIONS, LOG_LEVELS, MODERN
-from toolcrib.model import Caller, JsonObject, Kind, Origin, Problem
+from toolcrib.model import Caller, JsonObject, Origin, Problem
 
 log = logging.getLogger(__name__)
 
@@ -41,10 +42,10 @@ INSTRUCTIONS = (
     "next step (`toolcrib/agentHints`) and a sentence that can be spoken (`toolcrib/message`). A failed call "
     "says in `toolcrib/error` what is wrong and whether trying again helps."
 )
-SEARCHED = " Not all tools are on the list: find others with `search_tools`, and call them by name."
-FAILED = "the gateway failed; the operator has the details"
-_CALLERS = frozenset({Kind.INVALID, Kind.NOT_FOUND, Kind.DENIED})
-"""Kinds of problems that the request caused; any other becomes INTERNAL_ERROR."""
+SEARCH_INSTRUCTIONS = (
+    " Not all tools are on the list: find others with `search_tools`, and call them by name."
+)
+INTERNAL_ERROR_MESSAGE = "the gateway failed; the operator has the details"
 
 
 class Engine:
@@ -52,77 +53,74 @@ class Engine:
 
     def __init__(self, gateway: Gateway) -> None:
         self._gateway = gateway
-        self._introduced: JsonObject = {"_meta": {GATEWAY_KEY: gateway.id}} if gateway.id else {}
+        self._gateway_meta: JsonObject = {"_meta": {GATEWAY_KEY: gateway.id}} if gateway.id else {}
         """Metadata by which another gateway recognizes this one, or itself (loop detection)."""
         bridge = ElicitationBridge(gateway)
-        self.materials = ResourceMethods(gateway, bridge.fetch)
-        self._finds = SearchResults(gateway)
-        self.changes = ChangeNotifications(gateway, self.materials, self._finds)
+        self.resource_methods = ResourceMethods(gateway, bridge.fetch)
+        self._search_results = SearchResults(gateway)
+        self.changes = ChangeNotifications(gateway, self.resource_methods, self._search_results)
         both: dict[str, Respond] = {
-            CALL_TOOL: ToolCalls(gateway, bridge, self._finds, self.changes.found).answer,
-            LIST_TOOLS: McpToolList(gateway, self._finds).answer,
-            **self.materials.methods(),
+            CALL_TOOL: ToolCalls(gateway, bridge, self._search_results, self.changes.notify_found).answer,
+            LIST_TOOLS: McpToolList(gateway, self._search_results).answer,
+            **self.resource_methods.methods(),
         }
-        self._legacy = {**both, PING: _pong, SET_LEVEL: _set_level}
+        self._legacy = {**both, PING: _ping, SET_LEVEL: _set_level}
         self._modern: dict[str, Respond] = {
-            **{
-                method: respond
-                for method, respond in both.items()
-                if method not in ResourceMethods.legacy_only
-            },
+            **{method: both[method] for method in both if method not in ResourceMethods.legacy_only},
             DISCOVER: self._discover,
             LISTEN: self.changes.listen,
         }
 
-    async def answer(self, asked: McpRequest) -> JsonRpcReply:
+    async def answer(self, request: McpRequest) -> JsonRpcReply:
         """Handle a request. Never raises except on cancellation."""
-        respond = (self._modern if asked.peer.modern else self._legacy).get(asked.method)
+        respond = (self._modern if request.peer.modern else self._legacy).get(request.method)
         try:
             if respond is None:
-                return refused(asked.id, unknown(asked.method))
-            return JsonRpcReply(encode_response(asked.id, await respond(asked)))
+                message = f"there is no method {request.method[:200]!r} here"
+                return error_reply(request.id, ProtocolError(METHOD_NOT_FOUND, message))
+            return JsonRpcReply(encode_response(request.id, await respond(request)))
         except ProtocolError as error:
-            return refused(asked.id, error)
+            return error_reply(request.id, error)
         except ToolcribError as error:
-            return refused(asked.id, self.spelled(error.problem, asked.origin))
+            return error_reply(request.id, self._protocol_error(error.problem, request.origin))
         except Exception:  # boundary: logged here; the client gets no details
-            log.exception("the MCP face failed at %s", asked.method)
-            return refused(asked.id, ProtocolError(INTERNAL_ERROR, FAILED))
+            log.exception("the MCP face failed at %s", request.method)
+            return error_reply(request.id, ProtocolError(INTERNAL_ERROR, INTERNAL_ERROR_MESSAGE))
 
-    def spelled(self, problem: Problem, origin: Origin) -> ProtocolError:
+    def _protocol_error(self, problem: Problem, origin: Origin) -> ProtocolError:
         """Return a JSON-RPC error for a request that never became a call; its data is a result's `_meta`."""
-        code = INVALID_PARAMS if problem.kind in _CALLERS else INTERNAL_ERROR
+        code = INVALID_PARAMS if problem.kind in CLIENT_ERROR_KINDS else INTERNAL_ERROR
         if problem.code == "INVALID_REQUEST":
             code = INVALID_REQUEST
         return ProtocolError(code, problem.message, meta(self._gateway.refusal(problem, origin)))
 
-    def welcome(self, caller: Caller, revision: str) -> JsonObject:
+    def initialize_result(self, caller: Caller, revision: str) -> JsonObject:
         """Return the result of `initialize`."""
         return {
             "protocolVersion": revision,
             "capabilities": {**self._capabilities(caller), "logging": {}},
             "serverInfo": SERVER,
             "instructions": self._instructions(caller),
-            **self._introduced,
+            **self._gateway_meta,
         }
 
-    async def _discover(self, asked: McpRequest) -> bytes:
-        found: JsonObject = {
+    async def _discover(self, request: McpRequest) -> bytes:
+        result: JsonObject = {
             "supportedVersions": [MODERN],
-            "capabilities": {**self._capabilities(asked.peer.caller), "logging": {}},
-            "instructions": self._instructions(asked.peer.caller),
-            **self._introduced,
+            "capabilities": {**self._capabilities(request.peer.caller), "logging": {}},
+            "instructions": self._instructions(request.peer.caller),
+            **self._gateway_meta,
         }
-        return finished(asked, found, ttl_ms=FRESH_MS)
+        return encode_result(request, result, ttl_ms=LIST_TTL_MS)
 
     def _instructions(self, caller: Caller) -> str:
-        return INSTRUCTIONS + SEARCHED if self._finds.on(caller) else INSTRUCTIONS
+        return INSTRUCTIONS + SEARCH_INSTRUCTIONS if self._search_results.applies_to(caller) else INSTRUCTIONS
 
     def _capabilities(self, caller: Caller) -> dict[str, Any]:
-        return {"tools": {"listChanged": True}, **self.materials.capabilities(caller)}
+        return {"tools": {"listChanged": True}, **self.resource_methods.capabilities(caller)}
 
 
-def introduced(params: JsonObject) -> tuple[str, JsonObject, tuple[str, str]]:
+def parse_initialize(params: JsonObject) -> tuple[str, JsonObject, tuple[str, str]]:
     """Parse the parameters of `initialize`: revision, capabilities, and name and version of the client."""
     wanted, capabilities = params.get("protocolVersion"), params.get("capabilities")
     if type(wanted) is not str:
@@ -132,28 +130,23 @@ def introduced(params: JsonObject) -> tuple[str, JsonObject, tuple[str, str]]:
     if params.get("clientInfo") is None:
         raise ProtocolError(INVALID_PARAMS, "clientInfo must be an object with a name and a version")
     revision = wanted if wanted in LEGACY_REVISIONS else LEGACY
-    return revision, cast("JsonObject", capabilities), named(params["clientInfo"])
+    return revision, cast("JsonObject", capabilities), client_info(params["clientInfo"])
 
 
-def refused(id: str | int | None, error: ProtocolError) -> JsonRpcReply:
+def error_reply(id: str | int | None, error: ProtocolError) -> JsonRpcReply:
     """Encode an error response."""
     return JsonRpcReply(encode_error(id, error.code, str(error), error.data), error.code)
 
 
-def unknown(method: str) -> ProtocolError:
-    """Return the error for a method that this server does not have in the client's era."""
-    return ProtocolError(METHOD_NOT_FOUND, f"there is no method {method[:200]!r} here")
-
-
-async def _pong(asked: McpRequest) -> bytes:
-    del asked
+async def _ping(request: McpRequest) -> bytes:
+    del request
     return b"{}"
 
 
-async def _set_level(asked: McpRequest) -> bytes:
-    level = asked.params.get("level")
+async def _set_level(request: McpRequest) -> bytes:
+    level = request.params.get("level")
     if level not in LOG_LEVELS:
         raise ProtocolError(INVALID_PARAMS, f"level must be one of {', '.join(LOG_LEVELS)}")
-    if asked.peer.session is not None:
-        asked.peer.session.level = level
+    if request.peer.session is not None:
+        request.peer.session.level = level
     return b"{}"

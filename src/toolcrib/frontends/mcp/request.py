@@ -13,14 +13,16 @@ from toolcrib.mcp.jsonrpc import HEADER_MISMATCH, INVALID_PARAMS, UNSUPPORTED_VE
 from toolcrib.mcp.meta import CAPABILITIES_KEY, CLIENT_KEY, LEVEL_KEY, REQUEST_KEYS, SERVER_KEY, VERSION_KEY
 from toolcrib.mcp.methods import SUBJECT_PARAMETERS
 from toolcrib.mcp.revisions import LOG_LEVELS, MODERN
-from toolcrib.model import Caller, Json, JsonObject, Origin
+from toolcrib.model import Caller, Json, JsonObject, Kind, Origin
 from toolcrib.version import VERSION
 
 # --- One MCP request: its client, its parameters, and the channel for messages before the response ---
 
-NOBODY = ("", "")
+CLIENT_ERROR_KINDS = frozenset({Kind.INVALID, Kind.NOT_FOUND, Kind.DENIED})
+"""Kinds of problems that the request caused; any other becomes INTERNAL_ERROR."""
+UNKNOWN_CLIENT = ("", "")
 """Name and version of a client that sends none."""
-_NOTHING: JsonObject = {}
+_EMPTY_OBJECT: JsonObject = {}
 SERVER = {"name": "toolcrib", "title": "Toolcrib", "version": VERSION}
 
 
@@ -52,12 +54,12 @@ class SessionLink(Protocol):
     """Its unique id."""
     level: str | None
     """The minimum level of log messages that the client wants; None where it has set none."""
-    watched: set[str]
+    subscribed_uris: set[str]
     """The URIs of the resources that its client has subscribed to."""
-    found: dict[str, None]
+    found_tools: dict[str, None]
     """The tools that its searches have found, by safe name."""
 
-    async def ask(self, method: str, params: JsonObject, wire: ResponseChannel) -> JsonObject:
+    async def ask(self, method: str, params: JsonObject, response: ResponseChannel) -> JsonObject:
         """Send a request to the client, on the stream of this request; raises `Unanswered`."""
         ...
 
@@ -68,7 +70,7 @@ class Peer(NamedTuple):
     caller: Caller
     revision: str
     capabilities: JsonObject
-    client: tuple[str, str] = NOBODY
+    client: tuple[str, str] = UNKNOWN_CLIENT
     """Its name and version."""
     session: SessionLink | None = None
     """Its session, in the handshake era."""
@@ -86,7 +88,7 @@ class McpRequest(NamedTuple):
     method: str
     params: JsonObject
     peer: Peer
-    wire: ResponseChannel
+    response: ResponseChannel
     origin: Origin
     headers: Mapping[bytes, bytes] | None = None
     """The headers of an HTTP request; names in lower case."""
@@ -99,23 +101,23 @@ class McpRequest(NamedTuple):
 
 def meta_of(params: JsonObject) -> JsonObject:
     """Return the `_meta` of parameters; empty where there is no valid one."""
-    carried = params.get("_meta")
-    return cast("JsonObject", carried) if type(carried) is dict else _NOTHING
+    meta = params.get("_meta")
+    return cast("JsonObject", meta) if type(meta) is dict else _EMPTY_OBJECT
 
 
 Respond = Callable[[McpRequest], Awaitable[bytes]]
 """Handles requests of one method: returns the encoded result. Raises `ProtocolError` or `ToolcribError`."""
 
 
-def finished(asked: McpRequest, result: Mapping[str, Any], *, ttl_ms: int | None = None) -> bytes:
+def encode_result(request: McpRequest, result: Mapping[str, Any], *, ttl_ms: int | None = None) -> bytes:
     """Encode a result for the client's era; `ttl_ms` is how long the client may cache it privately."""
-    if not asked.peer.modern:
+    if not request.peer.modern:
         return orjson.dumps(result)
-    spelled: dict[str, Any] = {"resultType": "complete", **result}
-    spelled["_meta"] = {**result.get("_meta", {}), SERVER_KEY: SERVER}
+    fields: dict[str, Any] = {"resultType": "complete", **result}
+    fields["_meta"] = {**result.get("_meta", {}), SERVER_KEY: SERVER}
     if ttl_ms is not None:
-        spelled |= {"ttlMs": ttl_ms, "cacheScope": "private"}
-    return orjson.dumps(spelled)
+        fields |= {"ttlMs": ttl_ms, "cacheScope": "private"}
+    return orjson.dumps(fields)
 
 
 # --- Validation of incoming messages ---
@@ -167,25 +169,26 @@ def _check_params(params: JsonObject) -> None:
 
 # --- Determines the origin of a call: client name and version, session, trace and correlation id ---
 
-_LONGEST = 128
+_MAX_LABEL_CHARS = 128
 """Longest client name or correlation id, in characters."""
-_TOLD = frozenset({"traceparent", "toolcrib/correlationId"})
-_SHOWN = 32
+_ORIGIN_META_KEYS = frozenset({"traceparent", "toolcrib/correlationId"})
+_LOGGED_ID_CHARACTERS = 32
 """How much of a session id is logged, in characters."""
-NOWHERE = Origin(face="mcp")
+MCP_ORIGIN = Origin(face="mcp")
 
 
 def origin_of(outer: Origin, peer: Peer, meta: JsonObject) -> Origin:
     """Combine headers, client info and `_meta`; a client name in the headers has precedence."""
-    if peer.client is NOBODY and peer.session is None and _TOLD.isdisjoint(meta) and outer.face == "mcp":
+    anonymous = peer.client is UNKNOWN_CLIENT and peer.session is None
+    if anonymous and _ORIGIN_META_KEYS.isdisjoint(meta) and outer.face == "mcp":
         return outer
     agent, version = outer.agent_id, outer.agent_version
-    if agent == NOWHERE.agent_id:
+    if agent == MCP_ORIGIN.agent_id:
         agent, version = _text(peer.client[0]) or agent, _text(peer.client[1]) or version
     session = outer.session_id
     if session is None and peer.session is not None:
         # The end (its MAC) is distinctive; the whole is a token, and too long for a log.
-        session = peer.session.id[-_SHOWN:]
+        session = peer.session.id[-_LOGGED_ID_CHARACTERS:]
     correlation = _text(meta.get("toolcrib/correlationId"))
     origin = outer.replace(
         agent_id=agent,
@@ -195,50 +198,50 @@ def origin_of(outer: Origin, peer: Peer, meta: JsonObject) -> Origin:
         face="mcp",
     )
     traceparent = meta.get("traceparent")
-    place = parse_traceparent(traceparent) if isinstance(traceparent, str) else None
-    return origin if place is None else origin.replace(**place._asdict())
+    parent = parse_traceparent(traceparent) if isinstance(traceparent, str) else None
+    return origin if parent is None else origin.replace(**parent._asdict())
 
 
 def _text(value: object) -> str:
     """Return a value that is safe in a log line, else an empty string."""
-    return value if isinstance(value, str) and len(value) <= _LONGEST and value.isprintable() else ""
+    return value if isinstance(value, str) and len(value) <= _MAX_LABEL_CHARS and value.isprintable() else ""
 
 
 # --- Cursor pagination: pages are encoded once per list and revision ---
 
-PAGE = 1000
+PAGE_SIZE = 1000
 """Entries per page; clients without pagination see at least the first page."""
 
-FRESH_MS = 5_000
+LIST_TTL_MS = 5_000
 """Cache TTL of lists, in milliseconds. Clients that need changes sooner subscribe to notifications."""
 
 Pages = Mapping[str, bytes]
 """Encoded pages by cursor; the cursor of the first is empty."""
 
-_COMPLETE: JsonObject = {
+_COMPLETE_RESULT: JsonObject = {
     "resultType": "complete",
-    "ttlMs": FRESH_MS,
+    "ttlMs": LIST_TTL_MS,
     "cacheScope": "private",
     "_meta": {SERVER_KEY: SERVER},
 }
 
 
-def cursor_of(asked: McpRequest) -> str:
+def cursor_of(request: McpRequest) -> str:
     """Return the cursor of a request."""
-    cursor = asked.params.get("cursor")
+    cursor = request.params.get("cursor")
     if cursor is not None and type(cursor) is not str:
         raise ProtocolError(INVALID_PARAMS, "cursor must be the nextCursor of an earlier page")
     return cursor or ""
 
 
-def paged(key: str, spelled: Sequence[bytes], revision: str) -> Pages:
+def encode_pages(key: str, entries: Sequence[bytes], revision: str) -> Pages:
     """Split encoded entries into pages."""
-    complete: JsonObject = _COMPLETE if revision == MODERN else {}
+    complete: JsonObject = _COMPLETE_RESULT if revision == MODERN else {}
     pages: dict[str, bytes] = {}
-    for start in range(0, max(len(spelled), 1), PAGE):
-        after = start + PAGE
-        more = {**complete, "nextCursor": str(after)} if after < len(spelled) else complete
-        head = b'{"%b":[%b]' % (key.encode(), b",".join(spelled[start:after]))
+    for start in range(0, max(len(entries), 1), PAGE_SIZE):
+        after = start + PAGE_SIZE
+        more = {**complete, "nextCursor": str(after)} if after < len(entries) else complete
+        head = b'{"%b":[%b]' % (key.encode(), b",".join(entries[start:after]))
         tail = b"," + orjson.dumps(more)[1:] if more else b"}"
         pages[str(start) if start else ""] = head + tail
     return pages
@@ -251,83 +254,74 @@ Headers = Mapping[bytes, bytes]
 
 def peer_of(message: JsonObject, caller: Caller, headers: Headers | None) -> Peer:
     """Parse the client's metadata; refuses a request that lacks some, or that its headers contradict."""
-    said = meta_of(message.get("params", {}))
-    if VERSION_KEY not in said or CAPABILITIES_KEY not in said:
+    meta = meta_of(message.get("params", {}))
+    if VERSION_KEY not in meta or CAPABILITIES_KEY not in meta:
         wanted = f"params._meta must be an object with {VERSION_KEY} and {CAPABILITIES_KEY}"
         raise ProtocolError(INVALID_PARAMS, wanted)
-    version = said[VERSION_KEY]
+    version = meta[VERSION_KEY]
     if headers is not None:
         _check_headers(message, version, headers)
     if version != MODERN:
-        raise _unsupported(version)
-    capabilities = said[CAPABILITIES_KEY]
+        if type(version) is not str:
+            raise ProtocolError(INVALID_PARAMS, f"{VERSION_KEY} must be text")
+        supported = {"supported": [MODERN], "requested": version}
+        raise ProtocolError(UNSUPPORTED_VERSION, f"this revision is not spoken here; use {MODERN}", supported)
+    capabilities = meta[CAPABILITIES_KEY]
     if type(capabilities) is not dict:
         raise ProtocolError(INVALID_PARAMS, f"{CAPABILITIES_KEY} must be an object")
-    level = said.get(LEVEL_KEY, "info")
+    level = meta.get(LEVEL_KEY, "info")
     if type(level) is not str or level not in LOG_LEVELS:
         raise ProtocolError(INVALID_PARAMS, f"{LEVEL_KEY} must be one of {', '.join(LOG_LEVELS)}")
-    return Peer(
-        caller=caller,
-        revision=MODERN,
-        capabilities=cast("JsonObject", capabilities),
-        client=named(said.get(CLIENT_KEY)),
-    )
+    return Peer(caller, MODERN, cast("JsonObject", capabilities), client_info(meta.get(CLIENT_KEY)))
 
 
-def stated(headers: Headers, name: bytes) -> bytes | None:
+def header_value(headers: Headers, name: bytes) -> bytes | None:
     """Return a header value, stripped: the HTTP parser leaves trailing spaces."""
     value = headers.get(name)
     return None if value is None else value.strip()
 
 
-def named(client: Any) -> tuple[str, str]:
+def client_info(client: Any) -> tuple[str, str]:
     """Return the name and version from a client's info."""
     if client is None:
-        return NOBODY
+        return UNKNOWN_CLIENT
     if type(client) is dict:
-        said = cast("dict[str, Any]", client)
-        name, version = said.get("name"), said.get("version")
+        fields = cast("dict[str, Any]", client)
+        name, version = fields.get("name"), fields.get("version")
         if type(name) is str and type(version) is str:
             return name, version
     raise ProtocolError(INVALID_PARAMS, "the client's info must be an object with a name and a version")
 
 
 def _check_headers(message: JsonObject, version: Any, headers: Headers) -> None:
-    if type(version) is not str or stated(headers, b"mcp-protocol-version") != version.encode():
+    if type(version) is not str or header_value(headers, b"mcp-protocol-version") != version.encode():
         raise ProtocolError(HEADER_MISMATCH, f"MCP-Protocol-Version must repeat {VERSION_KEY}")
     method: str = message["method"]
-    if stated(headers, b"mcp-method") != method.encode():
+    if header_value(headers, b"mcp-method") != method.encode():
         raise ProtocolError(HEADER_MISMATCH, "Mcp-Method must repeat the method of the message")
     key = SUBJECT_PARAMETERS.get(method)
     name = None if key is None else message["params"].get(key)
-    if name is not None and decoded_value(stated(headers, b"mcp-name")) != name:
+    if name is not None and decoded_value(header_value(headers, b"mcp-name")) != name:
         raise ProtocolError(HEADER_MISMATCH, f"Mcp-Name must repeat the {key} in the parameters")
-
-
-def _unsupported(version: Any) -> ProtocolError:
-    if type(version) is not str:
-        return ProtocolError(INVALID_PARAMS, f"{VERSION_KEY} must be text")
-    known = {"supported": [MODERN], "requested": version}
-    return ProtocolError(UNSUPPORTED_VERSION, f"this revision is not spoken here; use {MODERN}", known)
 
 
 def check_mirrors(mirrors: Mirrors, arguments: JsonObject, headers: Headers) -> None:
     """Refuse a call with arguments that differ from the headers that mirror them."""
     for path, header in mirrors:
-        value, raw = mirrored_argument(path, arguments), stated(headers, header.lower().encode())
-        if raw is None and not _shown(value):
+        value, raw = mirrored_argument(path, arguments), header_value(headers, header.lower().encode())
+        if raw is None and not _is_mirrored(value):
             continue
-        if not _same(decoded_value(raw), value):
+        if not _repeats(decoded_value(raw), value):
             raise ProtocolError(HEADER_MISMATCH, f"{header} must repeat the argument {'.'.join(path)}")
 
 
-def _shown(value: Any) -> bool:
+def _is_mirrored(value: Any) -> bool:
     """Whether an argument can be mirrored in a header."""
     return isinstance(value, str | int | float)
 
 
-def _same(header: str | None, value: Any) -> bool:
-    if header is None or not _shown(value):
+def _repeats(header: str | None, value: Any) -> bool:
+    if header is None or not _is_mirrored(value):
         return False
     if type(value) is bool:
         return header == ("true" if value else "false")

@@ -9,16 +9,17 @@ import orjson
 from toolcrib.errors import Refused, problem
 from toolcrib.formats.mcp import meta
 from toolcrib.frontends.mcp.request import (
+    CLIENT_ERROR_KINDS,
     McpRequest,
     Pages,
     ProtocolError,
     Respond,
     SessionLink,
     cursor_of,
-    finished,
-    paged,
+    encode_pages,
+    encode_result,
 )
-from toolcrib.frontends.mcp.tool_calls import check, input_required
+from toolcrib.frontends.mcp.tool_calls import check_problem, input_required
 from toolcrib.gateway import Gateway, PromptIndex, ResourceIndex, Run, Subscriber
 from toolcrib.mcp import methods
 from toolcrib.mcp.content import as_object, completion_values, is_texts, prompt_messages, resource_contents
@@ -34,19 +35,18 @@ from toolcrib.mcp.jsonrpc import (
 )
 from toolcrib.mcp.meta import PROTOCOL_PREFIX
 from toolcrib.mcp.revisions import FIELDS_SINCE
-from toolcrib.model import Caller, JsonObject, Kind, Problem, Result
+from toolcrib.model import Caller, JsonObject, Problem, Result
 
-Carry = Callable[[McpRequest, Run], Awaitable[Result]]
+Fetch = Callable[[McpRequest, Run], Awaitable[Result]]
 """Runs a request, once per round of questions; signs the state of an `ask` that it returns."""
-Hear = Callable[[SessionLink, str], None]
+OnSessionUpdate = Callable[[SessionLink, str], None]
 
-_OWNED = frozenset({"resultType", "ttlMs", "cacheScope", "_meta"})
+_GATEWAY_FIELDS = frozenset({"resultType", "ttlMs", "cacheScope", "_meta"})
 """Result fields that the gateway sets itself; `_meta` is filtered and passed on separately."""
-_BETWEEN_US = frozenset(
+_HIDDEN_CODES = frozenset(
     {PARSE_ERROR, INVALID_REQUEST, METHOD_NOT_FOUND, HEADER_MISMATCH, UNSUPPORTED_VERSION}
 )
 """JSON-RPC errors of a server about the gateway's own request; they do not concern the client's."""
-_OUR_FAULT = frozenset({Kind.INVALID, Kind.NOT_FOUND, Kind.DENIED})
 
 
 class ResourceMethods:
@@ -55,11 +55,11 @@ class ResourceMethods:
     legacy_only = frozenset({methods.SUBSCRIBE, methods.UNSUBSCRIBE})
     """Modern clients name the resources in `subscriptions/listen` instead."""
 
-    def __init__(self, gateway: Gateway, carry: Carry) -> None:
-        self._gateway, self._library = gateway, gateway.resource_access
-        self._carry = carry
-        self._followers: dict[SessionLink, Subscriber] = {}
-        self._listeners: list[Hear] = []
+    def __init__(self, gateway: Gateway, fetch: Fetch) -> None:
+        self._gateway, self._resource_access = gateway, gateway.resource_access
+        self._fetch = fetch
+        self._subscribers: dict[SessionLink, Subscriber] = {}
+        self._listeners: list[OnSessionUpdate] = []
 
     def methods(self) -> Mapping[str, Respond]:
         """Return the handler of each method."""
@@ -76,199 +76,197 @@ class ResourceMethods:
 
     def capabilities(self, caller: Caller) -> dict[str, Any]:
         """Return the capabilities to declare to this caller, for what exists now or may exist soon."""
-        there = self._library.capabilities(caller)
+        index = self._resource_access.capabilities(caller)
         found: dict[str, Any] = {}
-        if there.resources:
-            found["resources"] = {"listChanged": True, **({"subscribe": True} if there.tells else {})}
-        if there.prompts:
+        if index.resources:
+            found["resources"] = {"listChanged": True, **({"subscribe": True} if index.tells else {})}
+        if index.prompts:
             found["prompts"] = {"listChanged": True}
-        if there.completes:
+        if index.completes:
             found["completions"] = {}
         return found
 
     # --- subscriptions ---
 
-    def mark(self, caller: Caller, kind: Literal["resources", "prompts"]) -> bytes:
+    def digest(self, caller: Caller, kind: Literal["resources", "prompts"]) -> bytes:
         """Return a digest of one list of a caller."""
         if kind == "resources":
-            return self._library.resources(caller).digest
-        return self._library.prompts(caller).digest(self._style(caller))
+            return self._resource_access.resources(caller).digest
+        return self._resource_access.prompts(caller).digest(self._style(caller))
 
-    def follower(self, caller: Caller, hear: Callable[[str], None]) -> Subscriber:
+    def subscriber(self, caller: Caller, on_update: Callable[[str], None]) -> Subscriber:
         """Return a new subscriber for one client; the callback gets the URIs that the client used."""
-        return self._library.subscriptions.subscriber(caller, hear)
+        return self._resource_access.subscriptions.subscriber(caller, on_update)
 
-    def listen(self, hear: Hear) -> None:
+    def listen(self, callback: OnSessionUpdate) -> None:
         """Register a callback for changed resources that a session has subscribed to."""
-        self._listeners.append(hear)
+        self._listeners.append(callback)
 
-    def ended(self, session: SessionLink) -> None:
+    def drop_session(self, session: SessionLink) -> None:
         """Drop the subscriptions of an ended session."""
-        follower = self._followers.pop(session, None)
-        if follower is not None:
-            follower.close()
+        subscriber = self._subscribers.pop(session, None)
+        if subscriber is not None:
+            subscriber.close()
 
-    async def _subscribe(self, asked: McpRequest) -> bytes:
-        uri, session = _text(asked, "uri"), asked.peer.session
+    async def _subscribe(self, request: McpRequest) -> bytes:
+        uri, session = _text_parameter(request, "uri"), request.peer.session
         if session is None:
             raise ProtocolError(INVALID_REQUEST, "only a client with a session can subscribe")
-        follower = self._followers.get(session)
-        if follower is None:
-            follower = self._followers[session] = self.follower(
-                asked.peer.caller, partial(self._updated, session)
+        subscriber = self._subscribers.get(session)
+        if subscriber is None:
+            subscriber = self._subscribers[session] = self.subscriber(
+                request.peer.caller, partial(self._notify, session)
             )
         try:
-            await follower.add(uri)
-        except Refused as refused:
-            raise self._missing(asked, uri, refused) from None
-        session.watched.add(uri)
-        return finished(asked, {})
+            await subscriber.add(uri)
+        except Refused as error:
+            raise self._not_found_error(request, uri, error) from None
+        session.subscribed_uris.add(uri)
+        return encode_result(request, {})
 
-    async def _unsubscribe(self, asked: McpRequest) -> bytes:
-        uri, session = _text(asked, "uri"), asked.peer.session
-        if session is not None and session in self._followers:
-            self._followers[session].drop(uri)
-            session.watched.discard(uri)
-        return finished(asked, {})
+    async def _unsubscribe(self, request: McpRequest) -> bytes:
+        uri, session = _text_parameter(request, "uri"), request.peer.session
+        if session is not None and session in self._subscribers:
+            self._subscribers[session].drop(uri)
+            session.subscribed_uris.discard(uri)
+        return encode_result(request, {})
 
-    def _updated(self, session: SessionLink, uri: str) -> None:
-        for hear in self._listeners:
-            hear(session, uri)
+    def _notify(self, session: SessionLink, uri: str) -> None:
+        for callback in self._listeners:
+            callback(session, uri)
 
     # --- lists ---
 
-    async def _resources(self, asked: McpRequest) -> bytes:
-        there = self._library.resources(asked.peer.caller)
-        return _page(asked, there, "resources", there.listed)
+    async def _resources(self, request: McpRequest) -> bytes:
+        index = self._resource_access.resources(request.peer.caller)
+        return _page(request, index, "resources", index.listed)
 
-    async def _templates(self, asked: McpRequest) -> bytes:
-        there = self._library.resources(asked.peer.caller)
-        return _page(asked, there, "resourceTemplates", there.listed_templates)
+    async def _templates(self, request: McpRequest) -> bytes:
+        index = self._resource_access.resources(request.peer.caller)
+        return _page(request, index, "resourceTemplates", index.listed_templates)
 
-    async def _prompts(self, asked: McpRequest) -> bytes:
-        caller = asked.peer.caller
-        there, style = self._library.prompts(caller), self._style(caller)
-        return _page(asked, there, "prompts", partial(there.listed, style), style)
+    async def _prompts(self, request: McpRequest) -> bytes:
+        caller = request.peer.caller
+        index, style = self._resource_access.prompts(caller), self._style(caller)
+        return _page(request, index, "prompts", partial(index.listed, style), style)
 
     def _style(self, caller: Caller) -> str:
         return self._gateway.style(caller) or "safe"
 
     # --- contents ---
 
-    async def _read(self, asked: McpRequest) -> bytes:
-        uri, caller = _text(asked, "uri"), asked.peer.caller
+    async def _read(self, request: McpRequest) -> bytes:
+        uri, caller = _text_parameter(request, "uri"), request.peer.caller
         try:
-            outcome = await self._carry(asked, partial(self._library.read, uri, caller))
-        except Refused as refused:
-            raise self._missing(asked, uri, refused) from None
+            result = await self._fetch(request, partial(self._resource_access.read, uri, caller))
+        except Refused as error:
+            raise self._not_found_error(request, uri, error) from None
         try:
-            return self._spelled(asked, outcome, resource_contents)
+            return self._encoded(request, result, resource_contents)
         except ProtocolError as error:
-            raise _about(asked, uri, error) from None
+            raise _with_uri(request, uri, error) from None
 
-    async def _get(self, asked: McpRequest) -> bytes:
-        name, arguments = _text(asked, "name"), asked.params.get("arguments")
+    async def _get(self, request: McpRequest) -> bytes:
+        name, arguments = _text_parameter(request, "name"), request.params.get("arguments")
         if arguments is not None and not is_texts(arguments):
             raise ProtocolError(INVALID_PARAMS, "arguments must be an object of texts")
-        run = partial(self._library.get, name, arguments, asked.peer.caller)
-        return self._spelled(asked, await self._carry(asked, run), prompt_messages)
+        run = partial(self._resource_access.get, name, arguments, request.peer.caller)
+        return self._encoded(request, await self._fetch(request, run), prompt_messages)
 
-    async def _complete(self, asked: McpRequest) -> bytes:
-        params = {key: asked.params[key] for key in ("ref", "argument", "context") if key in asked.params}
+    async def _complete(self, request: McpRequest) -> bytes:
+        params = {key: request.params[key] for key in ("ref", "argument", "context") if key in request.params}
         _check_completion(params)
-        outcome = await self._library.complete(params, asked.peer.caller, {"origin": asked.origin})
-        return self._spelled(asked, outcome, completion_values)
+        result = await self._resource_access.complete(params, request.peer.caller, {"origin": request.origin})
+        return self._encoded(request, result, completion_values)
 
-    def _spelled(
-        self, asked: McpRequest, outcome: Result, read: Callable[[JsonObject, str], JsonObject | None]
+    def _encoded(
+        self, request: McpRequest, result: Result, read: Callable[[JsonObject, str], JsonObject | None]
     ) -> bytes:
         """Encode a result; content that the protocol does not define must not reach a client."""
-        fault = outcome.problem
-        if fault is None and outcome.ask is not None:
-            return input_required(asked, outcome)
-        if fault is None:
-            said = as_object(outcome.data)
-            found = read(said, asked.peer.revision)
-            if found is not None:
-                return _finished(asked, said, found)
-            strange = f"the server's answer to {asked.method} is not what the protocol allows"
-            fault = problem("CONTRACT_VIOLATION", strange)
-            outcome = self._gateway.refusal(fault, asked.origin)
-        raise _fault(outcome, fault)
+        cause = result.problem
+        if cause is None and result.ask is not None:
+            return input_required(request, result)
+        if cause is None:
+            source_result = as_object(result.data)
+            fields = read(source_result, request.peer.revision)
+            if fields is not None:
+                return _encoded_content(request, source_result, fields)
+            message = f"the server's answer to {request.method} is not what the protocol allows"
+            cause = problem("CONTRACT_VIOLATION", message)
+            result = self._gateway.refusal(cause, request.origin)
+        raise _protocol_error(result, cause)
 
-    def _missing(self, asked: McpRequest, uri: str, refused: Refused) -> Exception:
+    def _not_found_error(self, request: McpRequest, uri: str, error: Refused) -> Exception:
         """Return the error for an unknown resource; its code depends on the era."""
-        fault = refused.problem
-        if fault.code != "NOT_FOUND":
-            return refused
-        beside = meta(self._gateway.refusal(fault, asked.origin))
-        return ProtocolError(_not_found(asked), fault.message, {"uri": uri, **beside})
+        cause = error.problem
+        if cause.code != "NOT_FOUND":
+            return error
+        own_meta = meta(self._gateway.refusal(cause, request.origin))
+        return ProtocolError(_not_found_code(request), cause.message, {"uri": uri, **own_meta})
 
 
 def _page(
-    asked: McpRequest,
-    there: ResourceIndex | PromptIndex,
+    request: McpRequest,
+    index: ResourceIndex | PromptIndex,
     key: str,
     entries: Callable[[], Sequence[JsonObject]],
     style: str = "",
 ) -> bytes:
     """Return the page of a cursor; pages are rendered once for all callers that see the same list."""
-    cursor, revision = cursor_of(asked), asked.peer.revision
-    spelling = f"{key} {revision} {style}"
-    pages: Pages | None = there.rendered.get(spelling)
+    cursor, revision = cursor_of(request), request.peer.revision
+    list_key = f"{key} {revision} {style}"
+    pages: Pages | None = index.rendered.get(list_key)
     if pages is None:
-        pages = there.rendered[spelling] = paged(key, _spelled(entries(), revision), revision)
-    found = pages.get(cursor)
-    if found is None:
+        encoded = [
+            orjson.dumps({name: each[name] for name in each if FIELDS_SINCE.get(name, "") <= revision})
+            for each in entries()
+        ]
+        pages = index.rendered[list_key] = encode_pages(key, encoded, revision)
+    page = pages.get(cursor)
+    if page is None:
         raise ProtocolError(INVALID_PARAMS, "there is no such cursor; ask for the first page again")
-    return found
+    return page
 
 
-def _spelled(entries: Sequence[JsonObject], revision: str) -> list[bytes]:
-    return [
-        orjson.dumps({name: value for name, value in each.items() if FIELDS_SINCE.get(name, "") <= revision})
-        for each in entries
-    ]
-
-
-def _finished(asked: McpRequest, said: JsonObject, found: JsonObject) -> bytes:
+def _encoded_content(request: McpRequest, source_result: JsonObject, fields: JsonObject) -> bytes:
     """Encode a result: the validated part, and extra fields of the server that belong to its result."""
-    beside = as_object(said.get("_meta"))
-    passed = {key: value for key, value in beside.items() if not key.startswith(PROTOCOL_PREFIX)}
-    more = {key: value for key, value in said.items() if key not in _OWNED and key not in found}
-    answer = {**found, **more, **({"_meta": passed} if passed else {})}
+    source_meta = as_object(source_result.get("_meta"))
+    passed = {key: source_meta[key] for key in source_meta if not key.startswith(PROTOCOL_PREFIX)}
+    omitted = _GATEWAY_FIELDS.union(fields)
+    extra = {key: value for key, value in source_result.items() if key not in omitted}
+    answer = {**fields, **extra, **({"_meta": passed} if passed else {})}
     # TTL 0: a resource may change at any time; clients that want to cache it can subscribe.
-    return finished(asked, answer, ttl_ms=0 if asked.method == methods.READ_RESOURCE else None)
+    return encode_result(request, answer, ttl_ms=0 if request.method == methods.READ_RESOURCE else None)
 
 
-def _fault(outcome: Result, fault: Problem) -> ProtocolError:
+def _protocol_error(result: Result, cause: Problem) -> ProtocolError:
     """Return a problem as a JSON-RPC error: these methods have no `isError` result."""
     try:
-        check(outcome, fault)
+        check_problem(result, cause)
     except ProtocolError as error:
-        return (
-            error if error.code not in _BETWEEN_US else ProtocolError(INTERNAL_ERROR, str(error), error.data)
-        )
-    code = INVALID_PARAMS if fault.kind in _OUR_FAULT else INTERNAL_ERROR
-    return ProtocolError(code, fault.message, meta(outcome))
+        if error.code in _HIDDEN_CODES:
+            error.code = INTERNAL_ERROR
+        return error
+    code = INVALID_PARAMS if cause.kind in CLIENT_ERROR_KINDS else INTERNAL_ERROR
+    return ProtocolError(code, cause.message, meta(result))
 
 
-def _about(asked: McpRequest, uri: str, error: ProtocolError) -> ProtocolError:
+def _with_uri(request: McpRequest, uri: str, error: ProtocolError) -> ProtocolError:
     """Return the error with the URI in its data; a not-found error gets the code of the client's era."""
     data = as_object(error.data)
-    absent = error.code == RESOURCE_NOT_FOUND or (error.code == INVALID_PARAMS and "uri" in data)
-    code = _not_found(asked) if absent else error.code
+    not_found = error.code == RESOURCE_NOT_FOUND or (error.code == INVALID_PARAMS and "uri" in data)
+    code = _not_found_code(request) if not_found else error.code
     if code not in (INVALID_PARAMS, RESOURCE_NOT_FOUND):
         return error
     return ProtocolError(code, str(error), {**data, "uri": uri})
 
 
-def _not_found(asked: McpRequest) -> int:
-    return INVALID_PARAMS if asked.peer.modern else RESOURCE_NOT_FOUND
+def _not_found_code(request: McpRequest) -> int:
+    return INVALID_PARAMS if request.peer.modern else RESOURCE_NOT_FOUND
 
 
-def _text(asked: McpRequest, key: str) -> str:
-    value = asked.params.get(key)
+def _text_parameter(request: McpRequest, key: str) -> str:
+    value = request.params.get(key)
     if type(value) is not str or not value:
         raise ProtocolError(INVALID_PARAMS, f"{key} must be a text, and not empty")
     return value
