@@ -1,4 +1,4 @@
-"""Decks and cards in memory, with spaced repetition."""
+"""Decks, cards and reviews in SQLite: one file for all learners, opened for each call."""
 
 import os
 import sqlite3
