@@ -46,20 +46,20 @@ def changes(tool: Tool, catalog: Catalog) -> Iterator[str]:
     """Yield every difference between the served tool and its source's definition."""
     yield from catalog.snapshot.repaired.get(tool.name, ())
     for pattern in catalog.overrides.matching(tool):
-        yield f"the override {pattern} sets {', '.join(_set(catalog.overrides.overrides[pattern]))}"
+        yield f"the override {pattern} sets {', '.join(_set_fields(catalog.overrides.overrides[pattern]))}"
     definition = catalog.definition(tool.name)
     if definition is not None:
         yield from _differences(tool, definition)
 
 
-def _set(override: ToolOverride) -> list[str]:
+def _set_fields(override: ToolOverride) -> list[str]:
     return [each.name for each in fields(override) if getattr(override, each.name) is not None]
 
 
 def _differences(tool: Tool, definition: JsonObject) -> Iterator[str]:
     for key, name in _COMPARED_FIELDS.items():
-        given = definition.get(key)
-        if given is not None and given != getattr(tool, name):
+        declared = definition.get(key)
+        if declared is not None and declared != getattr(tool, name):
             yield f"its {key} is not the server's own"
     if tool.expose_as is not None:
         yield f"it is exposed as {tool.expose_as}"

@@ -3,6 +3,7 @@
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from hmac import compare_digest
+from operator import attrgetter
 from secrets import token_urlsafe
 from time import time
 from typing import Any, cast
@@ -53,16 +54,16 @@ class AppStorage:
         for key, value in values.items():
             _check(key, value)
         async with self._turn:
-            kept = {**await self.data.all(package, user), **values}
-            size = sum(len(key.encode()) + len(value.encode()) for key, value in kept.items())
+            data = {**await self.data.all(package, user), **values}
+            size = sum(len(key.encode()) + len(value.encode()) for key, value in data.items())
             if size > MAX_DATA_BYTES:
                 message = (
                     f"{package} would keep {size:,} bytes for this user, the limit is {MAX_DATA_BYTES:,}"
                 )
                 raise Refused("PAYLOAD_TOO_LARGE", message, path="data")
-            if len(kept) > MAX_DATA_KEYS:
+            if len(data) > MAX_DATA_KEYS:
                 message = (
-                    f"{package} would keep {len(kept):,} keys for this user, the limit is {MAX_DATA_KEYS:,}"
+                    f"{package} would keep {len(data):,} keys for this user, the limit is {MAX_DATA_KEYS:,}"
                 )
                 raise Refused("PAYLOAD_TOO_LARGE", message, path="data")
             if not await self.data.put(package, user, values):
@@ -123,7 +124,7 @@ class AppAdmin:
     def page(self, *, after: str = "", limit: int = 100) -> Sequence[AppRecord]:
         """Return a page of apps in order of package, after the package `after`."""
         # From memory: reading all apps from the store is slow, and any caller may list them.
-        found = sorted((app for app in self.served() if app.package > after), key=_package)
+        found = sorted((app for app in self.served() if app.package > after), key=attrgetter("package"))
         return found[:limit]
 
     async def get(self, package: str) -> AppRecord:
@@ -138,22 +139,25 @@ class AppAdmin:
         async with self.audit.action(actor, "apps.update", package) as action:
             _refuse(f"{package[:200]} is not stored", (*_undotted(package), *app_faults(package, body)))
             await self._wait_their_turn(actor.caller)
-            said = _said(cast("JsonObject", body))
+            fields = _record_fields(cast("JsonObject", body))
             async with self._turn:
                 before = await self.store.apps.get(package)
                 action.before = None if before is None else _recorded(before)
                 if before is not None:
                     _check_owner(before, actor.caller)
-                url, giver = said["public_url"], self._giver(said["public_url"], actor.caller, before)
+                url, giver = (
+                    fields["public_url"],
+                    self._giver(fields["public_url"], actor.caller, before),
+                )
                 _refuse(f"{package} is not stored", self._address_faults(url, giver))
-                said["url_giver"] = giver
+                fields["url_giver"] = giver
                 if before is None:
-                    app, key = await self._add(package, said, actor.caller)
+                    app, key = await self._add(package, fields, actor.caller)
                     action.applied()
                     action.after = _recorded(app)
                     await self._changed(package)
                     return app, key
-                app = await self._change(replace(before, **said))
+                app = await self._change(replace(before, **fields))
                 action.applied()
                 action.after = _recorded(app)
             await self._changed(package, ended=app.public_url != before.public_url)
@@ -192,16 +196,18 @@ class AppAdmin:
                 app = await self.owned(package, actor.caller)
                 action.before = _tools_of(app.version, [each.definition for each in app.tools])
                 _refuse(f"the tools of {package} are not stored", tool_faults(tools))
-                given = cast("list[JsonObject]", tools)
-                crowded = self._crowded(app, len(given), actor.caller)
+                definitions = cast("list[JsonObject]", tools)
+                crowded = self._crowded(app, len(definitions), actor.caller)
                 _refuse(f"the tools of {package} are not stored", crowded)
-                version = await self.store.apps.define(package, [stored_tool(each) for each in given], time())
+                version = await self.store.apps.define(
+                    package, [stored_tool(each) for each in definitions], time()
+                )
                 if version is None:
                     raise no_app(package)
                 action.applied()
-                action.after = _tools_of(version, given)
+                action.after = _tools_of(version, definitions)
                 await self._changed(package)
-            return {"packageName": package, **_tools_of(version, given), "warnings": oddities(app)}
+            return {"packageName": package, **_tools_of(version, definitions), "warnings": oddities(app)}
 
     async def owned(self, package: str, caller: Caller) -> AppRecord:
         """Return an app that this caller may change; refuse otherwise."""
@@ -212,8 +218,8 @@ class AppAdmin:
     def holder(self, package: str, key: str) -> AppRecord | None:
         """Return the app if this is its API key; None otherwise."""
         app = self.find(package)
-        shown = key_digest(key)
-        if app is None or app.digest is None or not compare_digest(app.digest, shown):
+        digest = key_digest(key)
+        if app is None or app.digest is None or not compare_digest(app.digest, digest):
             return None
         return app
 
@@ -226,7 +232,7 @@ class AppAdmin:
             if app.public_url and remark
         ]
 
-    async def _add(self, package: str, said: dict[str, Any], caller: Caller) -> tuple[AppRecord, str]:
+    async def _add(self, package: str, values: dict[str, Any], caller: Caller) -> tuple[AppRecord, str]:
         if self.taken(package):
             message = f"{package} is the id of another source of tools; choose another name"
             raise Refused("ALREADY_EXISTS", message, path="package")
@@ -235,7 +241,7 @@ class AppAdmin:
             _refuse(f"{package} is not stored", [DefinitionFault("package", too_many)])
         key = _APP_KEY_PREFIX + token_urlsafe(32)
         hashes = {"digest": key_digest(key), "signing": signing_secret(key)}
-        app = AppRecord(package=package, owner=caller.key, created=said["updated"], **hashes, **said)
+        app = AppRecord(package=package, owner=caller.key, created=values["updated"], **hashes, **values)
         if not await self.store.apps.add(app):
             raise Refused("ALREADY_EXISTS", f"somebody has just stored {package}", path="package")
         return app, key
@@ -354,9 +360,10 @@ def no_app(package: str) -> Refused:
 def _undotted(package: str) -> Sequence[DefinitionFault]:
     """Return the fault of a package name that is not two or more words joined by dots."""
     # Single words are names of the operator's sources, and an extra dot would imitate another package.
-    said = "must be a domain turned round, such as com.example.notes"
     words = package.split(".")
-    return () if len(words) > 1 and all(words) else (DefinitionFault("package", said),)
+    if len(words) > 1 and all(words):
+        return ()
+    return (DefinitionFault("package", "must be a domain turned round, such as com.example.notes"),)
 
 
 def _check_owner(app: AppRecord, caller: Caller) -> None:
@@ -371,11 +378,11 @@ def _refuse(what: str, faults: Sequence[DefinitionFault]) -> None:
     first, more = faults[0], len(faults) - 1
     rest = f", and {more} more, all in error.details" if more else ""
     message = f"{what}: {first.path} {first.message}{rest}"
-    told = {"faults": [each.as_json() for each in faults]}
-    raise Refused("INVALID_REQUEST", message, path=first.path, details=told)
+    details = {"faults": [each.as_json() for each in faults]}
+    raise Refused("INVALID_REQUEST", message, path=first.path, details=details)
 
 
-def _said(body: JsonObject) -> dict[str, Any]:
+def _record_fields(body: JsonObject) -> dict[str, Any]:
     """Convert a valid body into the fields of an app record."""
     url = body.get("publicUrl")
     return {
@@ -390,7 +397,3 @@ def _said(body: JsonObject) -> dict[str, Any]:
 
 def _names(definitions: Iterable[JsonObject]) -> list[str]:
     return [str(each.get("name") or each.get("id")) for each in definitions]
-
-
-def _package(app: AppRecord) -> str:
-    return app.package

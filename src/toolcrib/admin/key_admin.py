@@ -93,13 +93,13 @@ class KeyAdmin:
                 raise Refused("ALREADY_EXISTS", message, path="name")
             action.applied()
             action.after = spell_key(record)
-            return await self._made(record, key)
+            return await self._created_key(record, key)
 
     async def rotate_key(self, name: str, *, overlap: float = 0.0, actor: Actor = LIBRARY) -> dict[str, Any]:
         """Replace a key's secret, which stays valid for `overlap` seconds; an even older one ends at once."""
         async with self.audit.action(actor, "keys.rotate", name) as action:
             check_overlap(overlap)
-            action.before = await self._spelled(name)
+            action.before = await self._key_record(name)
             key, now = new_key(), self.store.clock.latest()
             until = now + overlap if overlap else None
             if not await self.store.keys.rotate(name, digest(key), now, until):
@@ -109,23 +109,23 @@ class KeyAdmin:
             if record is None:
                 raise _no_key(name)
             action.after = spell_key(record)
-            return await self._made(record, key)
+            return await self._created_key(record, key)
 
     async def revoke_key(self, name: str, *, actor: Actor = LIBRARY) -> None:
         """Revoke a key at once."""
         async with self.audit.action(actor, "keys.revoke", name) as action:
-            action.before = await self._spelled(name)
+            action.before = await self._key_record(name)
             if not await self.store.keys.revoke(name, time()):
                 raise _no_key(name)
             action.applied()
-            action.after = await self._spelled(name)
+            action.after = await self._key_record(name)
             await self._reload_keys()
 
-    async def _spelled(self, name: str) -> JsonObject | None:
+    async def _key_record(self, name: str) -> JsonObject | None:
         found = await self.key(name)
         return None if found is None else spell_key(found)
 
-    async def _made(self, record: KeyRecord, key: str) -> dict[str, Any]:
+    async def _created_key(self, record: KeyRecord, key: str) -> dict[str, Any]:
         self.learn(key)
         await self._reload_keys()
         return {**spell_key(record), "key": key}
@@ -158,9 +158,9 @@ class KeyAdmin:
             )
 
 
-def _is_permission(given: str) -> bool:
+def _is_permission(text: str) -> bool:
     """Return whether this is `resource:action` or `resource:*`; a wildcard resource would look like `*`."""
-    resource, _, action = given.partition(":")
+    resource, _, action = text.partition(":")
     return bool(resource and action) and ":" not in action and resource != "*"
 
 
@@ -171,12 +171,12 @@ def check_overlap(seconds: float) -> None:
         raise Refused("INVALID_REQUEST", message, path="overlapSeconds")
 
 
-def read_moment(given: object, path: str) -> float:
+def read_moment(value: object, path: str) -> float:
     """Parse a Unix timestamp or an ISO 8601 date or time; UTC if it has no time zone."""
-    if isinstance(given, int | float) and not isinstance(given, bool) and 0 <= given < END_OF_TIME:
-        return float(given)
+    if isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < END_OF_TIME:
+        return float(value)
     try:
-        moment = datetime.fromisoformat(given if isinstance(given, str) else "")
+        moment = datetime.fromisoformat(value if isinstance(value, str) else "")
         return (moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)).timestamp()
     except (ValueError, OverflowError):
         message = f"{path} must be seconds since 1970 or a time such as 2027-01-31T12:00:00Z"

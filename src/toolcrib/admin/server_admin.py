@@ -135,17 +135,17 @@ class ServerAdmin:
                 message = f"{server_id} is in the config file; take it out there, then reload"
                 raise Refused("SCOPE_DENIED", message, path="server_id")
             plan = await self.config.amend(_without_server(server_id), action.applied)
-            return _spelled(plan)
+            return _plan_payload(plan)
 
     async def reload(self, *, dry_run: bool = False, actor: Actor = LIBRARY) -> dict[str, Any]:
         """Reload the config and apply the difference; return what changes, or with `dry_run` would change."""
         async with self.audit.action(actor, "config.reload") as action:
 
             def applied(plan: ReloadPlan) -> None:
-                action.after = _recorded(_spelled(plan, dry_run=dry_run))
+                action.after = _recorded(_plan_payload(plan, dry_run=dry_run))
                 action.applied()
 
-            plan = _spelled(await self.config.reload(dry_run=dry_run, applied=applied), dry_run=dry_run)
+            plan = _plan_payload(await self.config.reload(dry_run=dry_run, applied=applied), dry_run=dry_run)
             action.after = _recorded(plan)
             return plan
 
@@ -199,7 +199,7 @@ class ServerAdmin:
         return entry.barred or "it is not enabled; set `enabled: true` in the config, then reload"
 
 
-def _spelled(plan: ReloadPlan, **more: Any) -> dict[str, Any]:
+def _plan_payload(plan: ReloadPlan, **more: Any) -> dict[str, Any]:
     return {**more, **asdict(plan)}
 
 
@@ -237,11 +237,11 @@ def _without_server(server_id: str) -> Change:
         servers = {name: each for name, each in _servers(overlay).items() if name != server_id}
         # Approvals of its definitions must not apply to another server of that name.
         pins = {name: seal for name, seal in _pins(overlay).items() if name.partition(":")[0] != server_id}
-        kept: JsonObject = {"pins": pins} if "pins" in overlay else {}
+        remaining: JsonObject = {"pins": pins} if "pins" in overlay else {}
         if GIVERS in overlay:
             givers = {name: giver for name, giver in _givers(overlay).items() if name != server_id}
-            kept = {**kept, GIVERS: givers}
-        return {**overlay, "mcp": {"servers": servers}, **kept}
+            remaining = {**remaining, GIVERS: givers}
+        return {**overlay, "mcp": {"servers": servers}, **remaining}
 
     return change
 

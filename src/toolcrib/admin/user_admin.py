@@ -61,7 +61,7 @@ class UserAdmin:
 
     async def get(self, id: str) -> JsonObject:
         """Return one user in full."""
-        return self._spelled(await self._known(id))
+        return self._user_payload(await self._known(id))
 
     async def put(
         self, id: str, *, language: str | None, time_zone: str | None, actor: Actor = LIBRARY
@@ -96,20 +96,20 @@ class UserAdmin:
             _check(id)
             before = await self._settings(id, package)
             action.before = None if before is None else {"settings": sorted(before)}
-            chosen = (before or {}) if settings is None else settings
+            new_settings = (before or {}) if settings is None else settings
             new = await self.store.users.install(
-                id, InstallRecord(package=package, at=time(), settings=chosen)
+                id, InstallRecord(package=package, at=time(), settings=new_settings)
             )
             if new is None:
                 raise no_app(package)
             action.applied()
             # Only names: values are the user's own, and some are secrets.
-            action.after = {"settings": sorted(chosen)}
+            action.after = {"settings": sorted(new_settings)}
             if settings is not None and not new:
                 self.sessions.configure(id, package, settings)
             self._changed(id)
             user = await self._known(id)
-            return self._app(user, _installed(user, package), _worn(user)), new
+            return self._app(user, _installed(user, package), _session_device(user)), new
 
     async def uninstall(self, id: str, package: str, *, actor: Actor = LIBRARY) -> None:
         """Uninstall an app of a user and stop it."""
@@ -160,35 +160,35 @@ class UserAdmin:
         async with self.audit.action(actor, "users.disable", f"{id}/{name}") as action:
             _check(id)
             user = await self.store.users.get(id) or UserRecord(id=id)
-            meant = self._meant(user, name, actor.caller)
-            action.target = f"{id}/{meant}"
-            action.before, action.after = {"disabled": meant in user.disabled}, {"disabled": True}
-            await self.store.users.disable(id, meant)
+            target = self._disabled_name(user, name, actor.caller)
+            action.target = f"{id}/{target}"
+            action.before, action.after = {"disabled": target in user.disabled}, {"disabled": True}
+            await self.store.users.disable(id, target)
             action.applied()
             self._changed(id)
-            if ":" not in meant:
-                await self.sessions.stop(id, meant)
-            return meant
+            if ":" not in target:
+                await self.sessions.stop(id, target)
+            return target
 
     async def enable(self, id: str, name: str, actor: Actor) -> str:
         """Enable a tool or an app again; return the name that was stored."""
         async with self.audit.action(actor, "users.enable", f"{id}/{name}") as action:
             user = await self._known(id)
-            meant = name if name in user.disabled else self._meant(user, name, actor.caller)
-            action.target = f"{id}/{meant}"
-            action.before, action.after = {"disabled": meant in user.disabled}, {"disabled": False}
-            await self.store.users.enable(id, meant)
+            target = name if name in user.disabled else self._disabled_name(user, name, actor.caller)
+            action.target = f"{id}/{target}"
+            action.before, action.after = {"disabled": target in user.disabled}, {"disabled": False}
+            await self.store.users.enable(id, target)
             action.applied()
             self._changed(id)
-            return meant
+            return target
 
-    def _meant(self, user: UserRecord, name: str, caller: Caller) -> str:
+    def _disabled_name(self, user: UserRecord, name: str, caller: Caller) -> str:
         if self.find(name) is not None:
             return name
         apps = frozenset(each.package for each in user.installs)
-        looking = replace(caller, disabled=frozenset(), apps=apps, device=None)
-        tool = self.policy.owner(self.named(name), looking)
-        if tool is not None and self.policy.visible(tool, looking):
+        viewer = replace(caller, disabled=frozenset(), apps=apps, device=None)
+        tool = self.policy.owner(self.named(name), viewer)
+        if tool is not None and self.policy.visible(tool, viewer):
             return tool.name
         message = f"there is no tool {name[:200]}, and no app of that name"
         raise Refused("TOOL_NOT_FOUND", message, path="name")
@@ -201,23 +201,23 @@ class UserAdmin:
         """Start or change a user's session. An omitted device is removed; the rest defaults to the user's."""
         async with self.audit.action(actor, "users.begin_session", id) as action:
             _check(id, language, time_zone)
-            wearing = None if worn is None else _device(worn)
+            device = None if worn is None else _device(worn)
             user = await self.store.users.get(id)
             action.before = None if user is None else _session_recorded(user.session)
-            given = SessionRecord(
+            new_session = SessionRecord(
                 user=id,
                 id=str(uuid4()),
-                device=None if wearing is None else wearing.capabilities,
+                device=None if device is None else device.capabilities,
                 language=language or (None if user is None else user.language),
                 time_zone=time_zone or (None if user is None else user.time_zone),
                 started=time(),
                 used=self.store.clock.now(),
             )
-            session = await self.store.users.begin(given)
+            session = await self.store.users.begin(new_session)
             action.applied()
             action.after = _session_recorded(session)
             self._changed(id)
-            self.sessions.begin(session, wearing)
+            self.sessions.begin(session, device)
             return spell_session(session)
 
     async def session(self, id: str) -> JsonObject:
@@ -290,25 +290,25 @@ class UserAdmin:
         state = self.sessions.states(id).get(package)
         return {"state": "stopped"} if state is None else state.as_json()
 
-    def _spelled(self, user: UserRecord) -> JsonObject:
-        worn = _worn(user)
+    def _user_payload(self, user: UserRecord) -> JsonObject:
+        device = _session_device(user)
         return {
             "id": user.id,
             "language": user.language,
             "timeZone": user.time_zone,
             "created": user.created,
-            "apps": [self._app(user, each, worn) for each in user.installs],
+            "apps": [self._app(user, each, device) for each in user.installs],
             "disabled": sorted(user.disabled),
             "session": None if user.session is None else spell_session(user.session),
-            "device": None if worn is None else {"model": worn.model, "has": sorted(worn.has)},
+            "device": None if device is None else {"model": device.model, "has": sorted(device.has)},
             "usage": f"/api/usage?user={quote(user.id, safe='')}",
         }
 
-    def _app(self, user: UserRecord, install: InstallRecord, worn: Device | None) -> JsonObject:
+    def _app(self, user: UserRecord, install: InstallRecord, device: Device | None) -> JsonObject:
         """Serialize a user's app: its compatibility with the device, its state, and the user's settings."""
         app = self.find(install.package)
         needs = () if app is None else app.hardware
-        compatible = check_compatibility(needs, worn, phone_microphone=self.phone_microphone)
+        compatible = check_compatibility(needs, device, phone_microphone=self.phone_microphone)
         return {
             "packageName": install.package,
             "name": install.package if app is None else app.name,
@@ -337,9 +337,9 @@ def _session_recorded(session: SessionRecord | None) -> JsonObject | None:
     """Return the audit record of a session."""
     if session is None:
         return None
-    worn = None if session.device is None else session.device.get("modelName")
+    model = None if session.device is None else session.device.get("modelName")
     place = {"language": session.language, "timeZone": session.time_zone}
-    return {"sessionId": session.id, "device": worn, **place, "startedAt": session.started}
+    return {"sessionId": session.id, "device": model, **place, "startedAt": session.started}
 
 
 def _listed(user: UserRecord) -> JsonObject:
@@ -353,7 +353,7 @@ def _listed(user: UserRecord) -> JsonObject:
     }
 
 
-def _worn(user: UserRecord) -> Device | None:
+def _session_device(user: UserRecord) -> Device | None:
     session = user.session
     return None if session is None or session.device is None else parse_device(session.device)
 
@@ -365,9 +365,9 @@ def _installed(user: UserRecord, package: str) -> InstallRecord:
     raise _not_installed(user.id, package)
 
 
-def _device(given: Any) -> Device:
+def _device(value: Any) -> Device:
     try:
-        return parse_device(given)
+        return parse_device(value)
     except InvalidDevice as fault:
         raise Refused("INVALID_REQUEST", f"{fault.path} {fault.message}", path=fault.path) from None
 

@@ -195,24 +195,24 @@ _LIST_OPTIONS: Options = {
 def server_tools(
     servers: ServerAdmin, actor: Callable[[], Actor], check_reader: Callable[[], None]
 ) -> tuple[AnyTool, ...]:
-    """Make the tools over the operators' door to the servers.
+    """Create the tools over the admin API of the servers.
 
-    `actor` is who calls the tool that runs; `check_reader` refuses callers that may not see all servers.
+    `actor` returns the caller of the running tool; `check_reader` refuses callers that may not list servers.
     """
 
     async def add(arguments: JsonObject) -> Answer:
         settings = dict(arguments)
         server_id = str(settings.pop("server_id"))
         try:
-            chosen = _settings(settings)
-            made = await servers.add(server_id, chosen, actor=actor())
+            server_settings = _settings(settings)
+            entry = await servers.add(server_id, server_settings, actor=actor())
         except Refused as error:
             if error.problem.code == "PERMISSION_DENIED":
                 raise _of_argument(error.problem, server_id) from None
             if error.problem.code != "INVALID_REQUEST":
                 raise
             raise _of_arguments(error.problem, server_id) from None
-        return ToolResult(data=made, message=_said(made))
+        return ToolResult(data=entry, message=_added_message(entry))
 
     async def list_all(arguments: JsonObject) -> Answer:
         del arguments
@@ -225,15 +225,15 @@ def server_tools(
     return registry.get_all()
 
 
-def _settings(given: dict[str, Any]) -> JsonObject:
-    """Spell arguments as the config does: one list for program and arguments, and a transport."""
-    more = given.pop("args", [])
-    if "command" in given:
-        first = given["command"]
-        given["command"] = [*([first] if isinstance(first, str) else first), *more]
+def _settings(arguments: dict[str, Any]) -> JsonObject:
+    """Convert arguments to settings of the config: one list for program and arguments, and a transport."""
+    more = arguments.pop("args", [])
+    if "command" in arguments:
+        first = arguments["command"]
+        arguments["command"] = [*([first] if isinstance(first, str) else first), *more]
     elif more:
         raise Refused("INVALID_ARGUMENTS", "args are there without a command; give command", path="args")
-    return {"transport": "stdio" if "command" in given else "http", **given}
+    return {"transport": "stdio" if "command" in arguments else "http", **arguments}
 
 
 def _of_argument(found: Problem, server_id: str) -> Refused:
@@ -243,23 +243,25 @@ def _of_argument(found: Problem, server_id: str) -> Refused:
 
 
 def _of_arguments(found: Problem, server_id: str) -> Refused:
-    """Say of a faulty server what is said of a faulty argument: something the agent can mend."""
+    """Convert the faults of settings to faults of arguments, which the agent can correct."""
     place = f"mcp.servers.{server_id}"
     faults = [(fault["where"], fault["message"]) for fault in found.details.get("faults", ())]
     if not faults or not all(f"{where}.".startswith(f"{place}.") for where, _ in faults):
         return Refused("INVALID_ARGUMENTS", found.message, path=found.path, details=found.details)
-    named = [(where[len(place) + 1 :] or "server_id", message) for where, message in faults]
-    said, path = "; ".join(map(" ".join, named)), f"arguments.{named[0][0]}"
-    return Refused("INVALID_ARGUMENTS", said, path=path, details=found.details)
+    argument_faults = [(where[len(place) + 1 :] or "server_id", message) for where, message in faults]
+    text, path = "; ".join(map(" ".join, argument_faults)), f"arguments.{argument_faults[0][0]}"
+    return Refused("INVALID_ARGUMENTS", text, path=path, details=found.details)
 
 
-def _said(made: Mapping[str, Any]) -> str:
-    added = f"I added {made['server']}"
-    if made["state"] == "up":
-        return f"{added}. {_counted(len(made['tools']))} can be used now."
-    if made["error"]:
+def _added_message(entry: Mapping[str, Any]) -> str:
+    added = f"I added {entry['server']}"
+    if entry["state"] == "up":
+        return f"{added}. {_counted(len(entry['tools']))} can be used now."
+    if entry["error"]:
         return f"{added}, but it does not run yet. It is tried again."
-    return f"{added}. It starts with the first call." if made["state"] == "asleep" else f"{added}. It starts."
+    return (
+        f"{added}. It starts with the first call." if entry["state"] == "asleep" else f"{added}. It starts."
+    )
 
 
 def _counted(tools: int) -> str:
@@ -275,10 +277,10 @@ def _listed(status: Mapping[str, Any]) -> Answer:
 
 def _row(name: str, server: Mapping[str, Any]) -> dict[str, Any]:
     """Return what an agent needs; what a server wrote to its stderr is for operators."""
-    kept = ("transport", "enabled", "added", "state", "up", "restarts")
+    copied = ("transport", "enabled", "added", "state", "up", "restarts")
     return {
         "id": name,
-        **{field: server[field] for field in kept},
+        **{field: server[field] for field in copied},
         "tools": server["registered_tools"],
         "withheld": server["withheld_tools"],
         "error": server["last_error"],

@@ -97,12 +97,12 @@ async def _zone(name: str) -> ZoneInfo:
         return ZoneInfo(name)
     except (LookupError, ValueError, OSError):
         # The list of all zones is read from many files: off the loop, and only when a name was wrong.
-        likely = await to_thread.run_sync(_near, name)
+        likely = await to_thread.run_sync(_similar_zones, name)
     meant = f"did you mean {' or '.join(likely)}" if likely else "write it like Europe/Berlin"
     raise BusinessRuleError("UNKNOWN_TIME_ZONE", f"there is no time zone {name}; {meant}?") from None
 
 
-def _near(name: str) -> list[str]:
+def _similar_zones(name: str) -> list[str]:
     places = _places()
     return [places[each] for each in similar_names(name.rpartition("/")[2], places)]
 

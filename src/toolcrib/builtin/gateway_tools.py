@@ -1,6 +1,6 @@
 """Tools that act on the gateway itself: `search_tools` and `await_energy`, and the source that holds them."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from contextlib import suppress
 from contextvars import ContextVar
 from typing import Any
@@ -57,9 +57,9 @@ class BuiltinSource(Functions):
 # --- A tool that waits until its caller has energy again, for agents that pace themselves ---
 
 MAX_WAIT_SECONDS = 55.0
-"""How long one call waits, in seconds; whoever needs more calls again."""
+"""Maximum wait of one call, in seconds."""
 MAX_WAITING_CALLS = 4
-"""How many calls of one caller wait at the same time."""
+"""Maximum waiting calls of one caller."""
 
 _WAIT: JsonObject = {
     "name": "await_energy",
@@ -97,7 +97,7 @@ _ENERGY_OPTIONS: Options = {
 
 
 class _Waiting:
-    """Who waits, how often at once: whoever does so too often is answered at once."""
+    """Counts the waiting calls of each caller; a call over the limit returns at once."""
 
     def __init__(self) -> None:
         self._now: dict[str, int] = {}
@@ -115,21 +115,21 @@ class _Waiting:
 
 
 def await_energy(meter: EnergyMeter) -> AnyTool:
-    """Make the tool over what callers have left."""
+    """Create the tool over the energy of callers."""
     waiting = _Waiting()
 
     async def wait(arguments: JsonObject) -> ToolResult[dict[str, Any]]:
-        who, wanted = caller().id, float(arguments["level"])
+        who, level = caller().id, float(arguments["level"])
         began = anyio.current_time()
-        await waiting.wait(who, min(meter.seconds_to(who, wanted) or 0.0, MAX_WAIT_SECONDS))
-        left = meter.level(who)
+        await waiting.wait(who, min(meter.seconds_to(who, level) or 0.0, MAX_WAIT_SECONDS))
+        energy = meter.level(who)
         data = {
-            "energy": round(left, 2),
-            "band": band_of(left),
-            "reached": left >= wanted,
+            "energy": round(energy, 2),
+            "band": band_of(energy),
+            "reached": energy >= level,
             "waited": round(anyio.current_time() - began, 2),
         }
-        return ToolResult(data=data, message=f"There are {left:.0f} of {meter.purse.start:g} energy now.")
+        return ToolResult(data=data, message=f"There are {energy:.0f} of {meter.purse.start:g} energy now.")
 
     registry = Registry()
     registry.register_tool(_WAIT, wait, **_ENERGY_OPTIONS)
@@ -137,10 +137,10 @@ def await_energy(meter: EnergyMeter) -> AnyTool:
     return tool
 
 
-# --- The tool that finds tools, for agents that are not shown all there are ---
+# --- The tool that searches tools, for agents with a shortened tool list ---
 
-USUAL, MOST = 10, 50
-"""How many tools are found where nobody says, and at most."""
+DEFAULT_LIMIT, MAX_LIMIT = 10, 50
+"""Default and maximum number of tools in a result."""
 
 _DEFINITION: JsonObject = {
     "name": "search_tools",
@@ -162,8 +162,8 @@ _DEFINITION: JsonObject = {
             "limit": {
                 "type": "integer",
                 "minimum": 1,
-                "maximum": MOST,
-                "default": USUAL,
+                "maximum": MAX_LIMIT,
+                "default": DEFAULT_LIMIT,
                 "description": "The most tools to return.",
             },
         },
@@ -197,27 +197,26 @@ _SEARCH_OPTIONS: Options = {
 
 
 def search_tools(gateway: Gateway) -> AnyTool:
-    """Make the tool. What it finds is what its caller may use, in the context it calls in."""
+    """Create the tool; it finds only tools that its caller may use in the context of the call."""
 
     async def search(arguments: JsonObject) -> ToolResult[dict[str, Any]]:
-        query, limit = str(arguments["query"]), int(arguments.get("limit", USUAL))
+        query, limit = str(arguments["query"]), int(arguments.get("limit", DEFAULT_LIMIT))
         who = caller()
         await gateway.tools_cooperatively(who)
         await gateway.read()
-        # One more than wanted tells whether there are more; another, because this tool does not find itself.
+        # One more than the limit shows whether there are more; another one, because this tool is removed.
         scores = gateway.rank(who, query, limit + 2)
         scores.pop(SEARCH_TOOL, None)
-        found = [each for name in list(scores)[:limit] for each in told(name, scores[name], who)]
+        found: list[JsonObject] = []
+        for name in list(scores)[:limit]:
+            with suppress(Refused):  # removed in the meantime
+                found.append(_match_payload(gateway.tool(name, who), scores[name]))
         return _answer(query, found, more=len(scores) > limit)
-
-    def told(name: str, score: float, who: Caller) -> Iterator[JsonObject]:
-        with suppress(Refused):  # what had its last day meanwhile is not told
-            yield _told(gateway.tool(name, who), score)
 
     return Registry().register_tool(_DEFINITION, search, **_SEARCH_OPTIONS)
 
 
-def _told(tool: Tool, score: float) -> JsonObject:
+def _match_payload(tool: Tool, score: float) -> JsonObject:
     return {
         "name": tool.exposed,
         "description": tool.description,
@@ -229,8 +228,7 @@ def _told(tool: Tool, score: float) -> JsonObject:
 def _answer(query: str, found: list[JsonObject], *, more: bool) -> ToolResult[dict[str, Any]]:
     data: dict[str, Any] = {"tools": found, "more": more}
     if not found:
-        said = "I found no tool for that."
-        return ToolResult(data=data, message=said, hints=hints.empty(query))
+        return ToolResult(data=data, message="I found no tool for that.", hints=hints.empty(query))
     best = str(found[0]["name"])
     count = "one tool" if len(found) == 1 else f"{len(found)} tools"
     fits = hints.action(best, "high", description="It fits best what was asked for.")

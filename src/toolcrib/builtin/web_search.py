@@ -93,10 +93,10 @@ def search_web(backend: SearchEngine | None) -> AnyTool:
         results, the best first, each with title, address and a short text of the page.
         """
         if backend is None:
-            said = (
+            message = (
                 "web search is not set up; the operator gives the address of a SearXNG server as `search.url`"
             )
-            raise BusinessRuleError("NOT_CONFIGURED", said)
+            raise BusinessRuleError("NOT_CONFIGURED", message)
         hits = list(await backend.search(query, limit=limit, language=ctx.language))
         return ToolResult(data=SearchHits(query=query, results=hits), message=_spoken(hits))
 
@@ -130,10 +130,10 @@ class Searxng:
 
     async def search(self, query: str, *, limit: int, language: str) -> Sequence[SearchHit]:
         """Return at most `limit` pages, the best first."""
-        asked = {"q": query, "format": "json", "language": language}
+        query_parameters = {"q": query, "format": "json", "language": language}
         try:
             with anyio.fail_after(self._seconds):
-                response = await self._open().send("GET", self._url.with_query(asked), {})
+                response = await self._open().send("GET", self._url.with_query(query_parameters), {})
                 try:
                     _refuse_status(response.status)
                     body = await _read(response)
@@ -186,8 +186,8 @@ def _hits(body: bytes) -> list[SearchHit]:
         listed = orjson.loads(body)["results"]
         rows = [cast("dict[str, Any]", row) for row in listed if isinstance(row, dict)]
     except (ValueError, LookupError, TypeError) as error:
-        said = "the search server did not answer in SearXNG's JSON form; see `search.url`"
-        raise Broken("CONTRACT_VIOLATION", said) from error
+        message = "the search server did not answer in SearXNG's JSON form; see `search.url`"
+        raise Broken("CONTRACT_VIOLATION", message) from error
     return [hit for hit in map(_hit, rows) if hit.url.startswith(("http://", "https://"))]
 
 

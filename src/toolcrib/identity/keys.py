@@ -98,14 +98,14 @@ class KeyRing:
         """The names of all known keys."""
         return self._digests.keys()
 
-    def listen(self, hear: Callable[[str], None]) -> None:
+    def listen(self, callback: Callable[[str], None]) -> None:
         """Register a callback with the name of every key that loses a valid secret, in any process."""
-        self._listeners.append(hear)
+        self._listeners.append(callback)
 
     def load(self, records: Collection[KeyRecord]) -> None:
         """Replace all keys."""
-        kept = {each.name for each in records}
-        self.remove([name for name in self._digests if name not in kept])
+        names = {each.name for each in records}
+        self.remove([name for name in self._digests if name not in names])
         self.apply(records)
         self.checked()
 
@@ -122,7 +122,7 @@ class KeyRing:
     def remove(self, names: Iterable[str]) -> None:
         """Remove keys."""
         for name in names:
-            self._tell(name, gone=self._forget(name))
+            self._notify(name, invalidated=self._forget(name))
 
     def digest_of(self, name: str) -> str | None:
         """Return the hash of the valid key with this name; rotation changes it."""
@@ -141,7 +141,7 @@ class KeyRing:
             self._end(hashed)
             return None
         self.used[name] = time()
-        return self._callers.get(hashed) or self._made(name, hashed)
+        return self._callers.get(hashed) or self._create_caller(name, hashed)
 
     def ended_name(self, hashed: str) -> str:
         """Return the name of a revoked or expired key; empty for any other hash."""
@@ -191,7 +191,7 @@ class KeyRing:
                 self._expired.add(record.digest)
         previous = () if record.previous_digest is None else (record.previous_digest,)
         self._digests[record.name] = (record.digest, *previous)
-        self._tell(record.name, gone=[each for each in before if each not in self._live])
+        self._notify(record.name, invalidated=[each for each in before if each not in self._live])
 
     def _grant(self, record: KeyRecord) -> None:
         """Store the grant of a key; equal grants share one object, since most keys are alike."""
@@ -207,7 +207,7 @@ class KeyRing:
         if record.user is not None:
             self._users[record.name] = record.user
 
-    def _made(self, name: str, hashed: str) -> Caller:
+    def _create_caller(self, name: str, hashed: str) -> Caller:
         """Create the caller of a secret on its first use."""
         grant, user = self._grants[name], self._users.get(name)
         if len(self._callers) >= _MAX_CALLERS:
@@ -249,12 +249,12 @@ class KeyRing:
             self._ended[hashed] = name
             self._expired.add(hashed)
         self.seen = {}
-        self._tell(name, gone=[hashed])
+        self._notify(name, invalidated=[hashed])
 
-    def _tell(self, name: str, *, gone: Collection[str]) -> None:
-        if gone:
-            for hear in self._listeners:
-                hear(name)
+    def _notify(self, name: str, *, invalidated: Collection[str]) -> None:
+        if invalidated:
+            for callback in self._listeners:
+                callback(name)
 
 
 def _valid(record: KeyRecord) -> Iterator[tuple[str, float | None]]:

@@ -58,13 +58,13 @@ def admin_key(given: str | None, home: Path, new_key: Callable[[], str]) -> str:
         private_folder(home)
         return read_secret(path).decode().strip()
     private_folder(home)
-    made = new_key()
+    key = new_key()
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, FILE_MODE)
     with os.fdopen(descriptor, "w") as file:
-        file.write(made + "\n")
+        file.write(key + "\n")
         file.flush()
         os.fsync(file.fileno())
-    return made
+    return key
 
 
 def derive(admin: str, purpose: str) -> bytes:

@@ -57,7 +57,7 @@ class Channel(Protocol):
 # --- A channel decorator with callbacks for the time in which requests to the caller are pending ---
 
 
-def _nothing() -> None:
+def _do_nothing() -> None:
     pass
 
 
@@ -65,9 +65,9 @@ class ObservedChannel:
     """Calls `asked` when the first pending request is sent, and `over` when the last one has ended."""
 
     def __init__(
-        self, channel: Channel, asked: Callable[[], None], over: Callable[[], None] = _nothing
+        self, channel: Channel, asked: Callable[[], None], over: Callable[[], None] = _do_nothing
     ) -> None:
-        self._channel, self._asked, self._over = channel, asked, over
+        self._channel, self._on_first, self._on_last = channel, asked, over
         self._waiting = 0
 
     @property
@@ -94,13 +94,13 @@ class ObservedChannel:
         """Send the request through the channel."""
         self._waiting += 1
         if self._waiting == 1:
-            self._asked()
+            self._on_first()
         try:
             return await self._channel.ask(method, params)
         finally:
             self._waiting -= 1
             if not self._waiting:
-                self._over()
+                self._on_last()
 
     async def log(self, params: JsonObject) -> None:
         """Forward the notification."""

@@ -24,8 +24,8 @@ class Requirement:
 
     def as_json(self) -> dict[str, Any]:
         """Serialize in the format of apps."""
-        said: dict[str, Any] = {"type": self.type, "level": self.level}
-        return {**said, "description": self.description} if self.description else said
+        payload: dict[str, Any] = {"type": self.type, "level": self.level}
+        return {**payload, "description": self.description} if self.description else payload
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -26,17 +26,17 @@ class Part:
 
     def as_json(self) -> dict[str, Any]:
         """Serialize the fields under their JSON names; an optional field is left out if it is empty."""
-        keys, needed, values = _spelling(self.__class__)
-        spelled: dict[str, Any] = {}
+        keys, needed, values = _layout(self.__class__)
+        payload: dict[str, Any] = {}
         for key, always, value in zip(keys, needed, values(self)):  # noqa: B905 - runs for every result
             if value.__class__ in _SCALARS:
-                spelled[key] = value
+                payload[key] = value
             elif value.__class__ is tuple:
                 if value or always:
-                    spelled[key] = [each if each.__class__ in _SCALARS else _plain(each) for each in value]
+                    payload[key] = [each if each.__class__ in _SCALARS else _to_json(each) for each in value]
             elif value is not None:
-                spelled[key] = _plain(value)
-        return spelled
+                payload[key] = _to_json(value)
+        return payload
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -216,16 +216,18 @@ _SCALARS = frozenset({str, float, int, bool})
 @cache
 def spoken(kind: type[Any]) -> dict[str, tuple[str, bool]]:
     """Return the serialized fields of a part: for each its JSON name, and whether it is always present."""
-    said = [each for each in fields(kind) if each.name not in _UNSERIALIZED]
-    filled = _FILLED.get(kind, {each.name for each in said if each.default is MISSING})
-    return {each.name: (json_name(each.name), each.name in filled) for each in said}
+    serialized = [each for each in fields(kind) if each.name not in _UNSERIALIZED]
+    filled = _FILLED.get(kind, {each.name for each in serialized if each.default is MISSING})
+    return {each.name: (json_name(each.name), each.name in filled) for each in serialized}
 
 
 @cache
-def _spelling(kind: type[Any]) -> tuple[tuple[str, ...], tuple[bool, ...], Callable[[Any], tuple[Any, ...]]]:
-    said = spoken(kind)
-    keys, needed = zip(*said.values(), strict=True)
-    return keys, needed, attrgetter(*said)
+def _layout(
+    kind: type[Any],
+) -> tuple[tuple[str, ...], tuple[bool, ...], Callable[[Any], tuple[Any, ...]]]:
+    serialized = spoken(kind)
+    keys, needed = zip(*serialized.values(), strict=True)
+    return keys, needed, attrgetter(*serialized)
 
 
 def json_name(name: str) -> str:
@@ -234,7 +236,7 @@ def json_name(name: str) -> str:
     return first + "".join(part.title() for part in rest)
 
 
-def _plain(value: Any) -> Any:
+def _to_json(value: Any) -> Any:
     if isinstance(value, Part):
         return value.as_json()
     return dict(cast("JsonObject", value)) if isinstance(value, Mapping) else value

@@ -107,11 +107,11 @@ class Reloader:
         """
         async with self._lock:
             _, overlay = await self.store.overlay.load()
-            document, dead = await self._read(overlay), self._dead()
+            document, stopped = await self._read(overlay), self._stopped()
             if dry_run:
-                return self._plan(document, dead)
+                return self._plan(document, stopped)
             known = await self.store.definitions.all()
-            plan = self._apply(document, known, dead)
+            plan = self._apply(document, known, stopped)
             applied(plan)
             return await self._settled(plan)
 
@@ -148,9 +148,9 @@ class Reloader:
     def _refuse_taken(self, document: Document) -> None:
         """Reject a server with the id of a module that the file no longer names but that still runs."""
         taken = [name for name in document.mcp.servers if name in (*self.own[0], *self.own[1])]
-        said = "is the id of a module under functions until the gateway is started again"
+        fault = "is the id of a module under functions until the gateway is started again"
         if taken:
-            raise ConfigError([ConfigFault(message=said, where=("mcp", "servers", name)) for name in taken])
+            raise ConfigError([ConfigFault(message=fault, where=("mcp", "servers", name)) for name in taken])
 
     async def _saved(self, document: Document, overlay: JsonObject, version: int) -> ReloadPlan | None:
         """Store the overlay if its version is unchanged, and apply it; None on a version conflict."""
@@ -169,13 +169,13 @@ class Reloader:
                 message = f"{name} cannot be added: {entry.barred}"
                 raise Refused("PERMISSION_DENIED", message, path=f"mcp.servers.{name}.{part}")
 
-    def _dead(self) -> frozenset[str]:
+    def _stopped(self) -> frozenset[str]:
         """Return the ids of stopped servers, which only an operator restarts."""
         return frozenset(state.id for state in self.supervisor.states() if state.state == "stopped")
 
-    def _plan(self, document: Document, dead: frozenset[str] = frozenset()) -> ReloadPlan:
+    def _plan(self, document: Document, stopped: frozenset[str] = frozenset()) -> ReloadPlan:
         old, new = wanted(self.document), wanted(document)
-        same = [name for name in old if old[name] == new.get(name) and name not in dead]
+        same = [name for name in old if old[name] == new.get(name) and name not in stopped]
         different = self._different(document)
         calls = {name: self.supervisor.in_flight(name) for name in old if name not in same}
         return ReloadPlan(
