@@ -50,10 +50,10 @@ def app_faults(package: str, body: Json) -> tuple[DefinitionFault, ...]:
 
 def requirements(body: JsonObject) -> tuple[Requirement, ...]:
     """Parse the hardware requirements of a valid registration."""
-    given: list[dict[str, Any]] = body.get("hardwareRequirements") or []
+    listed: list[dict[str, Any]] = body.get("hardwareRequirements") or []
     return tuple(
         Requirement(type=each["type"], level=each["level"], description=each.get("description") or "")
-        for each in given
+        for each in listed
     )
 
 
@@ -63,8 +63,10 @@ def warnings(body: JsonObject) -> tuple[str, ...]:
     for place, each in enumerate(requirements(body)):
         if each.type not in HARDWARE:
             path = f"hardwareRequirements[{place}].type"
-            comes = "no device can run this app" if each.level == "REQUIRED" else "it is never available"
-            found.append(f"{path}: {each.type} is not a known kind of hardware, so {comes}")
+            consequence = (
+                "no device can run this app" if each.level == "REQUIRED" else "it is never available"
+            )
+            found.append(f"{path}: {each.type} is not a known kind of hardware, so {consequence}")
     return tuple(found)
 
 
@@ -86,29 +88,29 @@ def _faults(package: str, body: Json) -> Iterator[DefinitionFault]:
     yield from _permission_faults(app.get("permissions", []), "permissions")
 
 
-def url_faults(given: object, path: str) -> Iterator[DefinitionFault]:
+def url_faults(value: object, path: str) -> Iterator[DefinitionFault]:
     """Yield the faults of a URL; the address rules for egress are checked elsewhere."""
-    found = tuple(word_faults(given, path, most=MAX_APP_URL_CHARS))
+    found = tuple(word_faults(value, path, most=MAX_APP_URL_CHARS))
     yield from found
-    if found or not isinstance(given, str):
+    if found or not isinstance(value, str):
         return
     try:
-        parts = urlsplit(given)
+        parts = urlsplit(value)
         usable = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
     except ValueError:
         parts, usable = None, False
-    if parts is None or not usable or given != given.strip():
+    if parts is None or not usable or value != value.strip():
         yield DefinitionFault(path, "must be an address such as https://app.example.com")
-    elif parts.username is not None or "?" in given or "#" in given:
+    elif parts.username is not None or "?" in value or "#" in value:
         # Rejected even if empty: the path that we append would become part of them.
         yield DefinitionFault(path, "must not contain a user, a password, '?' or '#'")
 
 
-def _hardware_faults(given: Json, path: str) -> Iterator[DefinitionFault]:
-    if not isinstance(given, list):
+def _hardware_faults(value: Json, path: str) -> Iterator[DefinitionFault]:
+    if not isinstance(value, list):
         yield DefinitionFault(path, "must be an array")
         return
-    needs = cast("list[Json]", given)
+    needs = cast("list[Json]", value)
     if len(needs) > MAX_HARDWARE_REQUIREMENTS:
         yield DefinitionFault(
             path, f"holds {len(needs)} requirements, at most {MAX_HARDWARE_REQUIREMENTS} are allowed"
@@ -118,11 +120,11 @@ def _hardware_faults(given: Json, path: str) -> Iterator[DefinitionFault]:
         yield from _requirement_faults(each, subpath(path, place))
 
 
-def _requirement_faults(given: Json, path: str) -> Iterator[DefinitionFault]:
-    if not isinstance(given, Mapping):
+def _requirement_faults(value: Json, path: str) -> Iterator[DefinitionFault]:
+    if not isinstance(value, Mapping):
         yield DefinitionFault(path, "must be an object")
         return
-    need = cast("JsonObject", given)
+    need = cast("JsonObject", value)
     yield from unknown_fields(need, ("type", "level", "description"), path)
     if not isinstance(need.get("type"), str) or not _CAPITAL_WORD.fullmatch(need["type"]):
         yield DefinitionFault(
@@ -133,11 +135,11 @@ def _requirement_faults(given: Json, path: str) -> Iterator[DefinitionFault]:
         yield from word_faults(need["description"], subpath(path, "description"), most=500)
 
 
-def _permission_faults(given: Json, path: str) -> Iterator[DefinitionFault]:
-    if not isinstance(given, list) or len(cast("list[Json]", given)) > MAX_APP_PERMISSIONS:
+def _permission_faults(value: Json, path: str) -> Iterator[DefinitionFault]:
+    if not isinstance(value, list) or len(cast("list[Json]", value)) > MAX_APP_PERMISSIONS:
         yield DefinitionFault(path, f"must be an array of at most {MAX_APP_PERMISSIONS} words")
         return
-    for place, each in enumerate(cast("list[Json]", given)):
+    for place, each in enumerate(cast("list[Json]", value)):
         if not isinstance(each, str) or not _CAPITAL_WORD.fullmatch(each):
             yield DefinitionFault(subpath(path, place), "must be a word in capitals, such as MICROPHONE")
 
@@ -198,23 +200,23 @@ def _tool_list_faults(tools: Json) -> Iterator[DefinitionFault]:
     if not isinstance(tools, list):
         yield DefinitionFault("tools", "is required, and must be an array")
         return
-    given = cast("list[Json]", tools)
-    if len(given) > MAX_TOOLS_PER_APP:
+    definitions = cast("list[Json]", tools)
+    if len(definitions) > MAX_TOOLS_PER_APP:
         yield DefinitionFault(
-            "tools", f"holds {len(given)} tools, at most {MAX_TOOLS_PER_APP} are allowed for one app"
+            "tools", f"holds {len(definitions)} tools, at most {MAX_TOOLS_PER_APP} are allowed for one app"
         )
         return
-    for place, each in enumerate(given):
+    for place, each in enumerate(definitions):
         yield from definition_faults(each, subpath("tools", place))
-    yield from duplicate_names(given)
+    yield from duplicate_names(definitions)
 
 
-def definition_faults(given: Json, path: str) -> Iterator[DefinitionFault]:
+def definition_faults(value: Json, path: str) -> Iterator[DefinitionFault]:
     """Yield the faults of one definition, in the current or the old format."""
-    if not isinstance(given, Mapping):
+    if not isinstance(value, Mapping):
         yield DefinitionFault(path, "must be an object")
         return
-    tool = cast("JsonObject", given)
+    tool = cast("JsonObject", value)
     unfit = (*_size_faults(tool, path), *(old_faults(tool, path) if is_old(tool) else ()))
     yield from unfit
     if not unfit:
@@ -231,10 +233,10 @@ def duplicate_names(tools: Sequence[Json]) -> Iterator[DefinitionFault]:
             yield DefinitionFault(subpath("tools", place, field), f"is the name of tools[{first}] too")
 
 
-def _name(given: Json) -> object:
-    if not isinstance(given, Mapping):
+def _name(value: Json) -> object:
+    if not isinstance(value, Mapping):
         return None
-    return cast("JsonObject", given).get("id" if is_old(given) else "name")
+    return cast("JsonObject", value).get("id" if is_old(value) else "name")
 
 
 def _size_faults(tool: JsonObject, path: str) -> Iterator[DefinitionFault]:
@@ -273,11 +275,11 @@ def _new_faults(tool: JsonObject, path: str) -> Iterator[DefinitionFault]:
         yield from _extension_faults(tool["mentraExtensions"], subpath(path, "mentraExtensions"))
 
 
-def _extension_faults(given: Json, path: str) -> Iterator[DefinitionFault]:
-    if not isinstance(given, Mapping):
+def _extension_faults(value: Json, path: str) -> Iterator[DefinitionFault]:
+    if not isinstance(value, Mapping):
         yield DefinitionFault(path, "must be an object")
         return
-    extensions = cast("JsonObject", given)
+    extensions = cast("JsonObject", value)
     yield from unknown_fields(extensions, _EXTENSIONS, path)
     if PHRASES_FIELD in extensions:
         yield from phrase_faults(extensions[PHRASES_FIELD], subpath(path, PHRASES_FIELD))

@@ -61,10 +61,10 @@ def first_faults(found: Iterable[DefinitionFault]) -> tuple[DefinitionFault, ...
     return tuple(islice(found, MAX_REPORTED_FAULTS))
 
 
-def unknown_fields(given: JsonObject, known: Iterable[str], path: str) -> Iterator[DefinitionFault]:
+def unknown_fields(fields: JsonObject, known: Iterable[str], path: str) -> Iterator[DefinitionFault]:
     """Yield a fault for each unknown field."""
     names = tuple(known)
-    for name in given:
+    for name in fields:
         if name not in names:
             yield DefinitionFault(subpath(path, name), f"is not allowed here; known: {', '.join(names)}")
 
@@ -95,8 +95,8 @@ def choice_faults(value: object, path: str, choices: Iterable[str]) -> Iterator[
     """Require one of the given strings."""
     known = tuple(choices)
     if value not in known:
-        came = "it is missing" if value is None else f"not {excerpt(value)}"
-        yield DefinitionFault(path, f"must be one of {', '.join(known)}; {came}")
+        actual = "it is missing" if value is None else f"not {excerpt(value)}"
+        yield DefinitionFault(path, f"must be one of {', '.join(known)}; {actual}")
 
 
 # --- Extracts an app's error message from either response format, as one bounded line ---

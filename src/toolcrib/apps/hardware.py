@@ -303,19 +303,19 @@ def _enumeration(requirements: Iterable[Requirement]) -> str:
     return " and ".join(filter(None, [", ".join(nouns[:-1]), *nouns[-1:]]))
 
 
-def parse_device(given: str | JsonObject) -> Device:
+def parse_device(value: str | JsonObject) -> Device:
     """Parse a device: a model name or its capabilities. An unknown model has no hardware."""
-    if isinstance(given, str):
-        return _device_of_model(given, "device")
-    if not isinstance(given, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance] - external input
+    if isinstance(value, str):
+        return _device_of_model(value, "device")
+    if not isinstance(value, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance] - external input
         raise InvalidDevice("device", "must be the name of a model, or an object of capabilities")
-    _check_size(given)
-    model = given.get("modelName", "")
+    _check_size(value)
+    model = value.get("modelName", "")
     if not isinstance(model, str):
         raise InvalidDevice("device.modelName", "must be a string")
-    if len(given) == 1 and model:
+    if len(value) == 1 and model:
         return _device_of_model(model, "device.modelName")
-    return _device_with(_checked_model(model, "device.modelName") if model else "", given)
+    return _device_with(_checked_model(model, "device.modelName") if model else "", value)
 
 
 def _device_of_model(model: str, path: str) -> Device:
@@ -331,35 +331,35 @@ def _checked_model(model: str, path: str) -> str:
     return model.strip()
 
 
-def _check_size(given: JsonObject) -> None:
-    if found := too_deep(given, MAX_DEVICE_DEPTH):
+def _check_size(capabilities: JsonObject) -> None:
+    if found := too_deep(capabilities, MAX_DEVICE_DEPTH):
         raise InvalidDevice("device", f"{found}; describe less")
     try:
-        size = len(orjson.dumps(dict(given)))
+        size = len(orjson.dumps(dict(capabilities)))
     except TypeError as fault:
         raise InvalidDevice("device", f"is not JSON: {fault}") from None
     if size > MAX_DEVICE_BYTES:
         raise InvalidDevice("device", f"has {size:,} bytes of JSON, over {MAX_DEVICE_BYTES:,}; describe less")
 
 
-def _device_with(model: str, given: JsonObject) -> Device:
-    having = frozenset(kind for kind in HARDWARE if _flag(given, CAPABILITY_FLAGS[kind]))
+def _device_with(model: str, capabilities: JsonObject) -> Device:
+    having = frozenset(kind for kind in HARDWARE if _flag(capabilities, CAPABILITY_FLAGS[kind]))
     for kind in HARDWARE:
-        _check_detail(given, kind, having)
-    return Device(model=model, has=having, capabilities={**NO_HARDWARE, **given, "modelName": model})
+        _check_detail(capabilities, kind, having)
+    return Device(model=model, has=having, capabilities={**NO_HARDWARE, **capabilities, "modelName": model})
 
 
-def _flag(given: JsonObject, name: str) -> bool:
-    value = given.get(name, False)
+def _flag(capabilities: JsonObject, name: str) -> bool:
+    value = capabilities.get(name, False)
     if not isinstance(value, bool):
         raise InvalidDevice(f"device.{name}", "must be true or false")
     return value
 
 
-def _check_detail(given: JsonObject, kind: str, having: frozenset[str]) -> None:
+def _check_detail(capabilities: JsonObject, kind: str, having: frozenset[str]) -> None:
     """Reject details of absent hardware; details of present hardware are optional."""
     name = kind.lower()
-    detail = cast("object", given.get(name))
+    detail = cast("object", capabilities.get(name))
     if detail is None:
         return
     if not isinstance(detail, Mapping):

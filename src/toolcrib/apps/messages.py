@@ -57,8 +57,8 @@ def bitmap_view(data: str) -> dict[str, Any]:
 
 def bitmap_animation(frames: Sequence[str], *, interval_ms: float, repeat: bool) -> dict[str, Any]:
     """Build a layout with a sequence of images."""
-    shown = {"frames": list(frames), "interval": interval_ms, "repeat": repeat}
-    return {"layoutType": "bitmap_animation", **shown}
+    animation = {"frames": list(frames), "interval": interval_ms, "repeat": repeat}
+    return {"layoutType": "bitmap_animation", **animation}
 
 
 def clear_view() -> dict[str, Any]:
@@ -66,11 +66,11 @@ def clear_view() -> dict[str, Any]:
     return {"layoutType": "clear_view"}
 
 
-def parse_layout(given: Json) -> dict[str, Any]:
+def parse_layout(value: Json) -> dict[str, Any]:
     """Parse a layout: of a known type, with valid fields, and within the size limits."""
-    if not isinstance(given, Mapping):
+    if not isinstance(value, Mapping):
         raise InvalidMessage("layout", "must be an object")
-    layout = cast("JsonObject", given)
+    layout = cast("JsonObject", value)
     kind = layout.get("layoutType")
     if not isinstance(kind, str) or kind not in _TEXT_FIELDS:
         raise InvalidMessage("layout.layoutType", f"must be one of {', '.join(_TEXT_FIELDS)}")
@@ -276,11 +276,11 @@ def settings_list(settings: JsonObject) -> list[Message]:
     return [{"key": key, "value": value} for key, value in settings.items()]
 
 
-def parse_settings_list(given: Json) -> Message:
+def parse_settings_list(value: Json) -> Message:
     """Parse the settings list of a message; invalid entries are skipped."""
-    if not isinstance(given, list):
+    if not isinstance(value, list):
         return {}
-    each = [cast("Mapping[str, Any]", one) for one in cast("list[Json]", given) if isinstance(one, Mapping)]
+    each = [cast("Mapping[str, Any]", one) for one in cast("list[Json]", value) if isinstance(one, Mapping)]
     return {one["key"]: one.get("value") for one in each if isinstance(one.get("key"), str)}
 
 

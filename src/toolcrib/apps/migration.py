@@ -89,11 +89,11 @@ def _faults(old: JsonObject, path: str) -> Iterator[DefinitionFault]:
         yield from _parameter_faults(each, subpath(path, "parameters", name))
 
 
-def _parameter_faults(given: Json, path: str) -> Iterator[DefinitionFault]:
-    if not isinstance(given, Mapping):
+def _parameter_faults(value: Json, path: str) -> Iterator[DefinitionFault]:
+    if not isinstance(value, Mapping):
         yield DefinitionFault(path, "must be an object")
         return
-    parameter = cast("JsonObject", given)
+    parameter = cast("JsonObject", value)
     yield from unknown_fields(parameter, _PARAMETER, path)
     yield from choice_faults(parameter.get("type"), subpath(path, "type"), _TYPES)
     yield from text_faults(

@@ -129,17 +129,17 @@ def _init(message: JsonObject) -> InitMessage:
 
 
 def _subscribe(message: JsonObject) -> SubscribeMessage:
-    given = message.get("subscriptions")
-    if not isinstance(given, list):
+    value = message.get("subscriptions")
+    if not isinstance(value, list):
         raise InvalidMessage("subscriptions", "must be an array")
-    streams = cast("list[Json]", given)
+    streams = cast("list[Json]", value)
     if len(streams) > MAX_STREAMS:
         raise InvalidMessage("subscriptions", f"must hold at most {MAX_STREAMS}")
     return SubscribeMessage(tuple(dict.fromkeys(_stream(each, at) for at, each in enumerate(streams))))
 
 
-def _stream(given: Json, at: int) -> str:
-    name = cast("Mapping[str, Any]", given).get("stream") if isinstance(given, Mapping) else given
+def _stream(value: Json, at: int) -> str:
+    name = cast("Mapping[str, Any]", value).get("stream") if isinstance(value, Mapping) else value
     if not isinstance(name, str) or not 0 < len(name) <= 200:
         raise InvalidMessage(f"subscriptions[{at}]", "must be the name of a stream")
     return name

@@ -69,16 +69,16 @@ _MAX_TAG_CHARS = 35
 
 def phrases(extensions: JsonObject, language: str) -> tuple[str, ...]:
     """Return a tool's phrases for a language: exact tag, base language, English, or the first one."""
-    given: Any = extensions.get(PHRASES_FIELD)
-    if isinstance(given, Mapping):
-        given = _phrases_for(cast("Mapping[str, Any]", given), _normalized_tag(language))
-    return tuple(cast("list[str]", given)) if isinstance(given, list) else ()
+    value: Any = extensions.get(PHRASES_FIELD)
+    if isinstance(value, Mapping):
+        value = _phrases_for(cast("Mapping[str, Any]", value), _normalized_tag(language))
+    return tuple(cast("list[str]", value)) if isinstance(value, list) else ()
 
 
 def every_phrase(extensions: JsonObject) -> Iterator[str]:
     """Yield a tool's phrases in all languages: a search query may be in any."""
-    given: Any = extensions.get(PHRASES_FIELD)
-    lists = cast("Mapping[str, Any]", given).values() if isinstance(given, Mapping) else (given,)
+    value: Any = extensions.get(PHRASES_FIELD)
+    lists = cast("Mapping[str, Any]", value).values() if isinstance(value, Mapping) else (value,)
     for each in lists:
         yield from cast("list[str]", each) if isinstance(each, list) else ()
 
@@ -95,22 +95,22 @@ def _normalized_tag(language: str) -> str:
     return language.replace("_", "-").casefold()
 
 
-def phrase_faults(given: object, path: str) -> Iterator[DefinitionFault]:
+def phrase_faults(value: object, path: str) -> Iterator[DefinitionFault]:
     """Yield the faults of activation phrases: a list, or a list for each language."""
-    if not isinstance(given, Mapping):
-        yield from _phrase_list_faults(given, path)
+    if not isinstance(value, Mapping):
+        yield from _phrase_list_faults(value, path)
         return
-    for tag, each in cast("Mapping[str, Any]", given).items():
+    for tag, each in cast("Mapping[str, Any]", value).items():
         if not tag or len(tag) > _MAX_TAG_CHARS or not tag.replace("-", "").replace("_", "").isalnum():
             yield DefinitionFault(subpath(path, tag), "must be the tag of a language, such as en or de-CH")
         yield from _phrase_list_faults(each, subpath(path, tag))
 
 
-def _phrase_list_faults(given: object, path: str) -> Iterator[DefinitionFault]:
-    if not isinstance(given, list):
+def _phrase_list_faults(value: object, path: str) -> Iterator[DefinitionFault]:
+    if not isinstance(value, list):
         yield DefinitionFault(path, "must be an array of strings, or an object of such arrays by language")
         return
-    phrase_list = cast("list[Any]", given)
+    phrase_list = cast("list[Any]", value)
     if len(phrase_list) > MAX_PHRASES:
         yield DefinitionFault(path, f"holds {len(phrase_list)} phrases, at most {MAX_PHRASES} are allowed")
         return
@@ -142,12 +142,12 @@ _ROOT_KEYWORDS = (*_STRUCTURE_KEYWORDS, *_OTHER_KEYWORDS, "$schema")
 _PROPERTY_KEYWORDS = (*_STRUCTURE_KEYWORDS, *_OTHER_KEYWORDS)
 
 
-def schema_faults(given: object, path: str) -> Iterator[DefinitionFault]:
+def schema_faults(value: object, path: str) -> Iterator[DefinitionFault]:
     """Yield the faults of an `inputSchema`."""
-    if not isinstance(given, Mapping):
+    if not isinstance(value, Mapping):
         yield DefinitionFault(path, "is required, and must be an object")
         return
-    schema = cast("JsonObject", given)
+    schema = cast("JsonObject", value)
     found = [
         *unknown_fields(schema, _ROOT_KEYWORDS, path),
         *_root_faults(schema, path),
@@ -168,11 +168,11 @@ def _root_faults(schema: JsonObject, path: str) -> Iterator[DefinitionFault]:
 _DESCRIPTION_BOUND: dict[str, Any] = {"most": MAX_DESCRIPTION_BYTES, "unit": "bytes"}
 
 
-def _property_faults(given: object, path: str, *, described: bool) -> Iterator[DefinitionFault]:
-    if not isinstance(given, Mapping):
+def _property_faults(value: object, path: str, *, described: bool) -> Iterator[DefinitionFault]:
+    if not isinstance(value, Mapping):
         yield DefinitionFault(path, "must be an object")
         return
-    schema = cast("JsonObject", given)
+    schema = cast("JsonObject", value)
     yield from unknown_fields(schema, _PROPERTY_KEYWORDS, path)
     yield from choice_faults(schema.get("type"), subpath(path, "type"), _TYPES)
     if described or "description" in schema:
@@ -221,12 +221,12 @@ def _member_faults(schema: JsonObject, path: str) -> Iterator[DefinitionFault]:
     yield from _required_faults(schema.get("required", []), named, subpath(path, "required"))
 
 
-def _required_faults(given: object, properties: JsonObject, path: str) -> Iterator[DefinitionFault]:
-    if not isinstance(given, list):
+def _required_faults(value: object, properties: JsonObject, path: str) -> Iterator[DefinitionFault]:
+    if not isinstance(value, list):
         yield DefinitionFault(path, "must be an array of names")
         return
     listed: set[Any] = set()
-    for place, name in enumerate(cast("list[Any]", given)):
+    for place, name in enumerate(cast("list[Any]", value)):
         if not isinstance(name, str) or name not in properties:
             yield DefinitionFault(
                 subpath(path, place), f"must name a property; there is none called {excerpt(name)}"

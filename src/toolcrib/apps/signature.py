@@ -47,10 +47,10 @@ def signing_secret(key: str) -> str:
 
 
 def authentication_headers(
-    shown: str | None, secret: str | None, *, user: str, tool: str, body: bytes, now: float
+    digest: str | None, secret: str | None, *, user: str, tool: str, body: bytes, now: float
 ) -> dict[str, str]:
     """Return the authentication headers of a request; a missing digest or secret omits its header."""
-    headers = {} if shown is None else {KEY_HEADER: shown}
+    headers = {} if digest is None else {KEY_HEADER: digest}
     if secret is not None:
         headers[SIGNATURE_HEADER] = sign(secret, user=user, tool=tool, body=body, now=now)
     return headers

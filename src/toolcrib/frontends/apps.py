@@ -79,11 +79,11 @@ class AppSockets:
 class _ObservedSocket:
     """A WebSocket that reports when a message is sent to it."""
 
-    def __init__(self, socket: OpenWebSocket, answered: Callable[[OpenWebSocket], None]) -> None:
-        self._socket, self._answered = socket, answered
+    def __init__(self, socket: OpenWebSocket, on_send: Callable[[OpenWebSocket], None]) -> None:
+        self._socket, self._on_send = socket, on_send
         self.receive, self.close = socket.receive, socket.close
 
     async def send(self, text: str) -> None:
         """Send a message; the first one marks the app as authenticated."""
-        self._answered(self._socket)
+        self._on_send(self._socket)
         await self._socket.send(text)

@@ -287,19 +287,19 @@ class CallOrigins:
             return _DEFAULT_ORIGIN.replace(
                 face=face, address=self._address(request), trace_id=trace, correlation_id=trace
             )
-        given = {
+        values = {
             name: found for name in _ORIGIN_HEADERS if (found := _printable(headers.get(name))) is not None
         }
-        trace = parse_traceparent(given.get(b"traceparent", "")) or TraceParent(
+        trace = parse_traceparent(values.get(b"traceparent", "")) or TraceParent(
             self._new_id(), "", sampled=True
         )
-        correlation = given.get(b"x-correlation-id")
+        correlation = values.get(b"x-correlation-id")
         return Origin(
             face=face,
             address=self._address(request),
-            agent_id=given.get(b"x-agent-id", "unknown"),
-            agent_version=given.get(b"x-agent-version", "0"),
-            session_id=given.get(b"x-session-id"),
+            agent_id=values.get(b"x-agent-id", "unknown"),
+            agent_version=values.get(b"x-agent-version", "0"),
+            session_id=values.get(b"x-session-id"),
             trace_id=trace.trace_id,
             parent=trace.parent,
             sampled=trace.sampled,

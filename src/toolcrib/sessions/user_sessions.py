@@ -144,7 +144,7 @@ class UserSessions:
         while machine is not None and machine.state == "stopping":
             await machine.over.wait()
             machine = self._machines.get(user, package)
-        caused = machine is None
+        is_started = machine is None
         if machine is None:
             app = self._starting.check(package, device)
             machine = AppStateMachine(user, package, self._changed, self._clock)
@@ -152,7 +152,7 @@ class UserSessions:
             machine.begin(activated=activated)
             self._starting.begin(machine, app)
         await machine.attempt.wait()
-        return caused
+        return is_started
 
     def _changed(self, machine: AppStateMachine, reason: str | None) -> None:
         self._machines.changed(machine)

@@ -167,8 +167,8 @@ class StorageRoutes:
     def _app_and_user(self, request: Request) -> tuple[str, str]:
         """Authenticate the app; return its package and the user in the path."""
         request.query()
-        scheme, _, shown = (request.header(b"authorization") or "").partition(" ")
-        package, _, key = shown.strip().partition(":")
+        scheme, _, credentials = (request.header(b"authorization") or "").partition(" ")
+        package, _, key = credentials.strip().partition(":")
         if scheme.lower() != "bearer" or not key:
             raise Refused("UNAUTHENTICATED", _AUTHENTICATION_HINT)
         app = self._apps.holder(package, key)

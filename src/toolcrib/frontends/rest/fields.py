@@ -114,9 +114,9 @@ def choice(query: Mapping[str, str], name: str, accepted: tuple[str, ...], defau
     return value
 
 
-def given_idempotency_key(given: Json, header: bytes | None) -> str:
+def request_idempotency_key(field: Json, header: bytes | None) -> str:
     """Return the idempotency key of the body or the header; the header may be a quoted string."""
-    key = idempotency_key(given, "idempotencyKey")
+    key = idempotency_key(field, "idempotencyKey")
     if header is None:
         return key
     header_text = header.decode("latin-1")

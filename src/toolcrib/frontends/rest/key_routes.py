@@ -37,14 +37,14 @@ class KeyRoutes:
         parameters = request.query("after", "limit")
         limit = count(parameters, "limit", default=MAX_LISTED_KEYS, maximum=MAX_LISTED_KEYS)
         page = await self._console.keys_after(text(parameters, "after") or "", limit)
-        shown = [spell_key(each) for each in page if _may_see(request, each)]
+        records = [spell_key(each) for each in page if _may_see(request, each)]
         more = {"next": page[-1].name} if len(page) == limit else {}
-        return json_response({"keys": shown, **more})
+        return json_response({"keys": records, **more})
 
     async def create(self, request: Request) -> HttpResponse:
         """Creates an API key with at most the caller's privileges; it is returned only once."""
         fields = known_fields(await request.json(), *KEY_FIELDS)
-        contexts, given = texts(fields, "contexts"), fields.get("expires")
+        contexts, expires = texts(fields, "contexts"), fields.get("expires")
         wanted = KeyRecord(
             name=required_text(fields, "name"),
             digest="",
@@ -52,7 +52,7 @@ class KeyRoutes:
             contexts=None if contexts is None else frozenset(contexts),
             act_as=flag(fields, "actAs"),
             user=text(fields, "user"),
-            expires=None if given is None else read_moment(given, "expires"),
+            expires=None if expires is None else read_moment(expires, "expires"),
         )
         lifetime = await self._lifetime(request.caller)
         if wanted.expires is None:

@@ -57,14 +57,13 @@ class LegacyRoutes:
         """Calls a tool of an app in the old format; use `POST /api/tools/execute`."""
         request.query()
         fields = _object(await request.json(free=frozenset({"toolParameters"})))
-        given = fields.get("toolParameters")
-        if given is not None and not isinstance(given, dict):
+        arguments = cast("JsonObject | None", fields.get("toolParameters"))
+        if arguments is not None and not isinstance(arguments, dict):
             raise refused("toolParameters", "must be an object")
         name = f"{request.params['package']}:{required_text(fields, 'toolId')}"
         caller = await self._present(request.caller, text(fields, "userId"))
         wait = call_timeout(request)
         deadline = None if wait is None else anyio.current_time() + wait
-        arguments = cast("JsonObject | None", given)
         result = await self._gateway.call(name, arguments, caller, origin=request.origin, deadline=deadline)
         return legacy_response(result)
 
@@ -78,9 +77,9 @@ class LegacyRoutes:
     def routes(self) -> tuple[Route, ...]:
         """Return the routes of this class."""
         app, user = "/api/tools/apps/{package}", "/api/tools/users/{user}"
-        app_tools = self._outgoing(self.app_tools, "/api/apps/{package}/tools")
-        user_tools = self._outgoing(self.user_tools, "/api/tools")
-        call = self._outgoing(self.call, "/api/tools/execute")
+        app_tools = self._deprecated(self.app_tools, "/api/apps/{package}/tools")
+        user_tools = self._deprecated(self.user_tools, "/api/tools")
+        call = self._deprecated(self.call, "/api/tools/execute")
         tools: JsonObject = {"deprecated": True, **operation("OldTools")}
         answer: JsonObject = {"deprecated": True, **operation("OldAnswer", body="OldCall")}
         return (
@@ -89,21 +88,21 @@ class LegacyRoutes:
             Route("POST", f"{app}/tool", call, answer, calls=True),
         )
 
-    def _outgoing(self, answer: _Handler, successor: str) -> _Handler:
+    def _deprecated(self, handler: _Handler, successor: str) -> _Handler:
         """Wrap a handler: add the Deprecation header and a link to the successor to every response."""
 
-        @wraps(answer)
-        async def answered(request: Request) -> HttpResponse:
+        @wraps(handler)
+        async def wrapped(request: Request) -> HttpResponse:
             try:
-                given = await answer(request)
+                response = await handler(request)
             except ToolcribError as error:
-                given = legacy_response(self._gateway.refusal(error.problem, request.origin))
+                response = legacy_response(self._gateway.refusal(error.problem, request.origin))
             package = quote(request.params.get("package", ""), safe="")
             link = f'<{successor.replace("{package}", package)}>; rel="successor-version"'
             marks: tuple[Header, ...] = ((b"deprecation", _DEPRECATED_SINCE), (b"link", link.encode()))
-            return given._replace(headers=(*given.headers, *marks))
+            return response._replace(headers=(*response.headers, *marks))
 
-        return answered
+        return wrapped
 
 
 def legacy_response(result: Result) -> HttpResponse:
@@ -134,14 +133,14 @@ def _legacy_tool(tool: Tool, language: str) -> dict[str, Any]:
     return {**converted, "activationPhrases": activation_phrases} if activation_phrases else converted
 
 
-def _legacy_parameter(given: JsonObject, *, required: bool) -> JsonObject:
-    kind = given.get("type", "string")
+def _legacy_parameter(schema: JsonObject, *, required: bool) -> JsonObject:
+    kind = schema.get("type", "string")
     converted: JsonObject = {
         "type": _LEGACY_TYPES.get(kind, kind) if isinstance(kind, str) else "string",
-        "description": given.get("description", ""),
+        "description": schema.get("description", ""),
         "required": required,
     }
-    return {**converted, "enum": given["enum"]} if "enum" in given else converted
+    return {**converted, "enum": schema["enum"]} if "enum" in schema else converted
 
 
 def _object(body: Json) -> dict[str, Any]:

@@ -100,9 +100,9 @@ def _operation(route: Route, routes: Iterable[Route]) -> dict[str, Any]:
     done = document.pop("responses", {"200": {"description": "done"}})
     if links := _links(route, routes):
         done = {status: {**each, "links": links} for status, each in done.items()}
-    responses = {"default": _failure(), **done}
+    responses = {"default": _error_response(), **done}
     operation: dict[str, Any] = {
-        "operationId": _id(route),
+        "operationId": _operation_id(route),
         "summary": route.summary,
         **document,
         "parameters": [*_path_parameters(route), *document.get("parameters", [])],
@@ -114,9 +114,9 @@ def _operation(route: Route, routes: Iterable[Route]) -> dict[str, Any]:
     return operation
 
 
-def _id(route: Route) -> str:
-    words = re.sub(r"[^A-Za-z0-9]+", " ", route.path).title().replace(" ", "")
-    return f"{route.method.lower()}{words}"
+def _operation_id(route: Route) -> str:
+    name = re.sub(r"[^A-Za-z0-9]+", " ", route.path).title().replace(" ", "")
+    return f"{route.method.lower()}{name}"
 
 
 def _path_parameters(route: Route) -> list[Schema]:
@@ -132,10 +132,10 @@ def _security(route: Route) -> list[dict[str, list[str]]]:
         return []
     if route.access == "app":
         return [{"app": []}]
-    ways: list[dict[str, list[str]]] = [{"key": []}]
+    schemes: list[dict[str, list[str]]] = [{"key": []}]
     if route.cookie:
-        ways.append({"page": []})
-    return [{}, *ways] if route.access == "loopback" else ways
+        schemes.append({"page": []})
+    return [{}, *schemes] if route.access == "loopback" else schemes
 
 
 def _links(route: Route, routes: Iterable[Route]) -> Schema:
@@ -147,7 +147,7 @@ def _links(route: Route, routes: Iterable[Route]) -> Schema:
     else:
         return {}
     return {
-        _id(each): {"operationId": _id(each), "parameters": values}
+        _operation_id(each): {"operationId": _operation_id(each), "parameters": values}
         for each in routes
         if (each.path == path or each.path.startswith(f"{path}/"))
         and each is not route
@@ -156,7 +156,7 @@ def _links(route: Route, routes: Iterable[Route]) -> Schema:
     }
 
 
-def _failure() -> Schema:
+def _error_response() -> Schema:
     return {
         "description": "an error; `error.code` names it, and the table of codes has its status",
         "content": {"application/json": {"schema": ref("Result")}},

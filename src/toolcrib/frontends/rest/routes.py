@@ -84,14 +84,14 @@ class RestFrontend:
         self._servers = ServerRoutes(console)
         self._apps = AppRoutes(console.apps, console.confined_app)
         self._storage = StorageRoutes(console.apps, AppStorage(console.store.app_data))
-        self._users, self._outward = UserRoutes(console.users), UserEventStream(console.users)
+        self._users, self._event_streams = UserRoutes(console.users), UserEventStream(console.users)
         self._legacy = LegacyRoutes(gateway, identity, console) if legacy else None
         self._health = HealthRoutes(console, draining, short_of_memory)
         self._openapi = openapi
 
     def end(self, key: str | None = None) -> None:
         """End event streams: those of a revoked key, or, without one, all."""
-        self._outward.end(key)
+        self._event_streams.end(key)
 
     def routes(self) -> tuple[Route, ...]:
         """Return every route of this frontend."""
@@ -101,7 +101,7 @@ class RestFrontend:
             *self._keys.routes(),
             *self._mcp_servers(),
             *self._apps.routes(),
-            *user_routes(self._users, self._outward),
+            *user_routes(self._users, self._event_streams),
             *self._storage.routes(),
             *(() if self._legacy is None else self._legacy.routes()),
             *self._public(),

@@ -15,9 +15,9 @@ from toolcrib.frontends.rest.fields import (
     IDEMPOTENCY_HEADER,
     choice,
     count,
-    given_idempotency_key,
     known_fields,
     refused,
+    request_idempotency_key,
     text,
 )
 from toolcrib.gateway import Declarations, Gateway, ProviderConnection, calls_of, map_cooperatively, oversized
@@ -65,8 +65,8 @@ async def cancel_on_disconnect(request: Request, scope: anyio.CancelScope) -> No
 
 def _progress_event(progress: Progress) -> bytes:
     fields = {"done": progress.done, "total": progress.total, "message": progress.message}
-    given = {name: value for name, value in fields.items() if value is not None}
-    return sse_event(progress.kind, orjson.dumps(given))
+    known = {name: value for name, value in fields.items() if value is not None}
+    return sse_event(progress.kind, orjson.dumps(known))
 
 
 # --- Runs all calls of a provider message and returns the reply messages in the provider's format ---
@@ -115,7 +115,7 @@ class AnswerRoute:
             raise refused("format", f"is required: the context {caller.context} has no provider")
         wait = call_timeout(request)
         deadline = None if wait is None else anyio.current_time() + wait
-        key = given_idempotency_key(fields.get("idempotencyKey"), request.headers.get(IDEMPOTENCY_HEADER))
+        key = request_idempotency_key(fields.get("idempotencyKey"), request.headers.get(IDEMPOTENCY_HEADER))
         return _TurnRequest(_provider_message(fields.get("message")), provider_format, caller, deadline, key)
 
     async def _run_turn(self, request: Request, parsed: _TurnRequest, report: Report | None = None) -> bytes:
@@ -136,10 +136,10 @@ class AnswerRoute:
         return orjson.dumps(reply)
 
 
-def _provider_message(given: Json) -> JsonObject:
-    if not isinstance(given, dict):
+def _provider_message(message: Json) -> JsonObject:
+    if not isinstance(message, dict):
         raise refused("message", "must be the message object of the provider")
-    return cast("JsonObject", given)
+    return cast("JsonObject", message)
 
 
 # --- Tool calls over REST: the result as one JSON response, or server-sent events while the call runs ---
@@ -194,8 +194,8 @@ class ExecuteRoute:
         name = fields.get("name")
         if not isinstance(name, str) or not name:
             raise Refused("INVALID_REQUEST", "name must be the name of a tool", path="name")
-        given: Json = fields.get("arguments")
-        arguments = cast("JsonObject", given) if isinstance(given, dict) else _arguments(given)
+        value: Json = fields.get("arguments")
+        arguments = cast("JsonObject", value) if isinstance(value, dict) else _arguments(value)
         _check_size(request, arguments)
         wait = call_timeout(request)
         deadline = None if wait is None else anyio.current_time() + wait
@@ -203,7 +203,7 @@ class ExecuteRoute:
         if header is None and _COMMON_FIELDS.issuperset(fields):
             return _CallRequest(name, arguments, request.caller, deadline)
         caller = self._gateway.enter(request.caller, text(fields, "context"))
-        key = given_idempotency_key(fields.get("idempotencyKey"), header)
+        key = request_idempotency_key(fields.get("idempotencyKey"), header)
         answers, state = _object(fields, "answers"), _state(fields)
         return _CallRequest(name, arguments, caller, deadline, _capabilities(fields), answers, state, key)
 
@@ -227,16 +227,16 @@ class ExecuteRoute:
         )
 
 
-def _arguments(given: Json) -> JsonObject:
+def _arguments(value: Json) -> JsonObject:
     """Convert arguments that are not an object: none, or an object as a JSON string, as some models send."""
-    if given is None:
+    if value is None:
         return {}
-    if isinstance(given, str):
-        given = parse_json(given, "INVALID_ARGUMENTS", "the string in arguments", "arguments")
-    if not isinstance(given, dict):
+    if isinstance(value, str):
+        value = parse_json(value, "INVALID_ARGUMENTS", "the string in arguments", "arguments")
+    if not isinstance(value, dict):
         message = "arguments must be an object, or a JSON string of one"
         raise Refused("INVALID_ARGUMENTS", message, path="arguments")
-    return cast("JsonObject", given)
+    return cast("JsonObject", value)
 
 
 def _check_size(request: Request, arguments: JsonObject) -> None:
@@ -250,27 +250,27 @@ def _check_size(request: Request, arguments: JsonObject) -> None:
 
 
 def _object(fields: JsonObject, name: str) -> JsonObject:
-    given = fields.get(name)
-    if given is not None and not isinstance(given, dict):
+    value = fields.get(name)
+    if value is not None and not isinstance(value, dict):
         raise refused(name, "must be an object")
-    return cast("JsonObject", given or EMPTY_OBJECT)
+    return cast("JsonObject", value or EMPTY_OBJECT)
 
 
 def _capabilities(fields: JsonObject) -> JsonObject:
     """Return the client's capabilities (as in MCP); unknown ones are ignored."""
-    given = _object(fields, "capabilities")
-    for name in given:
-        if not isinstance(given[name], dict):
+    capabilities = _object(fields, "capabilities")
+    for name in capabilities:
+        if not isinstance(capabilities[name], dict):
             raise refused(f"capabilities.{name[:100]}", 'must be an object, such as {"elicitation": {}}')
-    return given
+    return capabilities
 
 
 def _state(fields: JsonObject) -> str:
     """Return the state of a multi-round call; its signature is verified when it is opened."""
-    given = fields.get("state")
-    if given is not None and not isinstance(given, str):
+    state = fields.get("state")
+    if state is not None and not isinstance(state, str):
         raise refused("state", "must be the string from inputRequired")
-    return given or ""
+    return state or ""
 
 
 # --- Lists the tools a caller may use, from JSON cached per catalog version and audience ---

@@ -129,11 +129,11 @@ class UserRoutes:
     async def transcribe(self, request: Request) -> HttpResponse:
         """Forwards a user's transcribed speech to the listening apps."""
         user, fields = managed(request), known_fields(await request.json(), "text", "isFinal", "language")
-        words = fields.get("text")
-        if not isinstance(words, str) or len(words) > MAX_UTTERANCE_CHARACTERS:
+        utterance = fields.get("text")
+        if not isinstance(utterance, str) or len(utterance) > MAX_UTTERANCE_CHARACTERS:
             raise refused("text", f"must be a string of at most {MAX_UTTERANCE_CHARACTERS:,} characters")
         final, language = flag(fields, "isFinal"), text(fields, "language")
-        delivered = await self._users.transcribe(user, words, final=final, language=language)
+        delivered = await self._users.transcribe(user, utterance, final=final, language=language)
         return json_response({"delivered": delivered})
 
 

@@ -66,10 +66,10 @@ class TranscriptionEvents:
 
     def take(self, message: JsonObject) -> None:
         """Dispatch a stream message to the handlers; malformed ones are ignored."""
-        stream, given = message.get("streamType"), message.get("data")
-        if not isinstance(stream, str) or not isinstance(given, dict):
+        stream, payload = message.get("streamType"), message.get("data")
+        if not isinstance(stream, str) or not isinstance(payload, dict):
             return
-        data = cast("JsonObject", given)
+        data = cast("JsonObject", payload)
         kind, _, tag = stream.partition(":")
         text = data.get("text")
         if kind != TRANSCRIPTION or not isinstance(text, str):

@@ -61,11 +61,11 @@ class SettingsRequest:
 
 def parse_tool_request(body: bytes) -> ToolRequest:
     """Parse a tool call; null or missing arguments are empty."""
-    given = _object(body)
-    context = _member(given, "context")
+    message = _object(body)
+    context = _member(message, "context")
     return ToolRequest(
-        name=_required_text(given, "name"),
-        arguments={} if given.get("arguments") is None else _member(given, "arguments"),
+        name=_required_text(message, "name"),
+        arguments={} if message.get("arguments") is None else _member(message, "arguments"),
         user=_required_text(context, "userId", "context."),
         at=_parse_time(context.get("timestamp")),
         activated=context.get("activatedForTool") is True,
@@ -77,20 +77,20 @@ def parse_tool_request(body: bytes) -> ToolRequest:
 
 def parse_webhook(body: bytes) -> SessionAddress | StopRequest | None:
     """Parse a session webhook; None for an unknown type."""
-    given = _object(body)
-    kind = given.get("type")
+    message = _object(body)
+    kind = message.get("type")
     if kind == SESSION_REQUEST:
-        url = next((given[name] for name in _WEBSOCKET_FIELDS if given.get(name)), None)
+        url = next((message[name] for name in _WEBSOCKET_FIELDS if message.get(name)), None)
         if not isinstance(url, str):
             raise _invalid(_WEBSOCKET_FIELDS[0], "must be a WebSocket URL")
         return SessionAddress(
-            user=_required_text(given, "userId"), session=_required_text(given, "sessionId"), url=url
+            user=_required_text(message, "userId"), session=_required_text(message, "sessionId"), url=url
         )
     if kind == STOP_REQUEST:
-        reason = _optional_text(given, "reason") or "unknown"
+        reason = _optional_text(message, "reason") or "unknown"
         return StopRequest(
-            user=_required_text(given, "userId"),
-            session=_required_text(given, "sessionId"),
+            user=_required_text(message, "userId"),
+            session=_required_text(message, "sessionId"),
             reason=reason[:100],
         )
     return None
@@ -98,8 +98,10 @@ def parse_webhook(body: bytes) -> SessionAddress | StopRequest | None:
 
 def parse_settings(body: bytes) -> SettingsRequest:
     """Parse a user's settings."""
-    given = _object(body)
-    return SettingsRequest(user=_required_text(given, "userIdForSettings"), settings=given.get("settings"))
+    message = _object(body)
+    return SettingsRequest(
+        user=_required_text(message, "userIdForSettings"), settings=message.get("settings")
+    )
 
 
 def _object(body: bytes) -> dict[str, Any]:
@@ -115,28 +117,28 @@ def _object(body: bytes) -> dict[str, Any]:
     return cast("dict[str, Any]", value)
 
 
-def _member(given: JsonObject, name: str) -> dict[str, Any]:
-    value = given.get(name)
+def _member(message: JsonObject, name: str) -> dict[str, Any]:
+    value = message.get(name)
     if not isinstance(value, dict):
         raise _invalid(name, "must be an object")
     return cast("dict[str, Any]", value)
 
 
-def _required_text(given: JsonObject, name: str, above: str = "") -> str:
-    value = given.get(name)
+def _required_text(message: JsonObject, name: str, above: str = "") -> str:
+    value = message.get(name)
     if not isinstance(value, str) or not value:
         raise _invalid(above + name, "must be a non-empty string")
     return value
 
 
-def _optional_text(given: JsonObject, name: str) -> str | None:
-    value = given.get(name)
+def _optional_text(message: JsonObject, name: str) -> str | None:
+    value = message.get(name)
     return value if isinstance(value, str) and value else None
 
 
-def _parse_time(given: Json) -> float | None:
+def _parse_time(timestamp: Json) -> float | None:
     try:
-        return datetime.fromisoformat(given).timestamp() if isinstance(given, str) else None
+        return datetime.fromisoformat(timestamp).timestamp() if isinstance(timestamp, str) else None
     except (ValueError, OverflowError, OSError):
         return None
 
@@ -245,10 +247,10 @@ def _report(session: AppSession | None, call_id: str) -> Report | None:
     if session is None or not call_id:
         return None
 
-    async def tell(progress: Progress) -> None:
+    async def send_progress(progress: Progress) -> None:
         await session.report(call_id, progress)
 
-    return tell
+    return send_progress
 
 
 def _error(status: int, message: str) -> AppResponse:

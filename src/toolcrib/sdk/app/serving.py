@@ -17,7 +17,7 @@ class _Server(uvicorn.Server):
 
     def __init__(self, config: uvicorn.Config) -> None:
         super().__init__(config)
-        self.answers = anyio.Event()
+        self.is_listening = anyio.Event()
 
     @contextmanager
     def capture_signals(self) -> Generator[None]:
@@ -27,7 +27,7 @@ class _Server(uvicorn.Server):
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Listen, then set the event."""
         await super().startup(sockets)
-        self.answers.set()
+        self.is_listening.set()
 
 
 def run(app: Any, host: str, port: int) -> None:
@@ -48,12 +48,12 @@ async def serving(app: Any, host: str, port: int) -> AsyncGenerator[str]:
         # Shielded: uvicorn is stopped by `should_exit`, completes its requests and closes every session.
         with anyio.CancelScope(shield=True):
             await server.serve([listening])
-        server.answers.set()
+        server.is_listening.set()
 
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(serve)
         try:
-            await server.answers.wait()
+            await server.is_listening.wait()
             yield _address(listening)
         except Exception as error:  # noqa: BLE001 - raised again below, outside the task group
             raised = error

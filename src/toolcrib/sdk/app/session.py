@@ -225,10 +225,12 @@ class UserSettings:
         """Subscribe a handler, sync or async, to changes."""
         self._watchers.append(handler)
 
-    def take(self, given: Json) -> None:
+    def take(self, settings: Json) -> None:
         """Replace all settings, from an object or a list of `{key, value}`, and notify the handlers."""
         values = (
-            dict(cast("dict[str, Any]", given)) if isinstance(given, dict) else parse_settings_list(given)
+            dict(cast("dict[str, Any]", settings))
+            if isinstance(settings, dict)
+            else parse_settings_list(settings)
         )
         before, self._values = self._values, values
         changed = {key: values.get(key) for key in {**before, **values} if before.get(key) != values.get(key)}

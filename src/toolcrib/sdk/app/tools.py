@@ -65,10 +65,10 @@ def _inlined(schema: JsonObject, known: JsonObject, above: tuple[str, ...]) -> d
 def _single_alternative(schema: JsonObject) -> dict[str, Any] | None:
     """Return the only alternative besides null, or None if there are more or no union."""
     for choice in ("anyOf", "oneOf", "allOf"):
-        given = schema.get(choice)
-        if not isinstance(given, list):
+        alternatives = schema.get(choice)
+        if not isinstance(alternatives, list):
             continue
-        members = [each for each in cast("list[JsonObject]", given) if each != {"type": "null"}]
+        members = [each for each in cast("list[JsonObject]", alternatives) if each != {"type": "null"}]
         if len(members) == 1:
             rest = {key: each for key, each in schema.items() if key != choice}
             if rest.get("default", ...) is None:
@@ -222,9 +222,9 @@ def _function_executor(tool: AnyTool, threads: Threads) -> ToolExecutor:
     start = tool.function if tool.is_async else partial(threads.run, _PRINCIPAL, tool.function)
 
     async def work(arguments: dict[str, Any], context: AppContext) -> JsonObject:
-        given = convert(arguments)
+        values = convert(arguments)
         if context_name is not None:
-            given[context_name] = context
-        return result_response(result_of(await start(**given)))
+            values[context_name] = context
+        return result_response(result_of(await start(**values)))
 
     return work
