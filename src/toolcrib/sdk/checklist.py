@@ -88,9 +88,8 @@ def _judge_name(tool: Tool, evidence: ToolEvidence) -> Judgement:
 
 
 def _judge_description(tool: Tool, evidence: ToolEvidence) -> Judgement:
-    return _person(
-        "does it say in plain English what the tool does, when to use it and what it returns? please review"
-    )
+    question = "does it say in plain English what the tool does, when to use it and what it returns?"
+    return _person(f"{question} please review")
 
 
 def _judge_parameters(tool: Tool, evidence: ToolEvidence) -> Judgement:
@@ -122,9 +121,8 @@ def _judge_cacheable(tool: Tool, evidence: ToolEvidence) -> Judgement:
     if tool.cache_ttl is None:
         return _pass("results are not cached")
     shared = " and may be returned to other callers" if tool.shared_cache else ""
-    return _person(
-        f"results are cached for {tool.cache_ttl:g} s{shared}: please confirm that they stay valid that long"
-    )
+    request = "please confirm that they stay valid that long"
+    return _person(f"results are cached for {tool.cache_ttl:g} s{shared}: {request}")
 
 
 def _judge_idempotent(tool: Tool, evidence: ToolEvidence) -> Judgement:
@@ -156,9 +154,9 @@ def _judge_result(tool: Tool, evidence: ToolEvidence) -> Judgement:
 def _judge_hints(tool: Tool, evidence: ToolEvidence) -> Judgement:
     for run in evidence.runs:
         hints = run.result.hints
-        found = ("has no hints",) if hints is None else (*_hint_violation(run), *faults(hints))
-        if found:
-            return _example_fault(run, "; ".join(found))
+        violations = ("has no hints",) if hints is None else (*_hint_violation(run), *faults(hints))
+        if violations:
+            return _example_fault(run, "; ".join(violations))
     return _pass("every result has valid hints") if evidence.runs else _pass(_NOT_RUN)
 
 
@@ -203,10 +201,8 @@ def _judge_errors(tool: Tool, evidence: ToolEvidence) -> Judgement:
     for run in evidence.runs:
         problem = run.result.problem
         if problem is not None and problem.code in ("HANDLER_ERROR", "EXECUTION_ERROR"):
-            return _example_fault(
-                run,
-                "raised an exception: catch it, and raise BusinessRuleError(code, message) to reject a call",
-            )
+            fix = "catch it, and raise BusinessRuleError(code, message) to reject a call"
+            return _example_fault(run, f"raised an exception: {fix}")
     if evidence.refusal is None:
         return _pass(_NOT_RUN)
     if not _is_refusal(evidence.refusal):
@@ -217,9 +213,8 @@ def _judge_errors(tool: Tool, evidence: ToolEvidence) -> Judgement:
 def _judge_tests(tool: Tool, evidence: ToolEvidence) -> Judgement:
     if evidence.test_file:
         return _pass(f"{evidence.test_file} names it")
-    return _person(
-        "no test near the module names it: please confirm that there are unit tests and gateway tests"
-    )
+    request = "please confirm that there are unit tests and gateway tests"
+    return _person(f"no test near the module names it: {request}")
 
 
 def _judge_registered(tool: Tool, evidence: ToolEvidence) -> Judgement:

@@ -53,8 +53,8 @@ def _effect_contradictions(tool: Tool) -> Iterator[str]:
     if not tool.read_only:
         return
     if not tool.idempotent:
-        other = 'set category="mutation" or "generation"'
-        yield f"a {tool.category} is idempotent: remove idempotent=False, or {other}"
+        fix = 'remove idempotent=False, or set category="mutation" or "generation"'
+        yield f"a {tool.category} is idempotent: {fix}"
     if tool.destructive:
         yield f'a {tool.category} changes nothing: remove destructive, or set category="mutation"'
 
@@ -94,10 +94,10 @@ def _deprecation_contradictions(tool: Tool) -> Iterator[str]:
     if deprecation.replacement == tool.local:
         yield "deprecated names the tool itself as its replacement: name another one"
     days = {"removalDate": deprecation.removal_date, "announced": deprecation.announced}
-    wrong = [name for name, day in days.items() if day is not None and _day(day) is None]
-    for name in wrong:
+    invalid = [name for name, day in days.items() if day is not None and _day(day) is None]
+    for name in invalid:
         yield f"{name} {days[name]!r} is not a date: write it as YYYY-MM-DD"
-    if not wrong:
+    if not invalid:
         yield from _notice_contradictions(deprecation)
 
 
@@ -283,38 +283,29 @@ def _name_shortfalls(tool: Tool) -> Iterator[str]:
 def _description_shortfalls(tool: Tool) -> Iterator[str]:
     length = len(" ".join(tool.description.split()))
     if length < _MIN_DESCRIPTION_CHARS:
-        yield (
-            f"the description has {length} characters: describe in {_MIN_DESCRIPTION_CHARS} or more"
-            " what it does, when to use it and what it returns"
-        )
+        fix = "what it does, when to use it and what it returns"
+        yield f"the description has {length} characters: describe in {_MIN_DESCRIPTION_CHARS} or more {fix}"
 
 
 def _use_shortfalls(tool: Tool) -> Iterator[str]:
     if not _USE.search(tool.description):
-        yield (
-            "the description does not say when to use it: add a sentence such as"
-            ' "Use it when someone names a card."'
-        )
+        fix = 'add a sentence such as "Use it when someone names a card."'
+        yield f"the description does not say when to use it: {fix}"
 
 
 def _parameter_shortfalls(tool: Tool) -> Iterator[str]:
     for each in parameters(tool.input_schema):
         if not each.description:
-            yield (
-                f"the parameter {each.path} has no description: add it under Args: in the docstring, or"
-                ' use Annotated[…, Field(description="…")]'
-            )
+            fix = 'add it under Args: in the docstring, or use Annotated[…, Field(description="…")]'
+            yield f"the parameter {each.path} has no description: {fix}"
 
 
 def _id_shortfalls(tool: Tool) -> Iterator[str]:
     for each in parameters(tool.input_schema):
-        if _ID.fullmatch(each.name) and any(
-            map(_FORMAT_KEYWORDS.isdisjoint, _text_forms(tool.input_schema, each))
-        ):
-            yield (
-                f"the parameter {each.path} is an id that accepts any text: use a branded id,"
-                ' class CardId(BrandedId, prefix="card", description="…")'
-            )
+        forms = _text_forms(tool.input_schema, each)
+        if _ID.fullmatch(each.name) and any(map(_FORMAT_KEYWORDS.isdisjoint, forms)):
+            fix = 'use a branded id, class CardId(BrandedId, prefix="card", description="…")'
+            yield f"the parameter {each.path} is an id that accepts any text: {fix}"
 
 
 def _bound_shortfalls(tool: Tool) -> Iterator[str]:
@@ -421,12 +412,8 @@ class ToolDefinitionError(ValueError):
 
 def findings(tool: Tool, severity: Severity) -> list[Finding]:
     """Return the faults of a definition under all rules of one severity."""
-    return [
-        Finding(rule.id, message)
-        for rule in RULES
-        if rule.severity == severity
-        for message in rule.check(tool)
-    ]
+    rules = (rule for rule in RULES if rule.severity == severity)
+    return [Finding(rule.id, message) for rule in rules for message in rule.check(tool)]
 
 
 def unknown_replacements(tools: Iterable[Tool], among: Iterable[Tool] = ()) -> list[Finding]:
@@ -447,12 +434,12 @@ def unknown_replacements(tools: Iterable[Tool], among: Iterable[Tool] = ()) -> l
 
 def refuse(tool: Tool, more: Iterable[Finding] = (), *, strict: bool = False) -> None:
     """Raise all faults at once: `more`, contradictions and, if strict, shortfalls."""
-    given = list(more)
-    found = [*given, *findings(tool, "contradiction")]
+    earlier = list(more)
+    faults = [*earlier, *findings(tool, "contradiction")]
     if strict:
-        known = {each.rule for each in given}
-        found += [each for each in findings(tool, "shortfall") if each.rule not in known]
-    if found:
-        messages = list(dict.fromkeys(each.message for each in found))
+        reported = {each.rule for each in earlier}
+        faults += [each for each in findings(tool, "shortfall") if each.rule not in reported]
+    if faults:
+        messages = list(dict.fromkeys(each.message for each in faults))
         count = [f"{len(messages)} faults"] if len(messages) > 1 else []
-        raise ToolDefinitionError(f"tool {tool.local}: " + "\n  - ".join((*count, *messages)), found)
+        raise ToolDefinitionError(f"tool {tool.local}: " + "\n  - ".join((*count, *messages)), faults)

@@ -66,8 +66,8 @@ def input_changes(before: JsonObject, after: JsonObject, *, path: str = "params"
 
 def output_changes(before: JsonObject, after: JsonObject, *, path: str = "data") -> tuple[SchemaChange, ...]:
     """Compare output schemas: every value that `after` allows must be valid for `before`."""
-    found = _Comparison(after, before, open_ended=True).compare(after, before, path)
-    return tuple(each.reversed() for each in found)
+    changes = _Comparison(after, before, open_ended=True).compare(after, before, path)
+    return tuple(each.reversed() for each in changes)
 
 
 class _Comparison:
@@ -107,9 +107,8 @@ class _Comparison:
     ) -> Iterator[SchemaChange]:
         values = _enum_values(old)
         if values is not None:
-            yield from self._enum_changes(
-                [each for each in values if _accepts(old, self._before, each)], new, path
-            )
+            accepted = [each for each in values if _accepts(old, self._before, each)]
+            yield from self._enum_changes(accepted, new, path)
             return
         olds, news = _alternatives(old), _alternatives(new)
         if olds[0] is old and news[0] is new:
@@ -139,14 +138,14 @@ class _Comparison:
         unmatched: list[tuple[SchemaChange, ...]] = []
         for old in olds:
             tries = [self.compare(old, new, path, depth + 1) for new in news]
-            accepting = [index for index, found in enumerate(tries) if not _is_breaking(found)]
+            accepting = [index for index, changes in enumerate(tries) if not _is_breaking(changes)]
             matched.update(accepting)
             if accepting:
                 yield from min((tries[index] for index in accepting), key=len)
             else:
-                unmatched.append(min(tries, key=lambda found: (_is_other(found), len(found))))
-        yield from (each for found in unmatched if not _is_other(found) for each in found)
-        removed = [found for found in unmatched if _is_other(found)]
+                unmatched.append(min(tries, key=lambda changes: (_is_other(changes), len(changes))))
+        yield from (each for changes in unmatched if not _is_other(changes) for each in changes)
+        removed = [changes for changes in unmatched if _is_other(changes)]
         if removed:
             grade: Grade = "other" if len(removed) == len(olds) else "narrower"
             yield SchemaChange(grade, path, "type", _type_names(olds), _type_names(news))
@@ -292,12 +291,12 @@ def _keyword_change(grade: Grade, path: str, keyword: str, old: JsonObject, new:
     return SchemaChange(grade, path, keyword, before, after)
 
 
-def _is_breaking(found: tuple[SchemaChange, ...]) -> bool:
-    return any(each.grade != "wider" for each in found)
+def _is_breaking(changes: tuple[SchemaChange, ...]) -> bool:
+    return any(each.grade != "wider" for each in changes)
 
 
-def _is_other(found: tuple[SchemaChange, ...]) -> bool:
-    return any(each.grade == "other" for each in found)
+def _is_other(changes: tuple[SchemaChange, ...]) -> bool:
+    return any(each.grade == "other" for each in changes)
 
 
 def _type_names(schemas: list[JsonObject]) -> Any:

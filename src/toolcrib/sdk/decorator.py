@@ -64,21 +64,21 @@ class _DocstringParser:
         mark, section = _FIELD.fullmatch(line), _SECTION.fullmatch(line)
         self.listing, self.depth = False, 0
         if mark is not None:
-            word, name, rest = mark.groups()
-            self.into = self._place(word, (name or "").split(" ")[-1])
-            self.into.append(rest)
+            keyword, name, text = mark.groups()
+            self.into = self._lines_of(keyword, (name or "").split(" ")[-1])
+            self.into.append(text)
         elif section is not None:
-            word, _, rest = line.partition(":")
-            self.into, self.listing = self._place(word), word in _ARGS
-            self.into.append(rest)
+            keyword, _, text = line.partition(":")
+            self.into, self.listing = self._lines_of(keyword), keyword in _ARGS
+            self.into.append(text)
         else:
             self.into = self.text
             self.into.append(line)
 
-    def _place(self, word: str, name: str = "") -> list[str]:
-        if word in _RETURNS:
+    def _lines_of(self, keyword: str, name: str = "") -> list[str]:
+        if keyword in _RETURNS:
             return self.returns
-        return self.parameters.setdefault(name, []) if word in _ARGS and name else []
+        return self.parameters.setdefault(name, []) if keyword in _ARGS and name else []
 
 
 def read_docstring(text: str) -> Docstring:
@@ -173,8 +173,7 @@ def check_app_tool_name(name: str) -> None:
     if not isinstance(name, str) or not name.strip():  # pyright: ignore[reportUnnecessaryIsInstance] - authors are not always typed
         raise ToolDefinitionError("a tool needs a name: create_tool(name=…, handler=…)")
     if ":" in name:
-        fix = "remove the colon, which separates a package from its tool"
-        raise ToolDefinitionError(f"tool {name}: {fix}")
+        raise ToolDefinitionError(f"tool {name}: remove the colon, which separates a package from its tool")
 
 
 # --- `@tool` and `create_tool` ---
@@ -216,8 +215,8 @@ class FunctionTool(Generic[P, R]):
 
     def bind(self, source: str, family: Family = "function") -> Tool:
         """Return the tool as this source offers it."""
-        known = self.definition.family
-        family = family if known == "function" else known
+        defined = self.definition.family
+        family = family if defined == "function" else defined
         return replace(self.definition, name=f"{source}:{self.name}", source=source, family=family)
 
 
@@ -270,11 +269,11 @@ def create_tool(function: Callable[P, R] | None = None, /, **options: Any) -> An
 def _define(function: Callable[P, R], *, options: Options, strict: bool) -> FunctionTool[P, R]:
     name = options.get("name") or _name_of(function)
     docstring = read_docstring(inspect.getdoc(function) or "")
-    fields, found = read_options(options)
+    fields, findings = read_options(options)
     try:
         signature = read_signature(function, docstring.parameters)
     except ToolDefinitionError as error:
-        found.append(Finding("signature", str(error)))
+        findings.append(Finding("signature", str(error)))
         signature = PLACEHOLDER_SIGNATURE
     definition = Tool(
         name=f":{name}",
@@ -284,7 +283,7 @@ def _define(function: Callable[P, R], *, options: Options, strict: bool) -> Func
         output_schema=signature.output,
         **fields,
     )
-    refuse(definition, found, strict=strict)
+    refuse(definition, findings, strict=strict)
     return FunctionTool(definition, function, signature)
 
 

@@ -49,10 +49,8 @@ def structure_mismatch(expected: Json, actual: Json, path: str = "data") -> str 
     if _json_type(expected) != _json_type(actual):
         return f"{path} is {_json_type(actual)}, but {_json_type(expected)} in the example"
     if isinstance(expected, Mapping):
-        return next(
-            _missing_fields(cast("Mapping[str, Json]", expected), cast("Mapping[str, Json]", actual), path),
-            None,
-        )
+        fields = cast("Mapping[str, Json]", expected), cast("Mapping[str, Json]", actual)
+        return next(_missing_fields(*fields, path), None)
     if isinstance(expected, list):
         return next(_mismatched_items(cast("list[Json]", expected), cast("list[Json]", actual), path), None)
     return None
@@ -63,9 +61,9 @@ def _missing_fields(expected: Mapping[str, Json], actual: Mapping[str, Json], pa
         if name not in actual:
             yield f"{path}.{name} is missing, but the example has it"
             continue
-        found = structure_mismatch(value, actual[name], f"{path}.{name}")
-        if found is not None:
-            yield found
+        mismatch = structure_mismatch(value, actual[name], f"{path}.{name}")
+        if mismatch is not None:
+            yield mismatch
 
 
 def _mismatched_items(expected: Sequence[Json], actual: Sequence[Json], path: str) -> Iterator[str]:

@@ -9,8 +9,8 @@ from typing import Any, cast
 import orjson
 from pydantic_core import to_jsonable_python
 
-from toolcrib import hints
 from toolcrib.errors import Broken, Failed, ToolcribError, problem_json
+from toolcrib.hints import HintsError, read
 from toolcrib.hints.rules import rules_of
 from toolcrib.model import Hints, Json, Result, Tool, Voice
 from toolcrib.sdk.context import ToolResult
@@ -57,12 +57,12 @@ def result_of(outcome: object) -> Result:
         return outcome
     if not isinstance(outcome, ToolResult):
         return _EMPTY_RESULT.replace(data=_as_json(outcome))
-    said = cast("ToolResult[Any]", outcome)
-    if not _is_valid_text(said.message):
+    returned = cast("ToolResult[Any]", outcome)
+    message = returned.message
+    if not _is_valid_text(message):
         raise _violation(f"message must be a text of at most {MAX_MESSAGE_CHARS:,} characters")
-    return Result(
-        data=_as_json(said.data), message=said.message, hints=_hints(said.hints), voice=_voice(said)
-    )
+    data, hints = _as_json(returned.data), _hints(returned.hints)
+    return Result(data=data, message=message, hints=hints, voice=_voice(returned))
 
 
 def handler_error(error: BaseException, tool: Tool) -> Failed:
@@ -88,27 +88,27 @@ def error_violation(error: ToolcribError) -> Broken | None:
     return None
 
 
-def _hints(given: object) -> Hints | None:
-    if given is None or isinstance(given, Hints):
-        return given
-    if not isinstance(given, Mapping):
+def _hints(value: object) -> Hints | None:
+    if value is None or isinstance(value, Hints):
+        return value
+    if not isinstance(value, Mapping):
         raise _violation(_INVALID_HINTS)
     try:
-        return hints.read(cast("Mapping[str, Any]", given))
-    except hints.HintsError as error:
+        return read(cast("Mapping[str, Any]", value))
+    except HintsError as error:
         raise _violation("; ".join(rules_of(error.faults[:3]))) from error
 
 
-def _voice(said: ToolResult[Any]) -> Voice:
-    follow_ups = cast("object", said.follow_ups)
-    if type(said.suppress_voice) is not bool:
+def _voice(result: ToolResult[Any]) -> Voice:
+    follow_ups = cast("object", result.follow_ups)
+    if type(result.suppress_voice) is not bool:
         raise _violation("suppress_voice must be true or false")
     if not isinstance(follow_ups, tuple | list):
         raise _violation("follow_ups must be a tuple of texts")
-    asked = tuple(cast("tuple[object, ...]", follow_ups))
-    if len(asked) > MAX_FOLLOW_UPS or not all(map(_is_valid_text, asked)):
+    texts = tuple(cast("tuple[object, ...]", follow_ups))
+    if len(texts) > MAX_FOLLOW_UPS or not all(map(_is_valid_text, texts)):
         raise _violation(f"follow_ups must be at most {MAX_FOLLOW_UPS} texts")
-    return Voice(suppress=said.suppress_voice, follow_ups=cast("tuple[str, ...]", asked))
+    return Voice(suppress=result.suppress_voice, follow_ups=cast("tuple[str, ...]", texts))
 
 
 def _as_json(value: object) -> Json:
@@ -117,7 +117,9 @@ def _as_json(value: object) -> Json:
     if kind in _IMMUTABLE_TYPES:
         return value
     if kind not in _COMPLETE_TYPES and not _is_complete(kind):
-        _refuse_unfinished(value)
+        if isinstance(value, Coroutine):
+            value.close()  # else Python warns later that it was never awaited, without context
+        raise _violation(_NESTED if isinstance(value, ToolResult) else _INCOMPLETE)
     try:
         return to_jsonable_python(value, bytes_mode="base64", inf_nan_mode="null")
     except ValueError as error:
@@ -128,14 +130,6 @@ def _as_json(value: object) -> Json:
 def _is_complete(kind: type) -> bool:
     """Whether values of a type are complete results; cached, as abstract base class checks are slow."""
     return not issubclass(kind, (ToolResult, Awaitable, Generator, AsyncGenerator))
-
-
-def _refuse_unfinished(value: object) -> None:
-    if isinstance(value, ToolResult):
-        raise _violation(_NESTED)
-    if isinstance(value, Coroutine):
-        value.close()  # else Python warns later that it was never awaited, without context
-    raise _violation(_INCOMPLETE)
 
 
 def _is_valid_text(value: object) -> bool:

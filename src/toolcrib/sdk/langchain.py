@@ -39,14 +39,14 @@ def is_a(value: object, name: str) -> bool:
     return any(each.__name__ == name for each in kind.__mro__)
 
 
-def langchain_result(given: object) -> Result:
+def langchain_result(value: object) -> Result:
     """Return the return value of a call as a Result."""
-    listed = cast("Sequence[Any]", given) if isinstance(given, list | tuple) else (given,)
-    if listed and all(is_a(each, "ToolMessage") for each in listed):
-        return _messages_result(listed)
-    if isinstance(given, list) and listed and all(_content_block(each) for each in listed):
-        return _content_result(_blocks(listed))
-    data = to_jsonable_python(given, bytes_mode="base64", inf_nan_mode="null", fallback=str)
+    items = cast("Sequence[Any]", value) if isinstance(value, list | tuple) else (value,)
+    if items and all(is_a(each, "ToolMessage") for each in items):
+        return _messages_result(items)
+    if isinstance(value, list) and items and all(_content_block(each) for each in items):
+        return _content_result(_blocks(items))
+    data = to_jsonable_python(value, bytes_mode="base64", inf_nan_mode="null", fallback=str)
     # A tool without an output schema may return nothing; that is a valid, empty result.
     return Result(data="" if data is None else data)
 
@@ -60,12 +60,8 @@ def tool_error_text(text: str) -> str:
 
 
 def _messages_result(messages: Sequence[Any]) -> Result:
-    parts = [
-        part
-        for message in messages
-        for part in ([message.content] if isinstance(message.content, str) else message.content)
-    ]
-    blocks = _blocks(parts)
+    contents = [[each.content] if isinstance(each.content, str) else each.content for each in messages]
+    blocks = _blocks([part for content in contents for part in content])
     if any(message.status == "error" for message in messages):
         return Result(problem=problem("TOOL_FAILED", tool_error_text(_joined_text(blocks))), content=blocks)
     data = _artifact_json(messages[0].artifact) if len(messages) == 1 else None
@@ -124,11 +120,11 @@ def _blocks(parts: Sequence[Any]) -> tuple[JsonObject, ...]:
 def _block(part: Json) -> JsonObject:
     if isinstance(part, str):
         return {"type": "text", "text": part}
-    return _content_block(part) or {"type": "text", "text": _json(part)}
-
-
-def _json(value: object) -> str:
-    return orjson.dumps(to_jsonable_python(value, bytes_mode="base64", fallback=str)).decode()
+    block = _content_block(part)
+    if block is not None:
+        return block
+    text = orjson.dumps(to_jsonable_python(part, bytes_mode="base64", fallback=str)).decode()
+    return {"type": "text", "text": text}
 
 
 def _content_block(part: object) -> JsonObject | None:
@@ -136,24 +132,23 @@ def _content_block(part: object) -> JsonObject | None:
     if not isinstance(part, Mapping):
         return None
     fields = cast("JsonObject", part)
-    kind, said = fields.get("type"), fields.get("text")
+    kind, text = fields.get("type"), fields.get("text")
     if kind == "text":
-        return {"type": "text", "text": said} if isinstance(said, str) else None
+        return {"type": "text", "text": text} if isinstance(text, str) else None
     medium = _MEDIA_KINDS.get(kind) if isinstance(kind, str) else None
     return None if medium is None else _media_block(medium, fields)
 
 
 def _media_block(kind: str, fields: JsonObject) -> JsonObject | None:
     """Convert an image, audio or file block from any vendor's format."""
-    held: JsonObject = {**_nested_fields(fields), **fields}
-    raw, mime, url = (_first_text(held, *names) for names in (_DATA_KEYS, _MIME_KEYS, _URL_KEYS))
+    merged: JsonObject = {**_nested_fields(fields), **fields}
+    raw, mime, url = (_first_text(merged, *names) for names in (_DATA_KEYS, _MIME_KEYS, _URL_KEYS))
     head, comma, tail = url.partition(",")
     if comma and head.startswith("data:") and head.endswith(";base64"):
         raw, mime = tail, mime or head.removeprefix("data:").partition(";")[0]
     if raw:
-        return _embedded_block(
-            kind, raw, mime or _DEFAULT_MIME_TYPES[kind], _first_text(held, "filename", "name")
-        )
+        name = _first_text(merged, "filename", "name")
+        return _embedded_block(kind, raw, mime or _DEFAULT_MIME_TYPES[kind], name)
     if not url:
         return None
     name = kind if url.startswith("data:") else url.rstrip("/").rpartition("/")[2]
@@ -170,8 +165,8 @@ def _nested_fields(fields: JsonObject) -> JsonObject:
 
 
 def _first_text(fields: JsonObject, *names: str) -> str:
-    found = (fields.get(name) for name in names)
-    return next((each for each in found if isinstance(each, str) and each), "")
+    values = (fields.get(name) for name in names)
+    return next((each for each in values if isinstance(each, str) and each), "")
 
 
 def _embedded_block(kind: str, raw: str, mime: str, name: str) -> JsonObject:
@@ -269,9 +264,8 @@ def name_of(tool: LangChainTool) -> str:
 def list_options(tool: LangChainTool, prefix: str, options: Options) -> Options:
     """Return the options for one tool of a list; `name` is refused, as it would apply to only one."""
     if "name" in options:
-        raise ToolDefinitionError(
-            "name cannot apply to a list of tools: use prefix, or register each tool separately"
-        )
+        fix = "use prefix, or register each tool separately"
+        raise ToolDefinitionError(f"name cannot apply to a list of tools: {fix}")
     return {**options, "name": f"{prefix}_{name_of(tool)}"} if prefix else options
 
 
@@ -282,17 +276,17 @@ def _inputs(tool: LangChainTool) -> _Inputs:
     model = getattr(tool, "args_schema", None)
     schema = _schema(tool, model)
     fields = _model_fields(model)
-    marked = frozenset[str](getattr(tool, "_injected_args_keys", ()))
-    hidden = (fields.keys() | marked) - schema["properties"].keys()
+    injected = frozenset[str](getattr(tool, "_injected_args_keys", ()))
+    hidden = (fields.keys() | injected) - schema["properties"].keys()
     call_ids = frozenset(name for name in hidden & fields.keys() if _takes_call_id(fields[name]))
-    missed = sorted(name for name in (hidden & fields.keys()) - call_ids if _is_required(fields[name]))
-    if missed:
+    unfilled = sorted(name for name in (hidden & fields.keys()) - call_ids if _is_required(fields[name]))
+    if unfilled:
         raise ToolDefinitionError(
-            f"{', '.join(missed)} is injected by a running agent, and there is none here:"
+            f"{', '.join(unfilled)} is injected by a running agent, and there is none here:"
             " give it a default, or wrap the tool in a function that provides it"
         )
-    others = {name for each in hidden & fields.keys() for name in _alias_names(fields[each])}
-    hidden |= others - schema["properties"].keys()
+    aliases = {name for each in hidden & fields.keys() for name in _alias_names(fields[each])}
+    hidden |= aliases - schema["properties"].keys()
     validate = getattr(model, "model_validate", None) or getattr(model, "parse_obj", None)
     return _Inputs(schema, frozenset(hidden), call_ids, validate)
 
@@ -301,26 +295,26 @@ def _schema(tool: LangChainTool, model: Any) -> dict[str, Any]:
     """Return the JSON Schema for models, without injected arguments."""
     schema = _json_schema(getattr(tool, "tool_call_schema", model))
     # Title and description are in the definition already.
-    found = {key: value for key, value in schema.items() if key not in ("title", "description")}
-    found.setdefault("type", "object")
-    found["properties"] = dict(found.get("properties") or {})
-    return found if model is not None else _closed_schema(tool, found)
+    plain = {key: value for key, value in schema.items() if key not in ("title", "description")}
+    plain.setdefault("type", "object")
+    plain["properties"] = dict(plain.get("properties") or {})
+    return plain if model is not None else _closed_schema(tool, plain)
 
 
 def _closed_schema(tool: LangChainTool, schema: dict[str, Any]) -> dict[str, Any]:
     """Close the schema of a tool without `args_schema`: it passes all arguments on, and others would fail."""
-    named: JsonObject = getattr(tool, "args", None) or {}
-    if named.keys() != schema["properties"].keys():
+    arguments: JsonObject = getattr(tool, "args", None) or {}
+    if arguments.keys() != schema["properties"].keys():
         # A tool over a function of one text: its signature is LangChain's and does not name that text.
-        schema = {"type": "object", "properties": dict(named), "required": list(named)}
+        schema = {"type": "object", "properties": dict(arguments), "required": list(arguments)}
     return schema if "kwargs" in schema["properties"] else {**schema, "additionalProperties": False}
 
 
-def _json_schema(shown: Any) -> JsonObject:
+def _json_schema(model: Any) -> JsonObject:
     """Return a JSON Schema: a dict as it is, or the schema of a pydantic v1 or v2 model."""
-    if shown is None or isinstance(shown, Mapping):
-        return cast("JsonObject", shown or {})
-    make = getattr(shown, "model_json_schema", None) or getattr(shown, "schema", None)
+    if model is None or isinstance(model, Mapping):
+        return cast("JsonObject", model or {})
+    make = getattr(model, "model_json_schema", None) or getattr(model, "schema", None)
     if make is None:
         raise ToolDefinitionError("its args_schema is neither a pydantic model nor a JSON Schema")
     try:
@@ -332,35 +326,35 @@ def _json_schema(shown: Any) -> JsonObject:
 
 def _model_fields(model: Any) -> Mapping[str, Any]:
     """Return the fields of a pydantic v1 or v2 model; none for a plain JSON Schema."""
-    newer = getattr(model, "model_fields", None)
-    return cast("Mapping[str, Any]", getattr(model, "__fields__", {}) if newer is None else newer)
+    fields = getattr(model, "model_fields", None)
+    return cast("Mapping[str, Any]", getattr(model, "__fields__", {}) if fields is None else fields)
 
 
 def _is_required(field: Any) -> bool:
-    ask = getattr(field, "is_required", None)
-    return bool(ask() if ask is not None else getattr(field, "required", False))
+    is_required = getattr(field, "is_required", None)
+    return bool(is_required() if is_required is not None else getattr(field, "required", False))
 
 
 def _alias_names(field: Any) -> Iterator[str]:
     """Yield the other names of a field: an alias, alias choices, or the first element of an alias path."""
-    given = getattr(field, "validation_alias", None)
-    for name in (getattr(field, "alias", None), *(getattr(given, "choices", None) or [given])):
+    alias = getattr(field, "validation_alias", None)
+    for name in (getattr(field, "alias", None), *(getattr(alias, "choices", None) or [alias])):
         yield from ([name] if isinstance(name, str) else getattr(name, "path", ())[:1])
 
 
 def _takes_call_id(field: Any) -> bool:
-    marks: list[Any] = getattr(field, "metadata", None) or []
-    return any(is_a(mark, "InjectedToolCallId") for mark in marks)
+    metadata: list[Any] = getattr(field, "metadata", None) or []
+    return any(is_a(each, "InjectedToolCallId") for each in metadata)
 
 
 def _annotations_and_meta(tool: LangChainTool) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return annotations and vendor data from the metadata: an MCP server's claims, and all else."""
-    given: JsonObject = to_jsonable_python(getattr(tool, "metadata", None) or {}, fallback=str)
-    claims = {key: given[key] for key in _ANNOTATION_KEYS if given.get(key) is not None}
-    passed: Json = given.get("_meta")
-    meta = dict(cast("JsonObject", passed)) if isinstance(passed, Mapping) else {}
-    rest = {key: value for key, value in given.items() if key not in (*_ANNOTATION_KEYS, "_meta")}
-    return claims, {**meta, _METADATA_KEY: rest} if rest else meta
+    metadata: JsonObject = to_jsonable_python(getattr(tool, "metadata", None) or {}, fallback=str)
+    claims = {key: metadata[key] for key in _ANNOTATION_KEYS if metadata.get(key) is not None}
+    server_meta: Json = metadata.get("_meta")
+    meta = dict(cast("JsonObject", server_meta)) if isinstance(server_meta, Mapping) else {}
+    vendor = {key: value for key, value in metadata.items() if key not in (*_ANNOTATION_KEYS, "_meta")}
+    return claims, {**meta, _METADATA_KEY: vendor} if vendor else meta
 
 
 # --- Calls ---
@@ -368,13 +362,13 @@ def _annotations_and_meta(tool: LangChainTool) -> tuple[dict[str, Any], dict[str
 
 def _converter(inputs: _Inputs) -> Callable[[JsonObject], dict[str, Any]]:
     """Return the argument converter; it drops arguments that only LangChain may inject."""
-    filled = dict.fromkeys(inputs.call_ids, "call")
+    call_ids = dict.fromkeys(inputs.call_ids, "call")
 
     def convert(arguments: JsonObject) -> dict[str, Any]:
-        given = {name: deep_copy(each) for name, each in arguments.items() if name not in inputs.hidden}
+        public = {name: deep_copy(each) for name, each in arguments.items() if name not in inputs.hidden}
         if inputs.validate is not None:
-            _validate(inputs.validate, {**given, **filled})
-        return {"arguments": given}
+            _validate(inputs.validate, {**public, **call_ids})
+        return {"arguments": public}
 
     return convert
 
@@ -392,33 +386,26 @@ def _validate(validate: Callable[[Any], Any], arguments: dict[str, Any]) -> None
 
 
 def _handler(tool: LangChainTool, inputs: _Inputs) -> Callable[..., Any]:
-    whole = _needs_tool_call(tool) or bool(inputs.call_ids)
+    # A plain call would lose the artifact, or the error status of a handled error.
+    with_artifact = getattr(tool, "response_format", "content") == "content_and_artifact"
+    handlers = (getattr(tool, f"handle_{kind}_error", False) for kind in ("tool", "validation"))
+    as_tool_call = with_artifact or any(handlers) or bool(inputs.call_ids)
 
-    def asked(arguments: dict[str, Any], context: ToolContext) -> tuple[dict[str, Any], dict[str, Any]]:
+    def invocation(arguments: dict[str, Any], context: ToolContext) -> tuple[dict[str, Any], dict[str, Any]]:
         config = {"configurable": {CONTEXT_KEY: context}}
-        if not whole and arguments.get("type") != "tool_call":
+        if not as_tool_call and arguments.get("type") != "tool_call":
             return arguments, config
         return {"type": "tool_call", "id": uuid4().hex, "name": tool.name, "args": arguments}, config
 
     async def acall(arguments: dict[str, Any], context: ToolContext) -> Result:
         with _tool_errors():
-            return langchain_result(await tool.ainvoke(*asked(arguments, context)))
+            return langchain_result(await tool.ainvoke(*invocation(arguments, context)))
 
     def call(arguments: dict[str, Any], context: ToolContext) -> Result:
         with _tool_errors():
-            return langchain_result(tool.invoke(*asked(arguments, context)))
+            return langchain_result(tool.invoke(*invocation(arguments, context)))
 
     return call if _is_blocking(tool) else acall
-
-
-def _needs_tool_call(tool: LangChainTool) -> bool:
-    """Whether a plain call would lose the artifact, or the error status of a handled error."""
-    with_artifact = getattr(tool, "response_format", "content") == "content_and_artifact"
-    return bool(
-        with_artifact
-        or getattr(tool, "handle_tool_error", False)
-        or getattr(tool, "handle_validation_error", False)
-    )
 
 
 def _is_blocking(tool: LangChainTool) -> bool:
@@ -429,8 +416,8 @@ def _is_blocking(tool: LangChainTool) -> bool:
     """
     if getattr(tool, "coroutine", None) is not None or not callable(getattr(tool, "invoke", None)):
         return False
-    ways = (getattr(type(tool), name, None) for name in ("ainvoke", "_arun"))
-    return all(getattr(way, "__module__", "").startswith(_LANGCHAIN_TOOLS) for way in ways)
+    methods = (getattr(type(tool), name, None) for name in ("ainvoke", "_arun"))
+    return all(getattr(each, "__module__", "").startswith(_LANGCHAIN_TOOLS) for each in methods)
 
 
 @contextmanager

@@ -80,46 +80,43 @@ _COPIED_OPTIONS = (
 
 def fields_of(options: Options) -> dict[str, Any]:
     """Convert options to Tool fields; raises if one is invalid. Name and description are not included."""
-    fields, found = read_options(options)
-    if found:
-        raise ToolDefinitionError("; ".join(each.message for each in found), found)
+    fields, findings = read_options(options)
+    if findings:
+        raise ToolDefinitionError("; ".join(each.message for each in findings), findings)
     return fields
 
 
 def read_options(options: Options) -> tuple[dict[str, Any], list[Finding]]:
     """Convert the valid options to Tool fields, and return findings for the others."""
-    given = cast("dict[str, Any]", options)
-    found = [*_unknown_options(given), *_cache_findings(given)]
-    fields = {name: given[name] for name in _COPIED_OPTIONS if given.get(name) is not None}
-    fields["speech"] = Speech(template=given.get("speech_template"), field=given.get("speech_field"))
-    idempotent = given.get("idempotent")
-    fields["declared_mutation"] = given.get("category") == "mutation"
-    read_only = given.get("category") in ("query", "analysis")
+    values = cast("dict[str, Any]", options)
+    findings = list(_cache_findings(values))
+    if unknown := sorted(values.keys() - Options.__annotations__.keys()):
+        known = ", ".join(Options.__annotations__)
+        message = f"unknown option {', '.join(unknown)}: choose from {known}"
+        findings.insert(0, Finding("options", message))
+    fields = {name: values[name] for name in _COPIED_OPTIONS if values.get(name) is not None}
+    fields["speech"] = Speech(template=values.get("speech_template"), field=values.get("speech_field"))
+    idempotent = values.get("idempotent")
+    fields["declared_mutation"] = values.get("category") == "mutation"
+    read_only = values.get("category") in ("query", "analysis")
     fields["idempotent"] = read_only if idempotent is None else idempotent
-    for name, read in _CONVERTERS.items():
-        if given.get(name) is None:
+    for name, convert in _CONVERTERS.items():
+        if values.get(name) is None:
             continue
         try:
-            fields[name] = read(given[name])
+            fields[name] = convert(values[name])
         except ToolDefinitionError as error:
-            found.append(Finding(name, str(error)))
-    return fields, found
+            findings.append(Finding(name, str(error)))
+    return fields, findings
 
 
-def _unknown_options(given: Mapping[str, Any]) -> Iterator[Finding]:
-    unknown = sorted(given.keys() - Options.__annotations__.keys())
-    if unknown:
-        known = ", ".join(Options.__annotations__)
-        yield Finding("options", f"unknown option {', '.join(unknown)}: choose from {known}")
-
-
-def _cache_findings(given: Mapping[str, Any]) -> Iterator[Finding]:
-    cacheable, lasting = given.get("cacheable"), given.get("cache_ttl") is not None
-    if cacheable is None or bool(cacheable) is lasting:
+def _cache_findings(values: Mapping[str, Any]) -> Iterator[Finding]:
+    cacheable, has_ttl = values.get("cacheable"), values.get("cache_ttl") is not None
+    if cacheable is None or bool(cacheable) is has_ttl:
         return
     if not cacheable:
         yield Finding("cache", "cacheable=False and cache_ttl contradict each other: remove one of them")
-    elif given.get("category", "mutation") == "mutation":
+    elif values.get("category", "mutation") == "mutation":
         yield Finding("cache", "a mutation cannot be cached: remove cacheable")
     else:
         yield Finding("cache", "cacheable has no duration: set cache_ttl in seconds")
@@ -138,14 +135,12 @@ def _from_json(kind: type[T], option: str, value: object) -> T:
     names = _FIELD_NAMES[kind]
     if not isinstance(value, Mapping):
         raise ToolDefinitionError(f"{option} must be an object with {', '.join(names)}")
-    given = cast("Mapping[str, Any]", value)
-    unknown = sorted(given.keys() - names.keys())
-    if unknown:
-        raise ToolDefinitionError(
-            f"{option} has no field {', '.join(unknown)}: choose from {', '.join(names)}"
-        )
+    fields = cast("Mapping[str, Any]", value)
+    if unknown := sorted(fields.keys() - names.keys()):
+        choices = ", ".join(names)
+        raise ToolDefinitionError(f"{option} has no field {', '.join(unknown)}: choose from {choices}")
     try:
-        return kind(**{names[name]: each for name, each in given.items()})
+        return kind(**{names[name]: each for name, each in fields.items()})
     except TypeError as error:
         raise ToolDefinitionError(f"{option} lacks a field: it has {', '.join(names)}") from error
 

@@ -86,26 +86,26 @@ def compare(published_tools: JsonObject, tools: Iterable[Tool], today: date) -> 
     """Return the breaking changes since publication."""
     present = {tool.local: tool for tool in tools}
     names = {name for tool in present.values() for name in (tool.local, *tool.aliases)}
-    found: list[CompatibilityBreach] = []
+    breaches: list[CompatibilityBreach] = []
     for name, versions in sorted(published_tools.items()):
         latest = max(versions, key=_version)
         tool = present.get(name)
-        if tool is None:
-            found += _removal_breaches(name, versions[latest], names, today)
-        else:
-            found += _change_breaches(tool, latest, versions[latest])
-            found += _alias_breaches(name, versions[latest], names)
+        if tool is not None:
+            breaches += _change_breaches(tool, latest, versions[latest])
+            breaches += _alias_breaches(name, versions[latest], names)
+        elif name not in names and not _is_removed(versions[latest], today):
+            fix = f'add aliases=["{name}"] to its successor, or restore it, deprecated with a removalDate'
+            breaches.append(CompatibilityBreach("short", name, f"was published and is missing: {fix}"))
     for tool in present.values():
-        found += _successor_breaches(tool, present)
-    return found
+        breaches += _successor_breaches(tool, present)
+    return breaches
 
 
 def _change_breaches(tool: Tool, latest: str, before: JsonObject) -> Iterator[CompatibilityBreach]:
     name, old, new = tool.local, _version(latest), _version(tool.version)
     if new < old:
-        yield CompatibilityBreach(
-            "short", name, f"is version {tool.version}, but {latest} is published: use a later version"
-        )
+        message = f"is version {tool.version}, but {latest} is published: use a later version"
+        yield CompatibilityBreach("short", name, message)
         return
     differences = _differences(before, published_entry(tool))
     other, narrower = (_joined_changes(differences, grade) for grade in ("other", "narrower"))
@@ -118,40 +118,28 @@ def _change_breaches(tool: Tool, latest: str, before: JsonObject) -> Iterator[Co
         yield CompatibilityBreach("short", name, message)
     elif differences and new[:2] == old[:2]:
         fix = f"make it at least version {old[0]}.{old[1] + 1}.0"
-        yield CompatibilityBreach(
-            "warning",
-            name,
-            f"differs from published version {latest} ({_joined_changes(differences)}): {fix}",
-        )
+        message = f"differs from published version {latest} ({_joined_changes(differences)}): {fix}"
+        yield CompatibilityBreach("warning", name, message)
 
 
 def _differences(before: JsonObject, now: JsonObject) -> list[SchemaChange]:
-    found = list(input_changes(before["inputSchema"], now["inputSchema"]))
-    promised, given = before.get("outputSchema"), now["outputSchema"]
-    if promised is not None and given is not None:
-        found += output_changes(promised, given)
-    elif promised is not given:
-        grade: Grade = "wider" if promised is None else "narrower"
-        found.append(SchemaChange(grade, "data", "schema", promised and "given", given and "given"))
+    changes = list(input_changes(before["inputSchema"], now["inputSchema"]))
+    old, new = before.get("outputSchema"), now["outputSchema"]
+    if old is not None and new is not None:
+        changes += output_changes(old, new)
+    elif old is not new:
+        grade: Grade = "wider" if old is None else "narrower"
+        changes.append(SchemaChange(grade, "data", "schema", old and "given", new and "given"))
     added = sorted(set(now["permissions"]) - set(before["permissions"]))
     removed = sorted(set(before["permissions"]) - set(now["permissions"]))
     if added or removed:
         grade = "narrower" if added else "wider"
-        found.append(SchemaChange(grade, "permissions", "list", before["permissions"], now["permissions"]))
+        changes.append(SchemaChange(grade, "permissions", "list", before["permissions"], now["permissions"]))
     if before["category"] != now["category"]:
-        acts = before["category"] in _READ_ONLY and now["category"] not in _READ_ONLY
-        grade = "other" if acts else "wider"
-        found.append(SchemaChange(grade, "category", "kind", before["category"], now["category"]))
-    return found
-
-
-def _removal_breaches(
-    name: str, before: JsonObject, names: set[str], today: date
-) -> Iterator[CompatibilityBreach]:
-    if name in names or _is_removed(before, today):
-        return
-    fix = f'add aliases=["{name}"] to its successor, or restore it, deprecated with a removalDate'
-    yield CompatibilityBreach("short", name, f"was published and is missing: {fix}")
+        loses_read_only = before["category"] in _READ_ONLY and now["category"] not in _READ_ONLY
+        grade = "other" if loses_read_only else "wider"
+        changes.append(SchemaChange(grade, "category", "kind", before["category"], now["category"]))
+    return changes
 
 
 def _is_removed(before: JsonObject, today: date) -> bool:
@@ -162,9 +150,8 @@ def _is_removed(before: JsonObject, today: date) -> bool:
 def _alias_breaches(name: str, before: JsonObject, names: set[str]) -> Iterator[CompatibilityBreach]:
     lost = [alias for alias in before["aliases"] if alias not in names]
     if lost:
-        yield CompatibilityBreach(
-            "short", name, f"has lost the alias {', '.join(lost)}: restore it in aliases"
-        )
+        message = f"has lost the alias {', '.join(lost)}: restore it in aliases"
+        yield CompatibilityBreach("short", name, message)
 
 
 def _successor_breaches(tool: Tool, present: Mapping[str, Tool]) -> Iterator[CompatibilityBreach]:
@@ -179,26 +166,25 @@ def _successor_breaches(tool: Tool, present: Mapping[str, Tool]) -> Iterator[Com
     deprecated = present[older].deprecated
     replacement = "" if deprecated is None else deprecated.replacement or ""
     if replacement.rpartition(":")[2] != tool.local:
-        yield CompatibilityBreach(
-            "short", older, f'has the successor {tool.local}: deprecate it with replacement="{tool.local}"'
-        )
+        message = f'has the successor {tool.local}: deprecate it with replacement="{tool.local}"'
+        yield CompatibilityBreach("short", older, message)
     if older not in tool.description:
         fix = f"describe the migration from {older} in its description or in your release notes"
         yield CompatibilityBreach("person", tool.local, f"succeeds {older}: {fix}")
 
 
 def _successor_name(name: str) -> str:
-    found = _SUCCESSOR.fullmatch(name)
-    return f"{name}-v2" if found is None else f"{found[1]}-v{int(found[2]) + 1}"
+    match = _SUCCESSOR.fullmatch(name)
+    return f"{name}-v2" if match is None else f"{match[1]}-v{int(match[2]) + 1}"
 
 
 def _version(text: str) -> Version:
     """Return a sortable version; a pre-release sorts before its release."""
-    found = _SEMANTIC_VERSION.match(text)
-    if found is None:
+    match = _SEMANTIC_VERSION.match(text)
+    if match is None:
         return (0, 0, 0, False)
-    return (int(found[1]), int(found[2]), int(found[3]), not found[4].startswith("-"))
+    return (int(match[1]), int(match[2]), int(match[3]), not match[4].startswith("-"))
 
 
-def _joined_changes(found: Iterable[SchemaChange], grade: str | None = None) -> str:
-    return "; ".join(str(each) for each in found if grade in (None, each.grade))
+def _joined_changes(changes: Iterable[SchemaChange], grade: str | None = None) -> str:
+    return "; ".join(str(each) for each in changes if grade in (None, each.grade))

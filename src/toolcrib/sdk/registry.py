@@ -5,13 +5,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Unpack, cast
 
 from toolcrib.model import Category, JsonObject, Tool
-from toolcrib.sdk.checks import (
-    Finding,
-    ToolDefinitionError,
-    findings,
-    refuse,
-    unknown_replacements,
-)
+from toolcrib.sdk.checks import Finding, ToolDefinitionError, findings, refuse, unknown_replacements
 from toolcrib.sdk.context import ToolContext
 from toolcrib.sdk.decorator import AnyTool, FunctionTool
 from toolcrib.sdk.langchain import LangChainTool, langchain_tool, list_options
@@ -34,9 +28,8 @@ class Registry:
         A contradictory definition is refused too, and a deprecated tool with an unknown replacement.
         """
         if tool.name in self._tools and not replace:
-            raise ToolDefinitionError(
-                f"a tool named {tool.name} is already registered: rename this one, or use replace=True"
-            )
+            fix = "rename this one, or use replace=True"
+            raise ToolDefinitionError(f"a tool named {tool.name} is already registered: {fix}")
         refuse(tool.definition, self._unreplaced(tool))
         self._tools[tool.name] = tool
         return tool
@@ -65,8 +58,8 @@ class Registry:
         **options: Unpack[Options],
     ) -> tuple[AnyTool, ...]:
         """Register a list such as `await client.get_tools()`; `prefix="notes"` yields `notes_search`."""
-        made = [langchain_tool(tool, **list_options(tool, prefix, options)) for tool in tools]
-        return tuple(self.register(each, replace=replace) for each in made)
+        wrapped = [langchain_tool(tool, **list_options(tool, prefix, options)) for tool in tools]
+        return tuple(self.register(each, replace=replace) for each in wrapped)
 
     def get(self, name: str) -> AnyTool | None:
         """Return the tool of this name."""
@@ -86,12 +79,8 @@ class Registry:
 
     def validate(self, tool: AnyTool) -> list[Finding]:
         """Return the faults and shortfalls of a tool's definition."""
-        definition = tool.definition
-        return [
-            *findings(definition, "contradiction"),
-            *self._unreplaced(tool),
-            *findings(definition, "shortfall"),
-        ]
+        contradictions = [*findings(tool.definition, "contradiction"), *self._unreplaced(tool)]
+        return [*contradictions, *findings(tool.definition, "shortfall")]
 
     def _unreplaced(self, tool: AnyTool) -> list[Finding]:
         return unknown_replacements([tool.definition], (each.definition for each in self._tools.values()))
@@ -128,14 +117,12 @@ def _executor_parameters(executor: Executor) -> tuple[str, str | None]:
     context = next((each.name for each in parameters if each.annotation is ToolContext), None)
     others = [each for each in parameters if each.name != context]
     if not others or others[0].kind not in (others[0].POSITIONAL_OR_KEYWORD, others[0].KEYWORD_ONLY):
-        raise ToolDefinitionError(
-            "the executor needs a named parameter for the arguments: def run(arguments): …"
-        )
-    needed = [each for each in others[1:] if each.default is each.empty]
-    if context is None and needed:
-        context = needed.pop(0).name
-    if needed:
-        raise ToolDefinitionError(
-            f"the executor has a parameter besides arguments and context: {needed[0].name}"
-        )
+        example = "def run(arguments): …"
+        raise ToolDefinitionError(f"the executor needs a named parameter for the arguments: {example}")
+    required = [each.name for each in others[1:] if each.default is each.empty]
+    if context is None and required:
+        context = required.pop(0)
+    if required:
+        message = "the executor has a parameter besides arguments and context"
+        raise ToolDefinitionError(f"{message}: {required[0]}")
     return others[0].name, context

@@ -66,26 +66,25 @@ def read_signature(function: Function, described: Mapping[str, str] | None = Non
 
     `described` has the parameter texts of the docstring; a description in the annotation takes precedence.
     """
-    _refuse_generators(function)
+    if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
+        fix = "return a list, and report progress with ctx.report"
+        raise ToolDefinitionError(f"generators are not supported: {fix}")
     signature = _inspected(function)
     parameters = dict(signature.parameters)
     context = next((name for name, each in parameters.items() if _is_context(each.annotation)), None)
     if context is not None:
         del parameters[context]
-    for place, parameter in enumerate(parameters.values()):
-        _refuse_unreachable(parameter, first=place == 0)
+    for index, parameter in enumerate(parameters.values()):
+        _refuse_unreachable(parameter, first=index == 0)
     try:
         schema, convert = _inputs(parameters, described or {})
         output = _output(signature.return_annotation)
     except (PydanticUserError, SchemaError) as error:
-        raise ToolDefinitionError(f"a type in its signature has no JSON Schema: {_reason(error)}") from error
+        # The relevant line is the last one of a nested SchemaError, else the first one.
+        lines = str(error).strip().splitlines()
+        reason = lines[-1 if isinstance(error, SchemaError) else 0].removeprefix("error: ")
+        raise ToolDefinitionError(f"a type in its signature has no JSON Schema: {reason}") from error
     return Signature(schema=schema, convert=convert, context=context, output=output)
-
-
-def _reason(error: PydanticUserError | SchemaError) -> str:
-    """Return the relevant line: the last one of a nested SchemaError, else the first one."""
-    lines = str(error).strip().splitlines()
-    return lines[-1 if isinstance(error, SchemaError) else 0].removeprefix("error: ")
 
 
 def deep_copy(value: Json) -> Json:
@@ -94,16 +93,9 @@ def deep_copy(value: Json) -> Json:
         return {name: deep_copy(each) for name, each in cast("dict[str, Any]", value).items()}
     if type(value) is list:
         return [deep_copy(each) for each in cast("list[Any]", value)]
-    return (
-        tuple(deep_copy(each) for each in cast("tuple[Any, ...]", value)) if type(value) is tuple else value
-    )
-
-
-def _refuse_generators(function: Function) -> None:
-    if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
-        raise ToolDefinitionError(
-            "generators are not supported: return a list, and report progress with ctx.report"
-        )
+    if type(value) is tuple:
+        return tuple(deep_copy(each) for each in cast("tuple[Any, ...]", value))
+    return value
 
 
 def _inspected(function: Function) -> inspect.Signature:
@@ -117,20 +109,16 @@ def _inspected(function: Function) -> inspect.Signature:
 
 
 def _is_context(annotation: object) -> bool:
-    return any(isinstance(each, type) and issubclass(each, ToolContext) for each in _alternatives(annotation))
-
-
-def _alternatives(annotation: object) -> tuple[object, ...]:
-    return get_args(annotation) if get_origin(annotation) is not None else (annotation,)
+    types = get_args(annotation) if get_origin(annotation) is not None else (annotation,)
+    return any(isinstance(each, type) and issubclass(each, ToolContext) for each in types)
 
 
 def _refuse_unreachable(parameter: inspect.Parameter, *, first: bool) -> None:
     if parameter.kind in _UNNAMED_KINDS:
         stars = {inspect.Parameter.VAR_POSITIONAL: "*", inspect.Parameter.VAR_KEYWORD: "**"}
         name = stars.get(parameter.kind, "") + parameter.name
-        raise ToolDefinitionError(
-            f"the parameter {name} cannot be passed by name: replace it by named, typed parameters"
-        )
+        fix = "replace it by named, typed parameters"
+        raise ToolDefinitionError(f"the parameter {name} cannot be passed by name: {fix}")
     if first and parameter.name in ("self", "cls") and parameter.annotation is parameter.empty:
         raise ToolDefinitionError("it is an unbound method: wrap the bound one, tool(thing.method)")
 
@@ -156,18 +144,18 @@ def _is_record(annotation: Any) -> bool:
 
 
 def _field(parameter: inspect.Parameter, described: str | None) -> Any:
-    bare, marks = _type_and_metadata(parameter)
-    _refuse_second_default(parameter, marks)
+    bare, metadata = _type_and_metadata(parameter)
+    _refuse_second_default(parameter, metadata)
     default = parameter.default
-    given = [*marks, default] if isinstance(default, FieldInfo) else marks
-    if described and not any(isinstance(mark, FieldInfo) and mark.description for mark in given):
-        marks = [*marks, Field(description=described)]
+    fields = [*metadata, default] if isinstance(default, FieldInfo) else metadata
+    if described and not any(isinstance(each, FieldInfo) and each.description for each in fields):
+        metadata = [*metadata, Field(description=described)]
     if isinstance(default, FieldInfo):
-        field = Annotated[(bare, *marks, default)]
+        field = Annotated[(bare, *metadata, default)]
         return field if default.is_required() else NotRequired[field]
     if default is not parameter.empty:
-        return NotRequired[Annotated[(bare, *marks, Field(default=default))]]
-    return Annotated[(bare, *marks)] if marks else bare
+        return NotRequired[Annotated[(bare, *metadata, Field(default=default))]]
+    return Annotated[(bare, *metadata)] if metadata else bare
 
 
 def _type_and_metadata(parameter: inspect.Parameter) -> tuple[Any, list[Any]]:
@@ -175,32 +163,25 @@ def _type_and_metadata(parameter: inspect.Parameter) -> tuple[Any, list[Any]]:
     annotation = Any if parameter.annotation is parameter.empty else parameter.annotation
     if get_origin(annotation) is not Annotated:
         return annotation, []
-    bare, *marks = get_args(annotation)
-    return bare, [_metadata_field(mark) for mark in marks]
+    bare, *metadata = get_args(annotation)
+    texts = (each.documentation if isinstance(each, Doc) else each for each in metadata)
+    return bare, [Field(description=each) if isinstance(each, str) else each for each in texts]
 
 
-def _metadata_field(mark: Any) -> Any:
-    text = mark.documentation if isinstance(mark, Doc) else mark
-    return Field(description=text) if isinstance(text, str) else mark
-
-
-def _refuse_second_default(parameter: inspect.Parameter, marks: list[Any]) -> None:
-    fields = (mark for mark in marks if isinstance(mark, FieldInfo))
+def _refuse_second_default(parameter: inspect.Parameter, metadata: list[Any]) -> None:
+    fields = (each for each in metadata if isinstance(each, FieldInfo))
     if any(field.default is not PydanticUndefined or field.default_factory is not None for field in fields):
-        raise ToolDefinitionError(
-            f"the default of {parameter.name} is set in Field: set it as {parameter.name} = …"
-        )
+        name = parameter.name
+        raise ToolDefinitionError(f"the default of {name} is set in Field: set it as {name} = …")
 
 
 def _field_converter(adapter: TypeAdapter[Any]) -> Convert:
     validate = adapter.validator.validate_python
 
     def convert(arguments: JsonObject) -> dict[str, Any]:
-        owned = {
-            name: deep_copy(each) if type(each) in _CONTAINERS else each for name, each in arguments.items()
-        }
+        copies = {name: deep_copy(each) for name, each in arguments.items() if type(each) in _CONTAINERS}
         try:
-            return validate(owned)
+            return validate({**arguments, **copies})
         except ValidationError as error:
             raise _first_fault(error) from None
 
@@ -225,10 +206,10 @@ def _first_fault(error: ValidationError) -> Refused:
     return argument_fault(fault["loc"], fault["msg"].removeprefix("Value error, "))
 
 
-def argument_fault(place: Iterable[str | int], said: str) -> Refused:
+def argument_fault(location: Iterable[str | int], message: str) -> Refused:
     """Return the error for an argument. The path contains names from the caller, so it is truncated."""
-    path = ".".join(("arguments", *map(str, place)))[:_MAX_ERROR_CHARS]
-    return Refused("INVALID_ARGUMENTS", f"{path}: {said[:_MAX_ERROR_CHARS]}", path=path)
+    path = ".".join(("arguments", *map(str, location)))[:_MAX_ERROR_CHARS]
+    return Refused("INVALID_ARGUMENTS", f"{path}: {message[:_MAX_ERROR_CHARS]}", path=path)
 
 
 def _output(annotation: Any) -> JsonObject | None:

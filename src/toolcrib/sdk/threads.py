@@ -118,7 +118,9 @@ def _timed(inner: Coroutine[Any, Any, T], tool: str) -> Generator[Any, Any, T]:
             return end.value
         finally:
             thrown = None  # its traceback refers to this frame
-            _warn_if_held(tool, perf_counter() - began)
+            if (seconds := perf_counter() - began) > LOOP_HELD_SECONDS:
+                fix = "define it without async, so that it runs in a thread"
+                log.warning("%s blocked the event loop and all requests for %.2f s: %s", tool, seconds, fix)
         try:
             yield awaited
         except GeneratorExit:
@@ -126,12 +128,6 @@ def _timed(inner: Coroutine[Any, Any, T], tool: str) -> Generator[Any, Any, T]:
             raise
         except BaseException as error:  # noqa: BLE001 - thrown into the function at once
             thrown = error
-
-
-def _warn_if_held(tool: str, seconds: float) -> None:
-    if seconds > LOOP_HELD_SECONDS:
-        fix = "define it without async, so that it runs in a thread"
-        log.warning("%s blocked the event loop and all requests for %.2f s: %s", tool, seconds, fix)
 
 
 # --- A bounded thread pool, divided among principals ---
