@@ -337,10 +337,10 @@ def _created(card: Card, deck: Deck, same: tuple[str, ...]) -> hints.Hints:
 def _duplicate(card: Card, same: tuple[str, ...]) -> hints.Caution:
     return hints.warning(
         "duplicate",
-        f"This deck asks the same already: {', '.join(same[:5])}",
+        f"This deck already has the same question: {', '.join(same[:5])}",
         "medium",
         related_ids=(card.id, *same[:5]),
-        suggested_fix="Ask something else, or leave the older one",
+        suggested_fix="Ask another question, or use the existing card",
         auto_fixable=False,
     )
 

@@ -127,7 +127,7 @@ def card_of(drawer: LearnerCards, card_id: str) -> Card:
     card = drawer.card(card_id)
     if card is None:
         raise _refusal(
-            "CARD_NOT_FOUND", f"there is no card {card_id}: review-next-card gives one that is due"
+            "CARD_NOT_FOUND", f"there is no card {card_id}: review-next-card returns one that is due"
         )
     return card
 

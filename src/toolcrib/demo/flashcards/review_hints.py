@@ -223,7 +223,7 @@ def _next(facts: ReviewFacts) -> Iterator[hints.NextAction]:
             "high",
             data={"cardId": facts.card.id},
             category="correction",
-            expected_outcome=f"The answer is seen again before {_spelled(facts.after.due)}, when it is due",
+            expected_outcome=f"The learner sees the answer again before {_spelled(facts.after.due)}",
             confidence=round(facts.at_risk, 3),
         )
     if facts.better_difficulty is not None:
@@ -237,10 +237,10 @@ def _going_on(facts: ReviewFacts) -> hints.NextAction:
     return hints.action(
         "review-next-card",
         urgency[min(1, len(urgency) - 1)] if facts.fatigue >= 0.5 else urgency[0],
-        description=f"Ask the first of {counted(count, 'card')} that wait",
+        description=f"Ask the first of {counted(count, 'card')} that are due",
         estimated_time=facts.usual or FIRST_GUESS,
         category="learning",
-        expected_outcome=f"{counted(count - 1, 'card')} left; {first.id} has a chance of {known:.0%} now",
+        expected_outcome=f"{counted(count - 1, 'card')} left; {first.id} has a recall of {known:.0%}",
         reversible=False,
         # The likelier a card is to be forgotten, the surer it is that asking now helps; less so when tired.
         confidence=round((1.0 - known / 2) * (1.0 - facts.fatigue), 3),
@@ -256,8 +256,8 @@ def _adjusting(facts: ReviewFacts, difficulty: float) -> hints.NextAction:
         data={"cardId": facts.card.id, "difficulty": difficulty},
         category="optimization",
         prerequisites=() if told >= SUFFICIENT_REVIEWS else ("review-next-card",),
-        expected_outcome=f"Counted as {difficulty} of 10 in place of {facts.after.difficulty or 0.0:.1f},"
-        " as the answers say",
+        expected_outcome=f"A difficulty of {difficulty} of 10 instead of {facts.after.difficulty or 0.0:.1f},"
+        " derived from the answers",
         reversible=True,
         confidence=round(told / (told + SUFFICIENT_REVIEWS), 3),
     )
@@ -305,8 +305,8 @@ def _missing(facts: ReviewFacts) -> Iterator[str]:
 
 
 def _assumed(facts: ReviewFacts) -> Iterator[str]:
-    yield f"The learner graded the answer as it was: {facts.review.grade}"
-    yield f"{MODEL} foretells recall; cards come back when it falls to {RETENTION:.0%}"
+    yield f"The grade of the learner is accurate: {facts.review.grade}"
+    yield f"{MODEL} predicts recall; a card is due when its recall falls to {RETENTION:.0%}"
     yield f"A pause of {SESSION_GAP / timedelta(minutes=1):.0f} minutes ends a session"
     if facts.usual is None:
         yield f"A card takes {FIRST_GUESS / 1000:.0f} seconds"
@@ -320,11 +320,11 @@ def _risks(facts: ReviewFacts) -> Iterator[hints.Risk]:
         f"The learner may be tired: {_so_far(facts)}",
         probability=round(facts.fatigue, 3),
         impact=round((wrong + facts.fatigue) / 2, 3),
-        mitigation="Offer a break, and go on later",
+        mitigation="Offer a break, and continue later",
     )
     yield hints.risk(
         "accuracy",
-        f"The card may be forgotten within {HORIZON.days} days if it is left alone",
+        f"The card may be forgotten within {HORIZON.days} days without a review",
         probability=round(facts.at_risk, 3),
         impact=round((facts.after.difficulty or 0.0) / HARDEST, 3),
         mitigation=f"Review it when it is due, on {_spelled(facts.after.due)}",
@@ -338,7 +338,7 @@ def _dependencies(facts: ReviewFacts) -> Iterator[hints.Dependency]:
             "adjust-difficulty",
             "review-next-card",
             type="recommended",
-            reason=f"{counted(told, 'review')} of this card: {SUFFICIENT_REVIEWS} are enough to judge it by",
+            reason=f"{counted(told, 'review')} of this card: {SUFFICIENT_REVIEWS} are enough for an estimate",
         )
 
 
@@ -371,13 +371,13 @@ def _wanted(facts: ReviewFacts) -> float:
 
 def _reasoning(facts: ReviewFacts) -> str:
     told, expected = len(facts.history), facts.review.expected
-    chance = "It was new" if expected is None else f"It had a chance of {expected:.0%} to be known"
+    chance = "The card was new" if expected is None else f"The card had a recall of {expected:.0%}"
     stability = facts.card.memory.stability
     was = "" if stability is None else f" (before: {stability:.1f})"
     return (
         f"{chance} and was {'forgotten' if facts.forgotten else 'known'} ({facts.review.grade}),"
         f" in review {told} with {counted(facts.lapses, 'lapse')} so far."
-        f" It now holds for {facts.after.stability or 0.0:.1f} days{was}"
+        f" Its stability is now {facts.after.stability or 0.0:.1f} days{was}"
         f" at a difficulty of {facts.after.difficulty or 0.0:.1f}, and is due on {_spelled(facts.after.due)}."
         f" {counted(len(facts.due), 'card')} to review now."
     )
@@ -388,10 +388,10 @@ def _warnings(facts: ReviewFacts) -> Iterator[hints.Caution]:
     if pace is not None and pace >= _SLOW:
         yield hints.warning(
             "performance",
-            f"The learner was slower than usual: {pace:.1f} times as long",
+            f"The learner was slower than usual, by a factor of {pace:.1f}",
             "low" if pace < 2 else "medium" if pace < 3 else "high",
             related_ids=(card,),
-            suggested_fix="Go on more slowly, or offer a break",
+            suggested_fix="Continue more slowly, or offer a break",
             auto_fixable=False,
         )
     if facts.late < 0:
@@ -400,7 +400,7 @@ def _warnings(facts: ReviewFacts) -> Iterator[hints.Caution]:
             f"The review came early and teaches less: the card was due on {_spelled(facts.card.memory.due)}",
             "low",
             related_ids=(card,),
-            suggested_fix="Take the cards that review-next-card gives",
+            suggested_fix="Review the cards that review-next-card returns",
             auto_fixable=False,
         )
     if facts.late >= 1:
@@ -418,11 +418,11 @@ def _alternatives(facts: ReviewFacts) -> Iterator[hints.Alternative]:
     count = len(facts.due)
     if count:
         yield hints.alternative(
-            "Stop here and go on after a break",
+            "Stop here and continue after a break",
             f"{_so_far(facts)}; {counted(count, 'card')} still to review",
             confidence=round(facts.fatigue, 3),
             pros=("A rested learner answers better",),
-            cons=(f"{counted(count, 'card')} may be forgotten meanwhile",),
+            cons=(f"{counted(count, 'card')} may be forgotten in the meantime",),
             estimated_impact=round(1.0 - facts.benefit, 3),
         )
     if facts.pace is not None and facts.pace >= _SLOW and facts.review.grade in ("good", "easy"):

@@ -48,7 +48,7 @@ _REVIEWED = {
     },
 }
 _ADJUSTED = {
-    "description": "A card that is harder than it was taken to be",
+    "description": "A card that is harder than estimated",
     "params": {"cardId": "card_ottawa", "difficulty": 7.5},
     "expectedResult": {"cardId": "card_ottawa", "difficulty": 7.5, "before": 2.12},
 }
@@ -68,9 +68,9 @@ def review_next_card(box: CardStore) -> AnyTool:
     def review_next_card(
         ctx: ToolContext, deck_id: Annotated[DeckId | None, Field(alias="deckId")] = None
     ) -> ToolResult[NextQuestion]:
-        """Give the card that has been due the longest, without its answer, and how many are due.
+        """Return the card that has been due the longest, without its answer, and the number of due cards.
 
-        Use it to begin a session or to go on with one: ask the learner its front, then say how it went with
+        Use it to start or continue a session: ask the learner its front, then report the result with
         review-card.
 
         Args:
@@ -98,7 +98,7 @@ def _to_ask(drawer: LearnerCards, card: Card) -> hints.Hints:
         "high",
         data={"cardId": card.id},
         category="learning",
-        expected_outcome="The card comes back when it is about to be forgotten",
+        expected_outcome="The card is due again when its predicted recall has fallen",
         confidence=round(1.0 - chance / 2, 3),
     )
     return hints.found(
@@ -108,7 +108,7 @@ def _to_ask(drawer: LearnerCards, card: Card) -> hints.Hints:
         # What the order of cards is worth grows with what is known of the card.
         completeness=min(1.0, (told + 1) / SUFFICIENT_REVIEWS),
         valid_for="immediate",
-        reasoning=f"It waits longest; its chance to be known is {chance:.0%} by {counted(told, 'review')}.",
+        reasoning=f"It has been due the longest; its recall is {chance:.0%} after {counted(told, 'review')}.",
     )
 
 
@@ -138,13 +138,13 @@ def review_card(box: CardStore) -> AnyTool:
         ctx: ToolContext,
         response_ms: Annotated[int | None, Field(alias="responseMs", ge=0, le=3_600_000)] = None,
     ) -> ToolResult[ReviewedCard]:
-        """Record how a learner did on a card and return when it is due again.
+        """Record a learner's answer to a card and return when the card is due again.
 
-        Use it after the learner has answered. The hints say what to do next, how sure that is, and why.
+        Use it after the learner has answered. The hints have the next action, its confidence and the reason.
 
         Args:
             rating: again if it was forgotten, hard, good, or easy if the answer came at once.
-            response_ms: How many milliseconds the answer took; given, tiredness can be told from it.
+            response_ms: How many milliseconds the answer took; used to estimate fatigue.
         """
         with box.open(ctx.user_id) as drawer:
             facts = _review(drawer, card_of(drawer, card_id), rating, response_ms)
@@ -209,9 +209,9 @@ def adjust_difficulty(box: CardStore) -> AnyTool:
         difficulty: Annotated[float, Field(ge=1, le=HARDEST)],
         ctx: ToolContext,
     ) -> ToolResult[AdjustedCard]:
-        """Set how difficult a card counts as, and return what it was before.
+        """Set the difficulty of a card, and return its previous value.
 
-        Use it when review-card suggests it: a more difficult card comes back sooner after the next review.
+        Use it when review-card suggests it: a more difficult card is due sooner after the next review.
 
         Args:
             difficulty: From 1, the easiest, to 10.
