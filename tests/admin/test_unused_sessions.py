@@ -42,7 +42,7 @@ async def look() -> AsyncGenerator[Look]:
 
 async def test_an_unused_session_ends_with_its_apps(look: Look) -> None:
     await look.admin.users.start("ann", NOTES)
-    life = next(iter(look.admin.sessions._lives))  # pyright: ignore[reportPrivateUsage]
+    life = next(iter(look.admin.sessions._machines))  # pyright: ignore[reportPrivateUsage]
     life.last = 0.0
     look.admin.told()
     assert await look.after(DAY)

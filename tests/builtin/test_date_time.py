@@ -5,7 +5,6 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from tests.texts import matches
 from toolcrib.builtin.date_time import DateTimeInfo, get_datetime, moment
 from toolcrib.errors import BusinessRuleError
 from toolcrib.sdk import ToolContext
@@ -60,11 +59,10 @@ async def test_now_in_requested_or_own_time_zone(asked: str | None, own: str, ex
     ],
 )
 async def test_a_zone_that_is_nearly_right_is_named(asked: str, meant: str) -> None:
-    with pytest.raises(BusinessRuleError) as caught:
+    with pytest.raises(
+        BusinessRuleError, match=f"there is no time zone {asked}; did you mean .*{meant}"
+    ) as caught:
         await get_datetime(ToolContext(), asked)
-    assert matches(
-        "tools", "a zone that is nearly right is named", str(caught.value), asked=asked, meant=meant
-    )
     assert caught.value.problem.tool_code == "UNKNOWN_TIME_ZONE"
 
 
@@ -72,6 +70,6 @@ async def test_a_zone_that_is_nearly_right_is_named(asked: str, meant: str) -> N
     "asked", ["Nowhere/Atlantis", "../../etc/passwd", "/etc/localtime", "Europe", "\x00", "", "."]
 )
 async def test_anything_else_is_refused_with_how_to_write_it(asked: str) -> None:
-    with pytest.raises(BusinessRuleError) as raised:
+    with pytest.raises(BusinessRuleError, match="there is no time zone") as raised:
         await get_datetime(ToolContext(time_zone="Not/One"), asked)
-    assert matches("tools", "anything else is refused with how to write it", str(raised.value))
+    assert raised.value.problem.tool_code == "UNKNOWN_TIME_ZONE"

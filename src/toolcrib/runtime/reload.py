@@ -207,7 +207,7 @@ class Reloader:
         self.redactor.learn(*document.secret_texts)
         self.document = document
         self.copies.total = document.mcp.max_copies
-        self.copies.tell()
+        self.copies.notify_waiting()
         for name in plan.removed:
             self.supervisor.remove(name)
         self._adopt(document)
