@@ -72,7 +72,7 @@ def settings_of(id: str, server: McpServer, redact: Callable[[str], str], gatewa
         timeout=server.defaults.timeout_ms / 1000,
         poll=_seconds(server.poll_ms),
         slow=_slow(server.defaults),
-        tools={tool.name: _tool(tool, server.defaults) for tool in server.tools},
+        tools={tool.name: _tool_settings(tool, server.defaults) for tool in server.tools},
         relay=None if server.relay is None else frozenset(server.relay),
         max_owner_connections=server.max_connections or _DEFAULT_MAX_CONNECTIONS[server.transport],
         owner_idle_timeout=server.connection_idle_ms / 1000,
@@ -86,7 +86,7 @@ def limits_of(server: McpServer) -> ProcessLimits:
     return NO_LIMITS if server.limits is None else ProcessLimits(**asdict(server.limits))
 
 
-def _tool(tool: McpTool, defaults: Defaults) -> ToolSettings:
+def _tool_settings(tool: McpTool, defaults: Defaults) -> ToolSettings:
     return ToolSettings(
         expose_as=tool.expose_as,
         description=tool.description,
