@@ -160,7 +160,7 @@ def test_pins_of_unknown_sources_are_kept_up_to_a_bound() -> None:
     row = StoredDefinition(name="gone:x", definition={}, seal="s", trusted="s", seen=1.0)
     assert list(PinnedCatalog("strict", {row.name: row}).stored) == ["gone:x"]
     dropped = list[str]()
-    Pins([row], ["files"], lambda _, gone: dropped.extend(gone), most=1)
+    Pins([row], ["files"], lambda _, gone: dropped.extend(gone), max_pins=1)
     assert dropped == ["gone:x"]
 
 
@@ -231,7 +231,7 @@ def test_pins_per_source_are_bounded() -> None:
     def keep(fresh: Sequence[StoredDefinition], _gone: Collection[str]) -> None:
         stored.update(each.name for each in fresh)
 
-    pins = Pins((), ["greedy", "poor"], keep, most=10)
+    pins = Pins((), ["greedy", "poor"], keep, max_pins=10)
     pins.approve({}, {"greedy": "strict", "poor": "strict"})
     for number in range(40):
         pins.look("greedy", {f"greedy:{number}": {"n": number}})

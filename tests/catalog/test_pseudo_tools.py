@@ -16,15 +16,15 @@ def offered(besides: SourceResources | None) -> Offer:
 def test_each_kind_has_pseudo_tools() -> None:
     catalog = Catalog(["a"])
     catalog.replace("a", offered(FULL))
-    assert catalog.snapshot.doors.keys() == {f"a:{local}" for local in PSEUDO_TOOL_NAMES}
+    assert catalog.snapshot.pseudo_tools.keys() == {f"a:{local}" for local in PSEUDO_TOOL_NAMES}
     assert list(catalog.snapshot.tools) == ["a:t"]
     assert not catalog.snapshot.find("a:resources/read")
     catalog.replace("a", offered(materials(["x://1"])))
-    assert {pseudo_tool.local.partition("/")[0] for pseudo_tool in catalog.snapshot.doors.values()} == {
-        "resources"
-    }
+    assert {
+        pseudo_tool.local.partition("/")[0] for pseudo_tool in catalog.snapshot.pseudo_tools.values()
+    } == {"resources"}
     catalog.replace("a", offered(SourceResources()))
-    assert (catalog.snapshot.doors, list(catalog.snapshot.holdings)) == ({}, ["a"])
+    assert (catalog.snapshot.pseudo_tools, list(catalog.snapshot.holdings)) == ({}, ["a"])
     catalog.replace("a", offered(None))
     assert catalog.snapshot.holdings == {}
 
@@ -46,9 +46,9 @@ def test_pseudo_tool_changes_are_catalog_changes() -> None:
 def test_pseudo_tools_of_a_source_that_is_down() -> None:
     catalog = Catalog(["a"])
     catalog.replace("a", offered(FULL), degraded=True)
-    assert all(pseudo_tool.degraded for pseudo_tool in catalog.snapshot.doors.values())
+    assert all(pseudo_tool.degraded for pseudo_tool in catalog.snapshot.pseudo_tools.values())
     catalog.degrade("a", False)
-    assert not any(pseudo_tool.degraded for pseudo_tool in catalog.snapshot.doors.values())
+    assert not any(pseudo_tool.degraded for pseudo_tool in catalog.snapshot.pseudo_tools.values())
 
 
 def test_overrides_apply_to_pseudo_tools() -> None:
@@ -58,7 +58,7 @@ def test_overrides_apply_to_pseudo_tools() -> None:
     }
     catalog = Catalog(["a"], overrides=Overrides(said))
     catalog.replace("a", offered(FULL))
-    pseudo_tools = catalog.snapshot.doors
+    pseudo_tools = catalog.snapshot.pseudo_tools
     for local in ("resources/read", "resources/complete", "resources/subscribe"):
         pseudo_tool = pseudo_tools[f"a:{local}"]
         assert (pseudo_tool.permissions, pseudo_tool.rate_limit) == (
@@ -74,4 +74,4 @@ def test_overrides_apply_to_pseudo_tools() -> None:
     assert pseudo_tools["a:prompts/get"].permissions == frozenset()
     before = pseudo_tools["a:resources/read"].fingerprint
     catalog.override(Overrides({}))
-    assert catalog.snapshot.doors["a:resources/read"].fingerprint != before
+    assert catalog.snapshot.pseudo_tools["a:resources/read"].fingerprint != before

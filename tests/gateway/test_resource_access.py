@@ -225,7 +225,7 @@ async def test_denied_resource_is_not_suggested() -> None:
 async def test_limits_apply_to_resources() -> None:
     slow = ToolOverride(rate_limit=RateLimit(1, 60_000), timeout=3.0, cache_ttl=60, expose_as="docs")
     host = ResourceHost(docs=DOCS, overrides={"docs:*": slow})
-    door = host.catalog.snapshot.doors["docs:resources/read"]
+    door = host.catalog.snapshot.pseudo_tools["docs:resources/read"]
     assert (door.timeout, door.cache_ttl, door.exposed) == (3.0, None, "docs:resources/read")
     assert (await read(host, "x://1")).problem is None
     second = await read(host, "x://1")

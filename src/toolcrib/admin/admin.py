@@ -140,7 +140,7 @@ class Admin(KeyAdmin):
 
     def _idle_entries(self) -> list[str]:
         snapshot = self.catalog.snapshot
-        idle = self.contexts.idle_entries({**snapshot.tools, **snapshot.doors})
+        idle = self.contexts.idle_entries({**snapshot.tools, **snapshot.pseudo_tools})
         return [f"contexts.{place}: {entry} matches no tool (yet)" for place, entry in idle]
 
     def explain(self, name: str, caller: Caller, *, everything: bool = False) -> dict[str, Any]:
@@ -149,10 +149,10 @@ class Admin(KeyAdmin):
         Without `everything`, a tool hidden from the caller is reported as unknown; one denied to it is not.
         """
         snapshot = self.catalog.snapshot
-        tool = self.policy.owner(snapshot.claimants(name), caller) or snapshot.doors.get(name)
+        tool = self.policy.owner(snapshot.claimants(name), caller) or snapshot.pseudo_tools.get(name)
         if tool is None and everything:
             tool = next(iter(snapshot.find(name)), None)
-        if tool is None or (tool.name not in snapshot.tools and tool.name not in snapshot.doors):
+        if tool is None or (tool.name not in snapshot.tools and tool.name not in snapshot.pseudo_tools):
             return self._unknown(name, caller, everything=everything)
         if _hidden(self.policy.why_not(tool, caller)) and not everything:
             return self._unknown(name, caller, everything=False)

@@ -49,12 +49,13 @@ class ChangeLog:
         self._named = {name: at for name, at in self._named.items() if at > now - CHANGE_LOG_SECONDS}
         for mode, outcome in _OUTCOMES.items():
             of_mode = [name for name, change in changed.items() if change.mode == mode]
-            fresh = [name for name in of_mode if changed[name] != before.get(name)]
-            told = [name for name in fresh if name not in self._named]
-            self._named.update(dict.fromkeys(told, now))
-            if told:
-                named = ", ".join(told[:MAX_LOGGED_NAMES]) + (", …" if len(told) > MAX_LOGGED_NAMES else "")
-                log.warning("not what was trusted before, and %s: %s", outcome, named)
+            new = [name for name in of_mode if changed[name] != before.get(name)]
+            logged = [name for name in new if name not in self._named]
+            self._named.update(dict.fromkeys(logged, now))
+            if logged:
+                more = ", …" if len(logged) > MAX_LOGGED_NAMES else ""
+                names = ", ".join(logged[:MAX_LOGGED_NAMES]) + more
+                log.warning("not what was trusted before, and %s: %s", outcome, names)
 
 
 # --- An immutable snapshot of all tools, indexed by every name they have ---
@@ -82,7 +83,7 @@ class Snapshot:
     """Tools that belong to no app, in order."""
     apps: Mapping[str, tuple[Tool, ...]] = field(default_factory=dict[str, tuple[Tool, ...]])
     """Tools by app package, so that filtering for an audience skips apps it has not installed."""
-    doors: Mapping[str, Tool] = field(default_factory=dict[str, Tool])
+    pseudo_tools: Mapping[str, Tool] = field(default_factory=dict[str, Tool])
     """Pseudo-tools by canonical name. They are neither listed nor callable as tools."""
 
     def offered(self, apps: Collection[str]) -> Iterator[Tool]:
@@ -112,7 +113,7 @@ def by_app(tools: Iterable[Tool]) -> dict[str, tuple[Tool, ...]]:
     for tool in tools:
         if tool.family == "app":
             found[tool.source].append(tool)
-    return {package: tuple(its) for package, its in found.items()}
+    return {package: tuple(app_tools) for package, app_tools in found.items()}
 
 
 def index_names(tools: Iterable[Tool], contested: Contested) -> dict[str, tuple[Tool, ...]]:
@@ -182,7 +183,7 @@ class Catalog:
         self._flat = FlatNameClaims(flat, sources, claimed, added=added)
         self._pins = Pins(known, sources, seen)
         self._change_log = ChangeLog()
-        self._stock: dict[str, SourceEntries] = {}
+        self._entries: dict[str, SourceEntries] = {}
         self._listeners: list[Callable[[Snapshot], None]] = []
 
     @property
@@ -190,37 +191,37 @@ class Catalog:
         """By source: number of times a definition differed from the one seen before it."""
         return self._pins.changes
 
-    def listen(self, hear: Callable[[Snapshot], None]) -> None:
+    def listen(self, callback: Callable[[Snapshot], None]) -> None:
         """Register a callback for new snapshots. It runs inside the swap, before other tasks can read."""
-        self._listeners.append(hear)
+        self._listeners.append(callback)
 
     def definition(self, name: str) -> JsonObject | None:
         """Return a tool's original definition from its server, if it came from one."""
-        held = self._stock.get(name.partition(":")[0])
-        return None if held is None else held.offer.definitions.get(name)
+        entries = self._entries.get(name.partition(":")[0])
+        return None if entries is None else entries.offer.definitions.get(name)
 
     def replace(self, source: str, offer: Offer, *, degraded: bool = False) -> None:
         """Replace everything that `source` offers; tools of other sources stay."""
-        self._take(source, offer, degraded=degraded)
+        self._evaluate(source, offer, degraded=degraded)
         self._swap()
 
     def degrade(self, source: str, degraded: bool) -> None:  # noqa: FBT001 - the method name explains it
         """Mark a source's tools as degraded while it is down, or clear the mark."""
-        held = self._stock.get(source)
-        if held is not None and held.degraded != degraded:
-            self._take(source, held.offer, degraded=degraded)
+        entries = self._entries.get(source)
+        if entries is not None and entries.degraded != degraded:
+            self._evaluate(source, entries.offer, degraded=degraded)
             self._swap()
 
     def remove(self, source: str) -> None:
         """Remove all tools of a source; its names stay reserved while it is in the config."""
-        if self._stock.pop(source, None) is not None:
+        if self._entries.pop(source, None) is not None:
             self._swap()
 
     def arrange(self, sources: Sequence[str], added: Collection[str] = ()) -> None:
         """Apply another config order. Sources that are not listed lose their reserved names and pins."""
         self._order = {source: place for place, source in enumerate(sources)}
         self._claims.arrange(sources)
-        present = {tool.source for held in self._stock.values() for tool in held.tools}
+        present = {tool.source for entries in self._entries.values() for tool in entries.tools}
         self._claims.forget(self._flat.arrange(sources, present, added))
         self._pins.arrange(sources)
         self._swap()
@@ -228,28 +229,27 @@ class Catalog:
     def override(self, overrides: Overrides) -> None:
         """Replace the overrides and re-evaluate every tool."""
         self.overrides = overrides
-        self._take_again()
+        self._reevaluate()
 
     def pin(self, approved: Mapping[str, str], modes: Mapping[str, PinMode]) -> None:
         """Replace the approved hashes and the modes of sources, and re-evaluate every tool."""
         self._pins.approve(approved, modes)
-        self._take_again()
+        self._reevaluate()
 
-    def _take(self, source: str, offer: Offer, *, degraded: bool) -> None:
-        before = self._stock.get(source)
-        self._stock[source] = source_entries(
-            source, offer, before, self.overrides, self._pins, degraded=degraded
-        )
+    def _evaluate(self, source: str, offer: Offer, *, degraded: bool) -> None:
+        before = self._entries.get(source)
+        overrides, pins = self.overrides, self._pins
+        self._entries[source] = source_entries(source, offer, before, overrides, pins, degraded=degraded)
 
-    def _take_again(self) -> None:
-        for source, held in list(self._stock.items()):
-            self._take(source, held.offer, degraded=held.degraded)
+    def _reevaluate(self) -> None:
+        for source, entries in list(self._entries.items()):
+            self._evaluate(source, entries.offer, degraded=entries.degraded)
         self._swap()
 
     def _swap(self) -> None:
         last = len(self._order)
-        sources = sorted(self._stock, key=lambda source: (self._order.get(source, last), source))
-        stock = [self._stock[source] for source in sources]
+        sources = sorted(self._entries, key=lambda source: (self._order.get(source, last), source))
+        stock = [self._entries[source] for source in sources]
         named, withheld = self._settled(stock)
         repaired = {name: done for each in stock for name, done in each.repaired.items()}
         names = {tool.name for tool in named}
@@ -278,10 +278,10 @@ class Catalog:
             plain=tuple(tool for tool in named if tool.family != "app"),
             apps=by_app(named),
             holdings={each.source: each for each in holdings},
-            doors={door.name: door for each in holdings for door in each.doors.values()},
+            pseudo_tools={tool.name: tool for each in holdings for tool in each.pseudo_tools.values()},
         )
-        for hear in self._listeners:
-            hear(self.snapshot)
+        for callback in self._listeners:
+            callback(self.snapshot)
 
     def _settled(self, stock: Sequence[SourceEntries]) -> tuple[list[Tool], tuple[Withheld, ...]]:
         """Return the tools that are served, and those that are withheld."""
@@ -291,28 +291,27 @@ class Catalog:
         self._claims.forget(self._flat.forget({tool.name for tool in named}))
         full = f"the catalog holds {MAX_CATALOG_TOOLS} tools at most"
         withheld += [Withheld(tool.name, tool.source, full) for tool in over.values()]
-        withheld += [lost for each in stock for lost in each.withheld]
+        withheld += [tool for each in stock for tool in each.withheld]
         return named, tuple(withheld)
 
     def _report(self, withheld: Sequence[Withheld], changed: Mapping[str, PinChange]) -> None:
         """Log what is new, with a bounded number of lines, so that a hostile source cannot flood the log."""
         known = set(self.snapshot.withheld)
-        lost = [each for each in withheld if each not in known]
-        for each in lost[:MAX_LOG_LINES]:
+        new = [each for each in withheld if each not in known]
+        for each in new[:MAX_LOG_LINES]:
             log.warning("%s is withheld: %s", each.name, each.reason)
-        if len(lost) > MAX_LOG_LINES:
-            log.warning("%d more tools are withheld; the status names them", len(lost) - MAX_LOG_LINES)
+        if len(new) > MAX_LOG_LINES:
+            log.warning("%d more tools are withheld; the status names them", len(new) - MAX_LOG_LINES)
         self._change_log.report(changed, self.snapshot.changed)
 
     def _report_shadowed(self, shadows: Sequence[Withheld]) -> None:
         known = set(self.snapshot.shadowed)
-        fresh = [each for each in shadows if each not in known]
-        for each in fresh[:MAX_LOG_LINES]:
+        new = [each for each in shadows if each not in known]
+        for each in new[:MAX_LOG_LINES]:
             log.warning("%s: %s", each.name, each.reason)
-        if len(fresh) > MAX_LOG_LINES:
-            log.warning(
-                "%d more flat names lead to other tools; the status names them", len(fresh) - MAX_LOG_LINES
-            )
+        if len(new) > MAX_LOG_LINES:
+            hidden = len(new) - MAX_LOG_LINES
+            log.warning("%d more flat names lead to other tools; the status names them", hidden)
 
 
 def _excess_tools(offered: Sequence[Tool]) -> Mapping[str, Tool]:
@@ -320,5 +319,5 @@ def _excess_tools(offered: Sequence[Tool]) -> Mapping[str, Tool]:
     if len(offered) <= MAX_CATALOG_TOOLS:
         return {}
     others = [tool for tool in offered if tool.family != "core"]
-    room = MAX_CATALOG_TOOLS - (len(offered) - len(others))
-    return {tool.name: tool for tool in others[room:]}
+    max_others = MAX_CATALOG_TOOLS - (len(offered) - len(others))
+    return {tool.name: tool for tool in others[max_others:]}

@@ -66,7 +66,7 @@ class ToolOverride:
             changes["speech"] = Speech(template=self.speech_template, field=self.speech_field)
         if self.slow_threshold is not None or self.slow_message is not None:
             changes["slow"] = self._slow(tool.slow)
-        return replace(tool, annotations=self._unsaid(tool.annotations), **changes)
+        return replace(tool, annotations=self._remaining_hints(tool.annotations), **changes)
 
     def _slow(self, own: Slow | None) -> Slow | None:
         threshold = self.slow_threshold
@@ -77,10 +77,10 @@ class ToolOverride:
         slow = Slow(threshold=threshold) if own is None else replace(own, threshold=threshold)
         return replace(slow, message=self.slow_message or slow.message)
 
-    def _unsaid(self, claims: JsonObject) -> JsonObject:
+    def _remaining_hints(self, claims: JsonObject) -> JsonObject:
         """Return the server's annotations without the hints that this override replaces."""
-        said = {"readOnlyHint": self.category, "idempotentHint": self.idempotent}
-        return {key: value for key, value in claims.items() if said.get(key) is None}
+        replaced = {"readOnlyHint": self.category, "idempotentHint": self.idempotent}
+        return {key: value for key, value in claims.items() if replaced.get(key) is None}
 
 
 class Overrides:
@@ -124,20 +124,20 @@ class SourceExtras:
 
     source: str
     materials: SourceResources
-    doors: Mapping[str, Tool] = field(default_factory=dict[str, Tool])
+    pseudo_tools: Mapping[str, Tool] = field(default_factory=dict[str, Tool])
 
 
 def source_extras(
     source: str, materials: SourceResources, overrides: Overrides, *, degraded: bool
 ) -> SourceExtras:
     """Create the pseudo-tools of a source; overrides match them by name or glob."""
-    there = {RESOURCES_READ: materials.has_resources, PROMPTS_GET: materials.has_prompts}
-    doors: dict[str, Tool] = {}
-    for name in (name for name, has in there.items() if has):
-        door = doors[name] = _pseudo_tool(source, name, overrides, degraded=degraded)
+    has_entries = {RESOURCES_READ: materials.has_resources, PROMPTS_GET: materials.has_prompts}
+    pseudo_tools: dict[str, Tool] = {}
+    for name in (name for name, has in has_entries.items() if has):
+        pseudo_tool = pseudo_tools[name] = _pseudo_tool(source, name, overrides, degraded=degraded)
         for other in PSEUDO_TOOLS[name]:
-            doors[other] = replace(door, name=f"{source}:{other}", exposed=f"{source}:{other}")
-    return SourceExtras(source, materials, doors)
+            pseudo_tools[other] = replace(pseudo_tool, name=f"{source}:{other}", exposed=f"{source}:{other}")
+    return SourceExtras(source, materials, pseudo_tools)
 
 
 def _pseudo_tool(source: str, local: str, overrides: Overrides, *, degraded: bool) -> Tool:
@@ -150,8 +150,8 @@ def _pseudo_tool(source: str, local: str, overrides: Overrides, *, degraded: boo
         description=_DESCRIPTIONS[local].format(source),
         idempotent=True,
     )
-    door = replace(overrides.apply(plain), exposed=name, expose_as=None, aliases=(), cache_ttl=None)
-    return replace(door, fingerprint=fingerprint(door), degraded=degraded)
+    pseudo_tool = replace(overrides.apply(plain), exposed=name, expose_as=None, aliases=(), cache_ttl=None)
+    return replace(pseudo_tool, fingerprint=fingerprint(pseudo_tool), degraded=degraded)
 
 
 # --- Admission of a tool to the catalog: checks name and schemas, applies overrides, assigns the safe name
@@ -162,8 +162,8 @@ def _pseudo_tool(source: str, local: str, overrides: Overrides, *, degraded: boo
 class CheckedSchemas:
     """A tool's schemas as they are served, and the repairs that were necessary."""
 
-    takes: JsonObject
-    gives: JsonObject | None
+    input_schema: JsonObject
+    output_schema: JsonObject | None
     repairs: tuple[str, ...]
 
 
@@ -242,15 +242,15 @@ def _json_container(value: object) -> object:
 def _check(offered: Tool) -> CheckedSchemas | Withheld:
     try:
         canonical(offered.source, offered.local)
-        takes = check(offered.input_schema)
-        gives = None if offered.output_schema is None else check(offered.output_schema, root=None)
+        input_ = check(offered.input_schema)
+        output = None if offered.output_schema is None else check(offered.output_schema, root=None)
     except Refused as error:
         return Withheld(offered.name, offered.source, str(error))
     except InvalidSchema as error:
         return _unusable(offered, error)
-    if gives is None:
-        return CheckedSchemas(takes.schema, None, takes.repairs)
-    return CheckedSchemas(takes.schema, gives.schema, takes.repairs + gives.repairs)
+    if output is None:
+        return CheckedSchemas(input_.schema, None, input_.repairs)
+    return CheckedSchemas(input_.schema, output.schema, input_.repairs + output.repairs)
 
 
 def _outcome(examined: ExaminedTool, overrides: Overrides) -> Tool | Withheld:
@@ -263,7 +263,9 @@ def _outcome(examined: ExaminedTool, overrides: Overrides) -> Tool | Withheld:
         exposed = safe(tool)
     except Refused as error:
         return Withheld(tool.name, tool.source, str(error))
-    tool = replace(tool, input_schema=checked.takes, output_schema=checked.gives, exposed=exposed)
+    tool = replace(
+        tool, input_schema=checked.input_schema, output_schema=checked.output_schema, exposed=exposed
+    )
     return replace(tool, fingerprint=examined.mark if same else fingerprint(tool))
 
 
@@ -301,19 +303,20 @@ def source_entries(
 ) -> SourceEntries:
     """Evaluate a source's offer; entries of `before` are reused for unchanged tools."""
     entries, withheld = _entries(source, offer, before, overrides)
-    fit = [each.outcome for each in entries.values() if isinstance(each.outcome, Tool)]
-    definitions = {tool.name: offer.definitions[tool.name] for tool in fit if tool.name in offer.definitions}
+    usable = [each.outcome for each in entries.values() if isinstance(each.outcome, Tool)]
+    known = offer.definitions
+    definitions = {tool.name: known[tool.name] for tool in usable if tool.name in known}
     changed = pins.look(source, definitions)
-    besides = offer.materials
+    materials = offer.materials
     return SourceEntries(
         offer=offer,
         degraded=degraded,
         entries=entries,
-        tools=tuple(_flagged(tool, changed.get(tool.name), degraded=degraded) for tool in fit),
+        tools=tuple(_flagged(tool, changed.get(tool.name), degraded=degraded) for tool in usable),
         withheld=withheld,
         repaired=_repairs(offer, entries),
         changed=changed,
-        holding=None if besides is None else source_extras(source, besides, overrides, degraded=degraded),
+        holding=None if materials is None else source_extras(source, materials, overrides, degraded=degraded),
     )
 
 

@@ -45,28 +45,30 @@ class NameClaims:
             name = wanted[tool.name]
             owner = self._owner(name, tool, wanted)
             if owner != tool.name:
-                withheld.append(Withheld(tool.name, tool.source, _name_taken(tool.exposed, owner)))
+                fix = "give this one another with `expose_as` under `overrides`"
+                reason = f"the name {tool.exposed} belongs to {owner}; {fix}"
+                withheld.append(Withheld(tool.name, tool.source, reason))
                 continue
             if self._owners.get(name) != tool.name:
                 fresh[name] = self._owners[name] = tool.name
             named.append(tool)
-        self._give_up((tool.name for tool in named), wanted, fresh)
+        self._release_old((tool.name for tool in named), wanted, fresh)
         return named, withheld
 
     def _owner(self, name: str, tool: Tool, wanted: Mapping[str, str]) -> str:
         owner = self._owners.get(name)
-        if owner is None or not self._holds(owner, tool, wanted):
+        if owner is None or not self._excludes(owner, tool, wanted):
             return tool.name
         # An owner that is now exposed under another name no longer claims this one.
         return owner if wanted.get(owner, name) == name else tool.name
 
-    def _holds(self, owner: str, tool: Tool, wanted: Mapping[str, str]) -> bool:
+    def _excludes(self, owner: str, tool: Tool, wanted: Mapping[str, str]) -> bool:
         """Return whether a claim excludes a tool. Apps, which any user can add, only exclude apps."""
         if owner.partition(":")[0] in self._known:
             return True
         return owner in wanted and tool.source not in self._known
 
-    def _give_up(self, named: Iterable[str], wanted: Mapping[str, str], fresh: Mapping[str, str]) -> None:
+    def _release_old(self, named: Iterable[str], wanted: Mapping[str, str], fresh: Mapping[str, str]) -> None:
         """Release the old names of tools that are now exposed under another one, and persist all changes."""
         now = {tool: wanted[tool] for tool in named}
         stale = [name for name, owner in self._owners.items() if now.get(owner, name) != name]
@@ -74,10 +76,6 @@ class NameClaims:
             del self._owners[name]
         if fresh or stale:
             self._claimed(fresh, stale)
-
-
-def _name_taken(exposed: str, owner: str) -> str:
-    return f"the name {exposed} belongs to {owner}; give this one another with `expose_as` under `overrides`"
 
 
 # --- Resolves flat tool names: the first claimant owns one while its source is in the config ---
@@ -153,9 +151,9 @@ class FlatNameClaims:
         self._added = frozenset(added)
         self._join(known)
         remaining = self._joined.keys() | present
-        gone = {name for name in self._ranks if _source(name) not in remaining}
-        self._drop(gone)
-        return gone
+        removed = {name for name in self._ranks if _source(name) not in remaining}
+        self._drop(removed)
+        return removed
 
     def forget(self, present: Collection[str]) -> Collection[str]:
         """Release the oldest absent names of present sources that exceed the limit; return their tools.
@@ -165,15 +163,15 @@ class FlatNameClaims:
         absent = [name for name in self._ranks if name not in present]
         if len(absent) <= MAX_ABSENT_NAMES:
             return ()
-        by_holder: defaultdict[str, list[str]] = defaultdict(list)
+        by_key: defaultdict[str, list[str]] = defaultdict(list)
         for name in sorted(absent, key=self._ranks.__getitem__):
-            by_holder[self._holder(name)].append(name)
-        there = {self._holder(name) for name in present}
-        gone = {name for holder in there for name in by_holder[holder][:-MAX_ABSENT_NAMES]}
-        self._drop(gone)
-        return gone
+            by_key[self._count_key(name)].append(name)
+        present_keys = {self._count_key(name) for name in present}
+        removed = {name for key in present_keys for name in by_key[key][:-MAX_ABSENT_NAMES]}
+        self._drop(removed)
+        return removed
 
-    def _holder(self, name: str) -> str:
+    def _count_key(self, name: str) -> str:
         """Return the counting key of an absent name. Apps share one key, as their number is unbounded."""
         source = _source(name)
         return source if source in self._joined else ""
@@ -273,8 +271,9 @@ def shadowed_tools(tools: Iterable[Tool], spellings: Mapping[str, tuple[Tool, ..
     for tool in tools:
         owner = spellings[tool.local][0]
         if owner.name != tool.name:
-            why = f"its flat name {tool.local} leads to {owner.name}; call it {tool.name} or {tool.exposed}"
-            found.append(Withheld(tool.name, tool.source, why))
+            names = f"{tool.name} or {tool.exposed}"
+            reason = f"its flat name {tool.local} leads to {owner.name}; call it {names}"
+            found.append(Withheld(tool.name, tool.source, reason))
     return tuple(found)
 
 

@@ -97,10 +97,10 @@ def _member(key: str, value: Json, schema: JsonObject) -> Json:
     return _map_values(value, _requirement) if key in _SETS_BY_NAME else value
 
 
-def _map_values(value: Json, do: Callable[[Json], Json]) -> Json:
+def _map_values(value: Json, convert: Callable[[Json], Json]) -> Json:
     if not isinstance(value, Mapping):
         return value
-    return {name: do(each) for name, each in cast("JsonObject", value).items()}
+    return {name: convert(each) for name, each in cast("JsonObject", value).items()}
 
 
 def _requirement(value: Json) -> Json:
@@ -139,8 +139,8 @@ def _generated(text: str) -> Json:
     return ",".join(sorted(text.split(","))) if _COMMA_SEPARATED.fullmatch(text) else text
 
 
-def _placeholder(kind: str, *kept: str) -> dict[str, Any]:
-    return {GENERATED: [kind, *kept]}
+def _placeholder(kind: str, *parts: str) -> dict[str, Any]:
+    return {GENERATED: [kind, *parts]}
 
 
 # --- Detects changed tool definitions by hash, against the first one seen or the one an operator approved
@@ -202,14 +202,14 @@ class Pins:
         self,
         known: Sequence[StoredDefinition],
         sources: Sequence[str],
-        seen: PersistPins,
+        persist: PersistPins,
         *,
-        most: int = MAX_PINS,
+        max_pins: int = MAX_PINS,
     ) -> None:
-        self._kept = {each.name: each for each in known}
-        self._hashed: dict[str, Mapping[str, tuple[JsonObject, str]]] = {}
+        self._pins = {each.name: each for each in known}
+        self._seal_cache: dict[str, Mapping[str, tuple[JsonObject, str]]] = {}
         """Last definition object and its hash, by source and tool; the same object is not rehashed."""
-        self._seen, self._most = seen, most
+        self._persist, self._max_pins = persist, max_pins
         self._approved: Mapping[str, str] = {}
         self._modes: Mapping[str, PinMode] = {}
         self._left_out: dict[str, int] = {}
@@ -217,18 +217,18 @@ class Pins:
         """By source: number of times a definition differed from the one seen before it."""
         # Another config may share the store: sources missing from this one are only evicted when space is
         # needed.
-        if len(self._kept) > most // 2:
+        if len(self._pins) > max_pins // 2:
             self.arrange(sources)
 
     def arrange(self, sources: Sequence[str]) -> None:
         """Delete the pins of sources that are not listed here."""
-        there = frozenset(sources)
-        gone = [name for name in self._kept if name.partition(":")[0] not in there]
-        for name in gone:
-            del self._kept[name]
-        self._hashed = {source: each for source, each in self._hashed.items() if source in there}
-        if gone:
-            self._seen((), gone)
+        listed = frozenset(sources)
+        removed = [name for name in self._pins if name.partition(":")[0] not in listed]
+        for name in removed:
+            del self._pins[name]
+        self._seal_cache = {source: each for source, each in self._seal_cache.items() if source in listed}
+        if removed:
+            self._persist((), removed)
 
     def approve(self, approved: Mapping[str, str], modes: Mapping[str, PinMode]) -> None:
         """Set the hashes an operator approved, by tool, and the mode of each source."""
@@ -241,88 +241,91 @@ class Pins:
         mode = self._modes.get(source, "notify")
         if mode == "off":
             return {}
-        found = [self._judge(name, definitions[name], seals[name], mode) for name in definitions]
+        found = [self._change_of(name, definitions[name], seals[name], mode) for name in definitions]
         return {change.name: change for change in found if change is not None}
 
     def _seals(self, source: str, definitions: Mapping[str, JsonObject]) -> Mapping[str, str]:
-        known, hashed = self._hashed.get(source, {}), dict[str, tuple[JsonObject, str]]()
+        known, cached = self._seal_cache.get(source, {}), dict[str, tuple[JsonObject, str]]()
         for name, definition in definitions.items():
             before = known.get(name)
             if before is None or before[0] is not definition:
                 before = definition, seal(definition)
-            hashed[name] = before
-        self._hashed[source] = hashed
-        return {name: mark for name, (_, mark) in hashed.items()}
+            cached[name] = before
+        self._seal_cache[source] = cached
+        return {name: current for name, (_, current) in cached.items()}
 
     def _remember(self, source: str, definitions: Mapping[str, JsonObject], seals: Mapping[str, str]) -> None:
         now, fresh, left_out = time(), list[StoredDefinition](), 0
-        room = self._room(source)
+        free_slots = self._free_slots(source)
         for name, definition in definitions.items():
-            kept, mark = self._kept.get(name), seals[name]
-            if not mark or (kept is None and len(fresh) >= room):
+            pin, current = self._pins.get(name), seals[name]
+            if not current or (pin is None and len(fresh) >= free_slots):
                 left_out += 1
-            elif kept is None:
-                fresh.append(
-                    StoredDefinition(name=name, definition=definition, seal=mark, trusted=mark, seen=now)
+            elif pin is None:
+                pin = StoredDefinition(
+                    name=name, definition=definition, seal=current, trusted=current, seen=now
                 )
-            elif kept.seal != mark or not kept.definition:
-                fresh.append(self._again(source, kept, definition, mark, now))
-        fresh += self._emptied(source, definitions)
-        self._kept.update({each.name: each for each in fresh})
+                fresh.append(pin)
+            elif pin.seal != current or not pin.definition:
+                fresh.append(self._updated_pin(source, pin, definition, current, now))
+        fresh += self._emptied_pins(source, definitions)
+        self._pins.update({each.name: each for each in fresh})
         if fresh:
-            self._seen(fresh, ())
+            self._persist(fresh, ())
         if left_out > self._left_out.get(source, 0):
             log.warning("%s: %d definitions are too large or too many to be remembered", source, left_out)
         self._left_out[source] = left_out
 
-    def _again(
-        self, source: str, kept: StoredDefinition, definition: JsonObject, mark: str, now: float
+    def _updated_pin(
+        self, source: str, pin: StoredDefinition, definition: JsonObject, current: str, now: float
     ) -> StoredDefinition:
         """Return the updated pin of a tool that changed since it was last seen, or that was absent."""
-        kept = _rehashed(kept)
-        if kept.seal == mark and kept.definition:
-            return kept
-        self.changes[source] += kept.seal != mark
-        return replace(kept, definition=definition, seal=mark, seen=now)
+        pin = _rehashed(pin)
+        if pin.seal == current and pin.definition:
+            return pin
+        self.changes[source] += pin.seal != current
+        return replace(pin, definition=definition, seal=current, seen=now)
 
-    def _emptied(self, source: str, definitions: Mapping[str, JsonObject]) -> list[StoredDefinition]:
+    def _emptied_pins(self, source: str, definitions: Mapping[str, JsonObject]) -> list[StoredDefinition]:
         """Drop absent definitions but not their hashes, so that renaming tools cannot fill the store."""
         return [
-            replace(_rehashed(kept), definition={})
-            for name, kept in self._kept.items()
-            if kept.definition and name not in definitions and name.startswith(f"{source}:")
+            replace(_rehashed(pin), definition={})
+            for name, pin in self._pins.items()
+            if pin.definition and name not in definitions and name.startswith(f"{source}:")
         ]
 
-    def _room(self, source: str) -> int:
+    def _free_slots(self, source: str) -> int:
         """Return how many more definitions a source may store: at most as many as it leaves for others."""
-        own = sum(name.startswith(f"{source}:") for name in self._kept)
-        return max(0, (self._most - len(self._kept) - own + 1) // 2)
+        own = sum(name.startswith(f"{source}:") for name in self._pins)
+        return max(0, (self._max_pins - len(self._pins) - own + 1) // 2)
 
-    def _judge(self, name: str, definition: JsonObject, mark: str, mode: PinMode) -> PinChange | None:
-        kept = self._kept.get(name)
-        good = self._approved.get(name) or ("" if kept is None else kept.trusted)
-        if mark and (mark == good or _matches_legacy_seal(good, definition, mark, kept)):
+    def _change_of(self, name: str, definition: JsonObject, current: str, mode: PinMode) -> PinChange | None:
+        pin = self._pins.get(name)
+        trusted = self._approved.get(name) or ("" if pin is None else pin.trusted)
+        if current and (current == trusted or _has_legacy_seal(trusted, definition, current, pin)):
             return None
         # Without a stored hash there is no evidence of a change, and none of trust: only `strict` hides the
         # tool.
-        return PinChange(name, good, mark, mode) if good or mode == "strict" else None
+        return PinChange(name, trusted, current, mode) if trusted or mode == "strict" else None
 
 
-def _rehashed(kept: StoredDefinition) -> StoredDefinition:
+def _rehashed(pin: StoredDefinition) -> StoredDefinition:
     """Rehash a pin of an older version with the current algorithm, if its definition is still stored."""
-    if not kept.definition or legacy_seal(kept.definition) != kept.seal:
-        return kept
-    mark = seal(kept.definition)
-    return replace(kept, seal=mark, trusted=mark if kept.trusted == kept.seal else kept.trusted)
+    if not pin.definition or legacy_seal(pin.definition) != pin.seal:
+        return pin
+    current = seal(pin.definition)
+    return replace(pin, seal=current, trusted=current if pin.trusted == pin.seal else pin.trusted)
 
 
-def _matches_legacy_seal(good: str, definition: JsonObject, mark: str, kept: StoredDefinition | None) -> bool:
+def _has_legacy_seal(
+    trusted: str, definition: JsonObject, current: str, pin: StoredDefinition | None
+) -> bool:
     """Return whether a hash by an older version matches this definition, or one with the same meaning.
 
     The store retains the exact text first seen for a canonical form, so the approved definition is still
     available to compare.
     """
-    if not good:
+    if not trusted:
         return False
-    stored = kept is not None and kept.seal == mark and legacy_seal(kept.definition) == good
-    return stored or legacy_seal(definition) == good
+    stored = pin is not None and pin.seal == current and legacy_seal(pin.definition) == trusted
+    return stored or legacy_seal(definition) == trusted

@@ -58,12 +58,8 @@ class HintCache:
         # Rounded to tenths and twentieths: an agent gains nothing from more, and the cache would rarely hit.
         freshness_twentieths = 20 if not made else self._freshness(now_seconds - made)
         if result.hints is not None and tool is not None:
-            return with_record(
-                result.hints,
-                related.without_hidden_replacement(tool),
-                ToolRecord(*record),
-                freshness_twentieths / 20,
-            )
+            shown_tool = related.without_hidden_replacement(tool)
+            return with_record(result.hints, shown_tool, ToolRecord(*record), freshness_twentieths / 20)
         rate, seconds, calls = record
         problem = result.problem
         completeness_tenths = (
@@ -101,10 +97,8 @@ class HintCache:
             completeness=key[8] / 10,
         )
         tool = self.tool
-        if tool is None:
-            shown_tool, related_tools = None, ()
-        else:
-            shown_tool, related_tools = related.without_hidden_replacement(tool), related.of(tool, followers)
+        shown_tool = None if tool is None else related.without_hidden_replacement(tool)
+        related_tools = () if tool is None else related.of(tool, followers)
         hints = self._cached[key] = for_outcome(shown_tool, record, outcome, related_tools)
         return hints
 
@@ -141,17 +135,13 @@ Rate = Callable[[str], tuple[float, float, int]]
 """Returns the recent record of a tool: success rate, usual seconds, number of calls."""
 
 
-def _no_followers(_tool: str) -> Followers:
-    return ()
-
-
 class Completion:
     """Holds a hint cache for each tool, and reads the tool's record and followers."""
 
     def __init__(
         self,
         record: Rate,
-        followers: Callable[[str], Followers] = _no_followers,
+        followers: Callable[[str], Followers] = lambda _tool: (),
         called_tools: Callable[[], Iterable[str]] = tuple,
     ) -> None:
         self._record_of, self._followers, self._called_tools = record, followers, called_tools
@@ -167,7 +157,7 @@ class Completion:
         seconds: float,
         related: RelatedTools = NO_RELATED_TOOLS,
     ) -> Result:
-        """Fill in what is missing; fields that the tool set stay. `near` are the tools the caller may see."""
+        """Fill in what is missing; fields that the tool set stay. `related` are tools the caller may see."""
         now_seconds = time()
         now_milliseconds = int(now_seconds * 1000)
         metadata = Metadata.of(

@@ -99,11 +99,8 @@ class ToolSelection:
         if max_tools is None or len(tools_to_cut) <= max_tools:
             return tools_to_cut
         choice = tools if isinstance(tools, ToolChoice) else self.choice(tools, caller)
-        scores = (
-            self._gateway.fit(caller, text, self._ranked_count(choice, caller, max_tools))
-            if text.strip()
-            else {}
-        )
+        ranked_count = self._ranked_count(choice, caller, max_tools)
+        scores = self._gateway.fit(caller, text, ranked_count) if text.strip() else {}
         call_counts = {} if ranked else self._gateway.used()
         pinned, others = choice.pinned, _unpinned_indexes(choice, scores.keys() | call_counts.keys())
         rank = partial(_rank, choice, scores, call_counts)
@@ -126,9 +123,8 @@ class ToolSelection:
         selected = self.cut(self._gateway.tools(caller), caller, provider)
         if any(each.name == tool.name for each in selected):
             return None
-        return (
-            f"exceeds the limit of {len(selected)} tools in lists of {caller.context}; it can still be called"
-        )
+        limit = f"{len(selected)} tools in lists of {caller.context}"
+        return f"exceeds the limit of {limit}; it can still be called"
 
 
 def _unpinned_indexes(choice: ToolChoice, names: Iterable[str]) -> Iterator[int]:
@@ -265,11 +261,8 @@ class Declarations:
         if style != "flat":
             return tool.exposed if style == "safe" else tool.name
         name, provider = self._gateway.named(tool, style, caller), PROVIDERS.get(format)
-        return (
-            name
-            if provider is None or _compiled_pattern(provider.bounds.name).fullmatch(name)
-            else tool.exposed
-        )
+        accepted = provider is None or _compiled_pattern(provider.bounds.name).fullmatch(name)
+        return name if accepted else tool.exposed
 
     def _declarable(
         self, tools: Sequence[Tool], caller: Caller, format: str, allowed: str
@@ -287,11 +280,8 @@ class Declarations:
         if all(name is None for _, name in checked):
             return _DeclarableTools(self.selection.choice(tools, caller), ())
         reason = f"requires a parameter with a name that {format} rejects: "
-        withheld = [
-            Withheld(tool.name, tool.source, f"{reason}{name!r}")
-            for tool, name in checked
-            if name is not None
-        ]
+        rejected = [(tool, name) for tool, name in checked if name is not None]
+        withheld = [Withheld(tool.name, tool.source, f"{reason}{name!r}") for tool, name in rejected]
         declarable = tuple(tool for tool, name in checked if name is None)
         return _DeclarableTools(self.selection.choice(declarable, caller), tuple(withheld))
 

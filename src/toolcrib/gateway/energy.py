@@ -11,8 +11,6 @@ from toolcrib.policy.energy import BANDS, Band, band_of
 
 _MAX_TIMERS = 10_000
 """Most callers with a timer for their next band; others see the change on their next request."""
-
-
 _MIN_REFILL_PER_SECOND = 1e-6
 """Refill rate, per second, below which no timer is set: a whole day would bring less than a tenth."""
 
@@ -30,9 +28,9 @@ class EnergyMeter:
         """The number of callers with a timer."""
         return len(self._awaited)
 
-    def listen(self, hear: Callable[[str], None]) -> None:
+    def listen(self, callback: Callable[[str], None]) -> None:
         """Register a callback for the id of every caller with a changed band."""
-        self._listeners.append(hear)
+        self._listeners.append(callback)
 
     def level(self, caller: str) -> float:
         """Return the energy that a caller has left."""
@@ -43,7 +41,7 @@ class EnergyMeter:
         before = band_of(self.level(caller))
         left = await self._shared.spend(f"energy:{caller}", cost, self.purse)
         if band_of(left) != before:
-            self._tell(caller)
+            self._notify(caller)
         self._await(caller, left)
 
     def seconds_to(self, caller: str, level: float) -> float | None:
@@ -62,20 +60,19 @@ class EnergyMeter:
         if not above or self.purse.recover < _MIN_REFILL_PER_SECOND or len(self._awaited) >= _MAX_TIMERS:
             return
         seconds = (min(above) - left) / self.purse.recover + 0.01
-        now = band_of(left)
-        loop = asyncio.get_running_loop()
-        self._awaited[caller] = loop.call_later(seconds, partial(self._reached, caller, now))
+        on_reached = partial(self._reached, caller, band_of(left))
+        self._awaited[caller] = asyncio.get_running_loop().call_later(seconds, on_reached)
 
     def _reached(self, caller: str, before: Band) -> None:
         del self._awaited[caller]
         left = self.level(caller)
         if band_of(left) != before:
-            self._tell(caller)
+            self._notify(caller)
         self._await(caller, left)
 
-    def _tell(self, caller: str) -> None:
-        for hear in self._listeners:
-            hear(caller)
+    def _notify(self, caller: str) -> None:
+        for callback in self._listeners:
+            callback(caller)
 
     async def run(self) -> None:
         """Run until cancelled, then cancel all timers."""

@@ -132,7 +132,7 @@ class Gateway:
         """Replace the catalog: chains of unchanged tools stay cached, others are composed on first call."""
         chains: dict[str, tuple[str, Handler]] = {}
         for name, composed in self._state.chains.items():
-            now = snapshot.tools.get(name) or snapshot.doors.get(name)
+            now = snapshot.tools.get(name) or snapshot.pseudo_tools.get(name)
             if now is not None and composed[0] == _definition(now):
                 chains[name] = composed
         self._state, self._corpus = _CatalogState(snapshot, chains), self._corpus.renewed(snapshot.tools)

@@ -181,7 +181,10 @@ class MultiRoundCalls:
             return self._gateway.refusal(error.problem, request.origin)
 
     async def _run_with_channel(self, request: ClientRequest, capabilities: JsonObject, state: str) -> Result:
-        payload = self._verified_state(request, state) if state else ""
+        payload = ""
+        if state:
+            binding = request.binding(self._gateway.tool(request.name, request.caller))
+            payload = self._gateway.state_signer.verify(_STATE_KIND, state, binding)
         if payload.startswith(_TICKET_PREFIX):
             return await self._resume(payload[1:], request)
         tool = self._tool_with_questions(request) if accepts_questions(capabilities) else None
@@ -194,9 +197,9 @@ class MultiRoundCalls:
     async def _call(
         self, request: ClientRequest, state: str, suspended: SuspendedCall | None = None
     ) -> Result:
-        log_channel = (
-            None if request.log is None else NotifyOnlyChannel(request.caller, request.level, request.log)
-        )
+        log_channel = None
+        if request.log is not None:
+            log_channel = NotifyOnlyChannel(request.caller, request.level, request.log)
         return await self._gateway.call(
             request.name,
             request.arguments,
@@ -206,9 +209,7 @@ class MultiRoundCalls:
             answers=request.answers,
             state=state,
             idempotency_key=request.key,
-            report=suspended.report
-            if suspended is not None and request.report is not None
-            else request.report,
+            report=request.report if suspended is None or request.report is None else suspended.report,
             channel=suspended or log_channel,
             meta=request.meta or {},
         )
@@ -223,11 +224,6 @@ class MultiRoundCalls:
             _STATE_KIND, _SOURCE_STATE_PREFIX + ask.state, binding, STATE_SECONDS
         )
         return result.replace(ask=Ask(questions=ask.questions, state=state))
-
-    def _verified_state(self, request: ClientRequest, state: str) -> str:
-        return self._gateway.state_signer.verify(
-            _STATE_KIND, state, request.binding(self._gateway.tool(request.name, request.caller))
-        )
 
     def _tool_with_questions(self, request: ClientRequest) -> Tool | None:
         """Return the tool if it may send requests to the caller.
@@ -247,9 +243,8 @@ class MultiRoundCalls:
         self, request: ClientRequest, tool: Tool, capabilities: JsonObject, state: str
     ) -> Result:
         origin = self._gateway.identified(request.origin)
-        suspended = SuspendedCall(
-            tool, request.caller, origin, capabilities=capabilities, limits=self._limits
-        )
+        limits = self._limits
+        suspended = SuspendedCall(tool, request.caller, origin, capabilities=capabilities, limits=limits)
         suspended.attend(request.report, request.level, request.log)
         suspended.start(partial(self._call, request, state, suspended))
         return await self._wait_for_result(suspended, request)
@@ -262,22 +257,16 @@ class MultiRoundCalls:
             suspended.cancel()
             raise
         if suspended.ended:
-            result = suspended.result
-            return (
-                self._completed(suspended, _interrupted_result(suspended.tool))
-                if result is None
-                else self._with_signed_state(result, request)
-            )
+            if suspended.result is None:
+                return self._completed(suspended, _interrupted_result(suspended.tool))
+            return self._with_signed_state(suspended.result, request)
         suspended.park(token_urlsafe(16), self._limits.parked_seconds)
         return self._question_result(suspended, request)
 
     def _question_result(self, suspended: SuspendedCall, request: ClientRequest) -> Result:
-        state = self._gateway.state_signer.sign(
-            _STATE_KIND,
-            _TICKET_PREFIX + suspended.ticket,
-            request.binding(suspended.tool),
-            suspended.remaining_seconds,
-        )
+        payload, binding = _TICKET_PREFIX + suspended.ticket, request.binding(suspended.tool)
+        seconds = suspended.remaining_seconds
+        state = self._gateway.state_signer.sign(_STATE_KIND, payload, binding, seconds)
         return self._completed(suspended, Result(ask=Ask(questions=suspended.questions(), state=state)))
 
     def _completed(self, suspended: SuspendedCall, result: Result) -> Result:
@@ -291,19 +280,19 @@ class MultiRoundCalls:
         answers = {
             name: _checked_answer(name, request.answers.get(name)) for name in suspended.pending_names()
         }
-        given = {name: answer for name, answer in answers.items() if answer is not None}
-        if len(given) < len(answers):
+        received = {name: answer for name, answer in answers.items() if answer is not None}
+        if len(received) < len(answers):
             return self._question_result(suspended, request)
         suspended.attend(request.report, request.level, request.log)
-        suspended.resume(given, request.deadline)
+        suspended.resume(received, request.deadline)
         return await self._wait_for_result(suspended, request)
 
 
-def _checked_answer(name: str, given: Json) -> JsonObject | None:
-    if given is not None and not isinstance(given, dict):
+def _checked_answer(name: str, answer: Json) -> JsonObject | None:
+    if answer is not None and not isinstance(answer, dict):
         path = f"answers.{name}"
         raise Refused("INVALID_REQUEST", f"{path} must be an object, as its question requires", path=path)
-    return cast("JsonObject | None", given)
+    return cast("JsonObject | None", answer)
 
 
 def _interrupted_result(tool: Tool) -> Result:

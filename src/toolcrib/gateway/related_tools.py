@@ -76,11 +76,8 @@ class RelatedTools:
     def without_hidden_replacement(self, tool: Tool) -> Tool:
         """Return the tool without its replacement where this audience may not see the replacement."""
         deprecation = tool.deprecated
-        if (
-            deprecation is None
-            or deprecation.replacement is None
-            or self._sees(deprecation.replacement, tool.source)
-        ):
+        replacement = None if deprecation is None else deprecation.replacement
+        if deprecation is None or replacement is None or self._sees(replacement, tool.source):
             return tool
         return replace(tool, deprecated=replace(deprecation, replacement=None))
 
@@ -101,14 +98,21 @@ NO_RELATED_TOOLS = RelatedTools(TagIndex({}), bool)
 def next_actions(related_tools: Sequence[RelatedTool]) -> tuple[NextAction, ...]:
     """Suggest tools that were called next, and other read-only ones that have an example."""
     return tuple(
-        _suggested_call(each) for each in related_tools if each.followed or _is_safe_to_explore(each.tool)
+        _suggested_call(each)
+        for each in related_tools
+        if each.followed or (each.tool.read_only and example_of(each.tool) is not None)
     )
 
 
 def related_resources(related_tools: Sequence[RelatedTool]) -> tuple[Resource, ...]:
     """Return the related tools as resources."""
     return tuple(
-        Resource(type="tool", id=each.tool.name, label=_label(each.tool), relevance=each.relevance)
+        Resource(
+            type="tool",
+            id=each.tool.name,
+            label=(each.tool.title or each.tool.local)[:_MAX_LABEL_CHARACTERS],
+            relevance=each.relevance,
+        )
         for each in related_tools
     )
 
@@ -141,13 +145,5 @@ def _suggested_call(related_tool: RelatedTool) -> NextAction:
     )
 
 
-def _label(tool: Tool) -> str:
-    return (tool.title or tool.local)[:_MAX_LABEL_CHARACTERS]
-
-
 def _is_recommendable(tool: Tool) -> bool:
     return tool.deprecated is None and not tool.degraded and not tool.changed
-
-
-def _is_safe_to_explore(tool: Tool) -> bool:
-    return tool.read_only and example_of(tool) is not None

@@ -65,7 +65,7 @@ class ResourceSubscriptions:
         share: float = DEFAULT_SHARE,
     ) -> None:
         self.find, self._fetch, self._is_open = find, fetch, is_open
-        self.on_unused: Callable[[str], None] = _ignore_source
+        self.on_unused: Callable[[str], None] = lambda _source: None
         """Callback for a source with a subscription that no client needs any more."""
         self._subscribers: dict[str, dict[str, set[Subscriber]]] = {}
         """Subscribers by source, then by the source's own URI."""
@@ -96,7 +96,8 @@ class ResourceSubscriptions:
         subscription = (found.holding.source, found.name)
         if subscription in self._confirmed:
             return
-        result = await self._fetch(found.holding.doors[RESOURCES_SUBSCRIBE], {"uri": found.name}, caller, {})
+        pseudo_tool = found.holding.pseudo_tools[RESOURCES_SUBSCRIBE]
+        result = await self._fetch(pseudo_tool, {"uri": found.name}, caller, {})
         if result.problem is not None:
             problem = result.problem
             raise Refused(problem.code, problem.message, retry_after=problem.retry_after)
@@ -172,15 +173,11 @@ class Subscriber:
             message = f"{found.holding.source} does not notify clients of changed resources"
             raise Refused("INVALID_REQUEST", message, path="uri")
         if len(uri) > MAX_SUBSCRIBED_URI_CHARACTERS:
-            raise Refused(
-                "INVALID_REQUEST",
-                f"a URI of more than {MAX_SUBSCRIBED_URI_CHARACTERS:,} characters cannot be subscribed to",
-            )
+            limit = f"{MAX_SUBSCRIBED_URI_CHARACTERS:,} characters"
+            raise Refused("INVALID_REQUEST", f"a URI of more than {limit} cannot be subscribed to")
         if uri not in self._subscribed and len(self._subscribed) >= MAX_CLIENT_SUBSCRIPTIONS:
-            message = (
-                f"this client has the maximum of {MAX_CLIENT_SUBSCRIPTIONS} subscriptions; unsubscribe first"
-            )
-            raise Refused("INVALID_REQUEST", message, path="uri")
+            limit = f"the maximum of {MAX_CLIENT_SUBSCRIPTIONS} subscriptions"
+            raise Refused("INVALID_REQUEST", f"this client has {limit}; unsubscribe first", path="uri")
 
 
 def _parent_uris(uri: str) -> Iterator[str]:
@@ -189,10 +186,6 @@ def _parent_uris(uri: str) -> Iterator[str]:
     for end in islice(_URI_DELIMITER.finditer(uri), _MAX_PARENT_URIS):
         yield uri[: end.start()]
         yield uri[: end.end()]
-
-
-def _ignore_source(_source: str) -> None:
-    """Do nothing: the default callback until the runtime sets its own."""
 
 
 # --- Resources and prompts. Each access runs through a hidden pseudo-tool, so policy and steps apply ---
@@ -308,11 +301,8 @@ class ResourceAccess:
             self._refuse(view.denied_prompts.find(name), PROMPTS_GET, caller)
             close = view.prompts.near(name)
             suggestion = f"; did you mean {', '.join(close)}?" if close else ""
-            raise Refused(
-                "NOT_FOUND",
-                f"there is no prompt named {name[:_MAX_QUOTED_CHARACTERS]}{suggestion}",
-                path="name",
-            )
+            message = f"there is no prompt named {name[:_MAX_QUOTED_CHARACTERS]}{suggestion}"
+            raise Refused("NOT_FOUND", message, path="name")
         return found
 
     # --- requests ---
@@ -323,21 +313,21 @@ class ResourceAccess:
             found = self.resource(uri, caller)
         except AccessDenied as error:
             return await self._fetch(error.tool, {"uri": uri}, caller, options, error.problem)
-        result = await self._fetch(found.holding.doors[RESOURCES_READ], {"uri": found.name}, caller, options)
+        pseudo_tool = found.holding.pseudo_tools[RESOURCES_READ]
+        result = await self._fetch(pseudo_tool, {"uri": found.name}, caller, options)
         return self._as_shown(result, uri, found, caller)
 
     async def get(
         self, name: str, arguments: JsonObject | None, caller: Caller, options: CallOptions
     ) -> Result:
         """Get a prompt."""
-        given: JsonObject = {} if arguments is None else {"arguments": arguments}
+        fields: JsonObject = {} if arguments is None else {"arguments": arguments}
         try:
             found = self.prompt(name, caller)
         except AccessDenied as error:
-            return await self._fetch(error.tool, {"name": name, **given}, caller, options, error.problem)
-        result = await self._fetch(
-            found.holding.doors[PROMPTS_GET], {"name": found.name, **given}, caller, options
-        )
+            return await self._fetch(error.tool, {"name": name, **fields}, caller, options, error.problem)
+        pseudo_tool = found.holding.pseudo_tools[PROMPTS_GET]
+        result = await self._fetch(pseudo_tool, {"name": found.name, **fields}, caller, options)
         return self._linked(result, found, caller)
 
     async def complete(self, params: JsonObject, caller: Caller, options: CallOptions) -> Result:
@@ -353,7 +343,7 @@ class ResourceAccess:
             return await self._fetch(error.tool, params, caller, options, error.problem)
         if not found.holding.materials.completes:
             return Result(data={"completion": {"values": []}})
-        pseudo_tool = found.holding.doors[PROMPTS_COMPLETE if of_prompt else RESOURCES_COMPLETE]
+        pseudo_tool = found.holding.pseudo_tools[PROMPTS_COMPLETE if of_prompt else RESOURCES_COMPLETE]
         named = {**ref, "name" if of_prompt else "uri": found.name}
         return await self._fetch(pseudo_tool, {**params, "ref": named}, caller, options)
 
@@ -407,7 +397,7 @@ class ResourceAccess:
         """Raise `AccessDenied` where the caller may know of the match but is denied access to it."""
         if found is None:
             return
-        tool = found.holding.doors[pseudo_tool]
+        tool = found.holding.pseudo_tools[pseudo_tool]
         reason = self._policy.why_not(tool, caller)
         if reason is not None and reason.effect == "deny":
             raise AccessDenied(reason.code, f"{tool.name} {reason.message}", tool)
@@ -424,7 +414,9 @@ class ResourceAccess:
     def _computed_view(self, caller: Caller) -> _View:
         seen: dict[tuple[str, bool], list[SourceExtras]] = {}
         for holding in self._holdings.values():
-            for pseudo_tool in (holding.doors[name] for name in PSEUDO_TOOLS if name in holding.doors):
+            for pseudo_tool in (
+                holding.pseudo_tools[name] for name in PSEUDO_TOOLS if name in holding.pseudo_tools
+            ):
                 reason = self._policy.why_not(pseudo_tool, caller)
                 if reason is None or reason.effect == "deny":
                     seen.setdefault((pseudo_tool.local, reason is None), []).append(holding)

@@ -168,6 +168,11 @@ class Request:
         value = self.headers.get(name)
         return None if value is None else value.decode("latin-1")
 
+    @property
+    def has_body(self) -> bool:
+        """Whether the headers announce a body, for routes whose body is optional."""
+        return self.headers.get(b"content-length", b"0") != b"0" or b"transfer-encoding" in self.headers
+
     def cookie(self, name: str) -> str | None:
         """Return one cookie; of several with that name the first, which has the most specific path."""
         for pair in (self.header(b"cookie") or "").split(";"):
@@ -263,8 +268,7 @@ def _too_large(limit: int) -> Refused:
     return Refused("PAYLOAD_TOO_LARGE", f"the body is over the limit of {limit} bytes; send less")
 
 
-# --- Parses the origin of a call from its headers: agent, session, trace and correlation ids, with defaults
-# ---
+# --- Parses the origin of a call from its headers: agent, session, trace and correlation ids ---
 
 MAX_WAIT_SECONDS = 300.0
 _DEFAULT_ORIGIN = Origin()

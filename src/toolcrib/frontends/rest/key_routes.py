@@ -18,11 +18,11 @@ from toolcrib.frontends.rest.fields import (
     text,
     texts,
 )
+from toolcrib.frontends.rest.operator_routes import ADMIN, KEYS
 from toolcrib.http import HttpResponse, Request, Route, json_response
 from toolcrib.interfaces import KeyRecord
 from toolcrib.model import EVERY_CONTEXT, Actor, Caller, permits
 
-ADMIN, KEYS = "crib:admin", "crib:keys"
 KEY_FIELDS = ("name", "permissions", "contexts", "home", "actAs", "user", "expires")
 
 
@@ -129,7 +129,7 @@ def _home(contexts: tuple[str, ...] | None) -> str:
 
 async def _overlap(request: Request) -> float:
     """Return how many seconds the old secret stays valid; the body is optional."""
-    if request.headers.get(b"content-length", b"0") == b"0" and b"transfer-encoding" not in request.headers:
+    if not request.has_body:
         return 0.0
     fields = known_fields(await request.json(), "overlapSeconds")
     seconds = fields.get("overlapSeconds")

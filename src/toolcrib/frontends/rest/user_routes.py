@@ -153,7 +153,7 @@ def managed(request: Request) -> str:
 
 async def _body(request: Request, limit: int | None = None) -> JsonObject:
     """Return an optional body; an empty object if it is missing."""
-    if request.headers.get(b"content-length", b"0") == b"0" and b"transfer-encoding" not in request.headers:
+    if not request.has_body:
         return {}
     return cast("JsonObject", await (request.json() if limit is None else request.json(limit)))
 
