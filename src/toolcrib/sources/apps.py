@@ -108,7 +108,7 @@ def error_of(error: Exception, tool: Tool) -> ToolcribError:
         return Unavailable("NETWORK_ERROR", f"{tool.source} cannot be reached: {error}; nothing was sent")
     if isinstance(error, PostResponseTooLarge):
         return Broken("RESULT_TOO_LARGE", f"{tool.name}: {error}; ask for less")
-    if _is_safe(tool):
+    if tool.read_only or tool.idempotent:
         return Lost("NETWORK_ERROR", f"{tool.source} broke off during the call; {_SAFE_TO_RETRY}")
     return Lost("OUTCOME_UNKNOWN", f"{tool.source} broke off during the call; {_UNSAFE_TO_RETRY}")
 
@@ -168,7 +168,7 @@ def _voice(body: JsonObject) -> Voice:
     extensions = object_member(body, "mentraExtensions")
     requested = extensions.get("suggestedFollowUps")
     listed = cast("list[Json]", requested) if isinstance(requested, list) else []
-    follow_ups = tuple(filter(None, map(one_line, listed[:MAX_FOLLOW_UPS])))
+    follow_ups = tuple(line for each in listed[:MAX_FOLLOW_UPS] if (line := one_line(each)))
     return Voice(suppress=extensions.get("suppressVoiceResponse") is True, follow_ups=follow_ups)
 
 
@@ -198,12 +198,8 @@ def _http_error(response: PostResponse, tool: Tool) -> ToolcribError:
     message = f"{tool.source}: {why or 'the app did not answer properly'} (HTTP {status})"
     if status < 500:
         return Unavailable("HTTP_ERROR", message, retryable=False, tool_code=code)
-    advice = _SAFE_TO_RETRY if _is_safe(tool) else _UNSAFE_TO_RETRY
+    advice = _SAFE_TO_RETRY if tool.read_only or tool.idempotent else _UNSAFE_TO_RETRY
     return Lost("HTTP_ERROR", f"{message}; {advice}", retryable=True, tool_code=code)
-
-
-def _is_safe(tool: Tool) -> bool:
-    return tool.read_only or tool.idempotent
 
 
 def _contract_violation(tool: Tool, why: str) -> Broken:
@@ -342,9 +338,11 @@ def _version_key(record: AppRecord) -> tuple[int, float]:
 
 def _tool_or_withheld(record: AppRecord, tool: AppTool, index: int) -> Tool | Withheld:
     try:
-        callable_tool = tool_of(record, tool)
-        if _has_valid_types(callable_tool):
-            return callable_tool
+        checked = tool_of(record, tool)
+        # Only the types that the store does not guarantee; the catalog validates the rest.
+        fields: tuple[object, ...] = checked.description, checked.input_schema, checked.extensions
+        if all(map(isinstance, fields, (str, dict, dict))):
+            return checked
     except (AttributeError, KeyError, TypeError, ValueError):  # stored by hand, or under earlier rules
         pass
     name = tool.definition.get("name") or tool.definition.get("id") or f"tools[{index}]"
@@ -352,12 +350,6 @@ def _tool_or_withheld(record: AppRecord, tool: AppTool, index: int) -> Tool | Wi
     fault = next(iter(tool_faults([tool.definition])), "its definition is not one")
     reason = str(fault).replace(_SINGLE_TOOL_PATH, f"tools[{index}]")
     return Withheld(f"{record.package}:{name}", record.package, reason)
-
-
-def _has_valid_types(tool: Tool) -> bool:
-    """Whether the stored fields have their declared types; the catalog validates the rest."""
-    fields: tuple[object, ...] = tool.description, tool.input_schema, tool.extensions
-    return all(map(isinstance, fields, (str, dict, dict)))
 
 
 def _without_digest(response: PostResponse, digest: str | None) -> PostResponse:

@@ -19,11 +19,8 @@ from toolcrib.sdk.handler_results import error_violation, handler_error, result_
 from toolcrib.sdk.threads import MAX_THREADS, Threads, is_own_cancellation, warn_if_blocking
 from toolcrib.slots import DEFAULT_SHARE
 
-# Seconds that the close callback of a source may take.
 _CLOSE_TIMEOUT_SECONDS = 5.0
-
-
-Run = Handler
+"""For the close callback of a source."""
 
 
 class ModuleProblem(ValueError):
@@ -49,7 +46,7 @@ class Functions:
         self.family: Family = family
         threads = Threads(MAX_THREADS, share)
         self._offer: list[Tool] = []
-        self._runs: dict[str, Run] = {}
+        self._runs: dict[str, Handler] = {}
         for each in tools:
             bound = each.bind(id, family)
             if bound.name in self._runs:
@@ -86,7 +83,7 @@ class Functions:
         return {}
 
 
-def _runner(tool: AnyTool, threads: Threads) -> Run:
+def _runner(tool: AnyTool, threads: Threads) -> Handler:
     convert, context = tool.signature.convert, tool.signature.context
     function, is_async = tool.function, tool.is_async
 
@@ -123,9 +120,8 @@ def load_module(path: str, *, folder: Path | None = None) -> tuple[AnyTool, ...]
     """
     tools = tuple(dict.fromkeys(_tools_in(imported(path, folder=folder))))
     if not tools:
-        raise ModuleProblem(
-            f"the module {path} has no tools: put @tool before a function of it, or fill a Registry"
-        )
+        advice = "put @tool before a function of it, or fill a Registry"
+        raise ModuleProblem(f"the module {path} has no tools: {advice}")
     return tools
 
 

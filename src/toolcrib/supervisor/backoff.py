@@ -112,10 +112,9 @@ class Reconnect:
     def delay(self, now: float) -> float:
         """Return the jittered delay until the next probe, in seconds. Only the current outage counts."""
         outage = self._outage_seconds(now)
-        max_delay = min(
-            max(MAX_SHORT_OUTAGE_DELAY_SECONDS, outage * LONG_OUTAGE_DELAY_SHARE), MAX_PROBE_DELAY_SECONDS
-        )
-        delay = max(MIN_PROBE_DELAY_SECONDS, min(outage * SHORT_OUTAGE_DELAY_SHARE, max_delay))
+        max_delay = max(MAX_SHORT_OUTAGE_DELAY_SECONDS, outage * LONG_OUTAGE_DELAY_SHARE)
+        delay = min(outage * SHORT_OUTAGE_DELAY_SHARE, max_delay, MAX_PROBE_DELAY_SECONDS)
+        delay = max(MIN_PROBE_DELAY_SECONDS, delay)
         self.rate = 1 / delay
         probes = self.rate + sum(each.rate for each in self._unreachable if each is not self)
         stretch = max(1.0, probes / MAX_PROBES_PER_SECOND)

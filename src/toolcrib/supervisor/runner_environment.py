@@ -164,7 +164,6 @@ class PublishedTools:
 
 
 # --- Resource subscriptions: reports the wanted resources to sources and delivers their update notifications
-# ---
 
 SUBSCRIBE_TIMEOUT_SECONDS = 30.0
 """For a source to accept a changed set of subscriptions."""

@@ -132,12 +132,8 @@ class SourceRunner:
         Returns when the result is known, or after a second.
         """
         reconnect = self._reconnect
-        if (
-            reconnect is None
-            or self.state != "down"
-            or not self._backoff.unreachable
-            or not reconnect.claim_probe(_now())
-        ):
+        probed = self.state == "down" and self._backoff.unreachable
+        if reconnect is None or not probed or not reconnect.claim_probe(_now()):
             return False
         probe_done = reconnect.probe_done
         self._start_requested.set()
@@ -166,9 +162,8 @@ class SourceRunner:
             if self._reconnect is not None:
                 will_retry = "cannot be reached and will be tried again"
             condition = will_retry if self.state == "down" else "keeps failing"
-            return Unavailable(
-                "SOURCE_DOWN", f"{self.id} {condition}; nothing was done", retry_after=round(retry_after, 3)
-            )
+            message = f"{self.id} {condition}; nothing was done"
+            return Unavailable("SOURCE_DOWN", message, retry_after=round(retry_after, 3))
         if self.state == "stopped":
             message = f"{self.id} is stopped until an operator starts it; nothing was done"
             return Unavailable("SOURCE_DOWN", message)

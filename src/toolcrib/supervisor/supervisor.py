@@ -14,7 +14,7 @@ from toolcrib.supervisor.source_runner import SourceRunner
 
 CRASH_LOOP_DELAY_SECONDS = 60.0
 """Seconds between two starts of a source in a crash loop."""
-DEFAULT_UPKEEP = Upkeep()
+_DEFAULTS = Upkeep()
 
 
 class Supervisor:
@@ -58,18 +58,14 @@ class Supervisor:
             if not runner.source.mortal:
                 await runner.settled.wait()
 
-    def add(
-        self, source: Source, upkeep: Upkeep = DEFAULT_UPKEEP, *, remembered: Offer | None = None
-    ) -> None:
+    def add(self, source: Source, upkeep: Upkeep = _DEFAULTS, *, remembered: Offer | None = None) -> None:
         """Add a source and run it once the supervisor runs; `remembered` is published until it is up."""
         if source.id in self._runners:
             message = f"there is a source named {source.id} already"
             raise ValueError(message)
         self._activate(SourceRunner(source, upkeep, self._environment, remembered))
 
-    def replace(
-        self, source: Source, upkeep: Upkeep = DEFAULT_UPKEEP, *, remembered: Offer | None = None
-    ) -> None:
+    def replace(self, source: Source, upkeep: Upkeep = _DEFAULTS, *, remembered: Offer | None = None) -> None:
         """Start a replacement; the serving instance serves until the replacement is up or has failed."""
         runner = SourceRunner(source, upkeep, self._environment, remembered)
         previous = self._runners.get(runner.id)
@@ -113,9 +109,8 @@ class Supervisor:
     def _on_change(self, runner: SourceRunner) -> None:
         """Promote the replacement once it has settled, or once the active runner stops serving."""
         replacement = self._replacements.get(runner.id)
-        if replacement is not None and (
-            runner is replacement or (runner is self._runners[runner.id] and not runner.serving)
-        ):
+        stopped = runner is self._runners.get(runner.id) and not runner.serving
+        if replacement is not None and (runner is replacement or stopped):
             self._promote(replacement)
 
     async def _run(self, runner: SourceRunner) -> None:
@@ -235,9 +230,8 @@ class Supervisor:
             fault = await runner.test()
         if limit.cancelled_caught and runner.serving:
             fault = f"it did not answer within {within:g} s"
-        return runner.describe(
-            self._extra_details(id) if fault is None else {**self._extra_details(id), "fault": fault}
-        )
+        extra = self._extra_details(id)
+        return runner.describe(extra if fault is None else {**extra, "fault": fault})
 
     def states(self) -> tuple[SourceState, ...]:
         """Return the state of every source."""

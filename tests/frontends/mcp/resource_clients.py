@@ -52,8 +52,8 @@ class Session:
         self.subscribed_uris: set[str] = set()
         self.found_tools: dict[str, None] = {}
 
-    async def ask(self, method: str, params: JsonObject, wire: Any) -> JsonObject:
-        del params, wire
+    async def ask(self, method: str, params: JsonObject, response: Any) -> JsonObject:
+        del params, response
         assert method == "elicitation/create"
         return {"action": "accept", "content": {"name": "Ada"}}
 

@@ -10,7 +10,7 @@ import orjson
 from toolcrib.interfaces import Offer
 from toolcrib.mcp.revisions import Era
 from toolcrib.model import JsonObject
-from toolcrib.sources.mcp.connection import JsonRpcError, OnNotification, RequestCallbacks
+from toolcrib.sources.mcp.connection import JsonRpcError, Notify, RequestCallbacks
 
 Answer = Callable[[JsonObject], Any]
 
@@ -53,12 +53,12 @@ class ScriptedConnection:
         self.relayed: list[JsonObject] = []
         self.dials = 0
         self.closed = 0
-        self.heard: OnNotification = lambda _method, _params: None
+        self.heard: Notify = lambda _method, _params: None
         self._gone = anyio.Event()
         self._reason = ""
 
     @asynccontextmanager
-    async def dial(self, heard: OnNotification) -> AsyncGenerator["ScriptedConnection"]:
+    async def dial(self, heard: Notify) -> AsyncGenerator["ScriptedConnection"]:
         self.heard, self._gone = heard, anyio.Event()
         self.dials += 1
         try:

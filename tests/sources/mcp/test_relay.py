@@ -24,7 +24,7 @@ from toolcrib.sources.mcp.connection import (
     Dial,
     JsonRpcError,
     McpSettings,
-    OnNotification,
+    Notify,
     RequestCallbacks,
 )
 from toolcrib.sources.mcp.http_transport import HttpTransport
@@ -66,7 +66,7 @@ class Old:
 
 def old(dial: Dial) -> Dial:
     @asynccontextmanager
-    async def dialled(heard: OnNotification) -> AsyncGenerator[Connection]:
+    async def dialled(heard: Notify) -> AsyncGenerator[Connection]:
         async with dial(heard) as connection:
             yield Old(connection)
 

@@ -19,8 +19,8 @@ from toolcrib.sources.mcp.connection import (
     HttpStatusError,
     JsonRpcError,
     McpSettings,
+    Notify,
     NotSent,
-    OnNotification,
     ServerError,
     ToolSettings,
 )
@@ -313,7 +313,7 @@ async def test_loss_is_reported_before_cleanup() -> None:
     downs_at_close: list[list[str]] = []
 
     @asynccontextmanager
-    async def dial(heard: OnNotification) -> AsyncGenerator[ScriptedConnection]:
+    async def dial(heard: Notify) -> AsyncGenerator[ScriptedConnection]:
         async with server.dial(heard) as connection:
             server.lose("it exited with s3cret")
             try:
@@ -344,7 +344,7 @@ async def test_start_timeout_names_the_missing_stage(script: dict[str, Any], und
 @pytest.mark.requirement("C4")
 async def test_the_time_limit_of_a_start_holds_for_dialling_too() -> None:
     @asynccontextmanager
-    async def dial(_heard: OnNotification) -> AsyncGenerator[ScriptedConnection]:
+    async def dial(_heard: Notify) -> AsyncGenerator[ScriptedConnection]:
         await anyio.sleep_forever()
         yield ScriptedConnection()
 
@@ -377,7 +377,7 @@ async def test_failed_start_raises_one_plain_error(script: dict[str, Any], why: 
 
 async def test_exception_group_of_transport_is_unwrapped() -> None:
     @asynccontextmanager
-    async def dial(_heard: OnNotification) -> AsyncGenerator[ScriptedConnection]:
+    async def dial(_heard: Notify) -> AsyncGenerator[ScriptedConnection]:
         async with anyio.create_task_group():
             raise FileNotFoundError("there is no program npx")
         yield ScriptedConnection()

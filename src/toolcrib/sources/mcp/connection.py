@@ -151,11 +151,10 @@ def redacted(value: Json, redact: Callable[[str], str]) -> Json:
 
 
 # --- The interface of every transport: one open connection that carries any number of concurrent requests
-# ---
 
 MAX_QUESTION_BYTES = 1 << 20
 """Maximum bytes of one server request."""
-OnNotification = Callable[[str, JsonObject], None]
+Notify = Callable[[str, JsonObject], None]
 """Callback for each notification that belongs to no request: its method and parameters. Must not block."""
 
 
@@ -216,7 +215,7 @@ def dropped(connection: Connection | None) -> int:
     return 0 if connection is None else connection.details().get("dropped_messages", 0)
 
 
-Dial = Callable[[OnNotification], AbstractAsyncContextManager[Connection]]
+Dial = Callable[[Notify], AbstractAsyncContextManager[Connection]]
 """Opens a connection; leaving the context closes it gracefully and releases everything it started."""
 
 

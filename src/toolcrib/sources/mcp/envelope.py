@@ -106,11 +106,11 @@ class Prepared:
     method: str = CALL_TOOL
     raw: bool = False
     mirrors: Mirrors = ()
-    start: bytes
+    start: bytes = b""
     """Parameters up to the trace context. `_meta` comes first: a progress token is inserted there."""
-    untraced_start: bytes
+    untraced_start: bytes = b""
     """Parameters up to the arguments, for a call without a trace context."""
-    name: bytes
+    name: bytes = b""
     """The members that precede the arguments in both cases."""
     gateway: str = ""
     """Id of this gateway, by which a gateway further down the path detects a loop."""
@@ -179,17 +179,7 @@ def prepared(tool: Tool, era: Era, gateway: str = "") -> Prepared:
 
 def prepared_raw(tool: Tool, method: str, era: Era, gateway: str = "") -> Prepared:
     """Prepare requests of another method, with the call's arguments as parameters."""
-    nothing = b""
-    return Prepared(
-        local=tool.local,
-        era=era,
-        method=method,
-        raw=True,
-        name=nothing,
-        untraced_start=nothing,
-        start=nothing,
-        gateway=gateway,
-    )
+    return Prepared(local=tool.local, era=era, method=method, raw=True, gateway=gateway)
 
 
 def _encoded(value: Mapping[str, Any] | str, what: str = "arguments") -> bytes:

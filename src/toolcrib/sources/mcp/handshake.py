@@ -1,14 +1,14 @@
 """Handshake with an MCP server: negotiate the revision, then list what it offers."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from hashlib import sha256
-from typing import Any, cast
+from typing import cast
 
 import anyio
 import orjson
 
 from toolcrib.mcp import methods
+from toolcrib.mcp.content import as_object
 from toolcrib.mcp.jsonrpc import METHOD_NOT_FOUND
 from toolcrib.mcp.meta import SERVER_KEY, gateway_id
 from toolcrib.mcp.revisions import LEGACY, LEGACY_REVISIONS, MODERN, Era
@@ -109,7 +109,7 @@ async def _discover(connection: Connection, timeout: float | None) -> ServerIntr
     versions = result.get("supportedVersions")
     if not isinstance(versions, list) or MODERN not in versions:
         return None
-    stamp = _object(result.get("_meta")).get(SERVER_KEY)
+    stamp = as_object(result.get("_meta")).get(SERVER_KEY)
     return _introduction("modern", MODERN, result, stamp)
 
 
@@ -129,10 +129,8 @@ async def legacy_handshake(connection: Connection, params: bytes) -> ServerIntro
 
 
 def _introduction(era: Era, revision: str, result: JsonObject, info: Json) -> ServerIntroduction:
-    capabilities, server = _object(result.get("capabilities")), _object(info)
-    tools, resources, prompts = (
-        _object(capabilities.get(name)) for name in ("tools", "resources", "prompts")
-    )
+    capabilities, server = as_object(result.get("capabilities")), as_object(info)
+    tools, resources, prompts = (as_object(capabilities.get(kind)) for kind in methods.LIST_CHANGED)
     return ServerIntroduction(
         era=era,
         revision=revision,
@@ -149,10 +147,6 @@ def _introduction(era: Era, revision: str, result: JsonObject, info: Json) -> Se
         has_completions="completions" in capabilities,
         has_logging="logging" in capabilities,
     )
-
-
-def _object(value: Json) -> Mapping[str, Any]:
-    return cast("Mapping[str, Any]", value) if isinstance(value, Mapping) else {}
 
 
 def _text(value: Json) -> str:

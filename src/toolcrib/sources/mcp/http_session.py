@@ -29,8 +29,8 @@ from toolcrib.sources.mcp.connection import (
     HttpStatusError,
     InvalidResponse,
     JsonRpcError,
+    Notify,
     NotSent,
-    OnNotification,
     RequestCallbacks,
     RequestNotification,
     ResponseTooLarge,
@@ -97,7 +97,6 @@ async def _run_read(
 
 
 # --- Dispatches what arrives while a request is in flight: response, progress, server requests and the rest
-# ---
 
 Outcome = JsonObject | ServerError | None
 """The result of a request, or its error; None while neither has arrived."""
@@ -125,10 +124,8 @@ class PendingRequest:
 class IncomingMessages:
     """Dispatches messages one by one. The router gets those that are not about the response being read."""
 
-    def __init__(
-        self, on_notification: OnNotification, router: MessageRouter, limit: NotificationLimit
-    ) -> None:
-        self._on_notification, self._router, self._limit = on_notification, router, limit
+    def __init__(self, notify: Notify, router: MessageRouter, limit: NotificationLimit) -> None:
+        self._notify, self._router, self._limit = notify, router, limit
         self.running = 0
         """Number of requests in flight."""
         self.unclaimed = 0
@@ -197,7 +194,7 @@ class IncomingMessages:
         elif method == CANCELLED:
             self._router.withdraw(params)
         elif method != LOG_MESSAGE or size > MAX_LOG_BYTES or not await self._deliver_log(params, request):
-            self._on_notification(method, params)
+            self._notify(method, params)
 
     async def _deliver_log(self, params: JsonObject, request: PendingRequest | None) -> bool:
         if request is None:
@@ -209,7 +206,6 @@ class IncomingMessages:
 
 
 # --- HTTP for both web transports: one session per server, bounded bodies, errors that state what was sent
-# ---
 
 CONNECT_TIMEOUT_SECONDS = 3.0
 """Connect timeout in seconds, from the DNS lookup to the end of the TLS handshake."""
@@ -262,11 +258,8 @@ async def session(
 def modern_headers(revision: str, method: str, name: str | None) -> Mapping[str, str]:
     """Return the headers of a modern request; they are the same for every call of a tool, so cached."""
     # A name may be a URI of any origin and length: long ones are not cached.
-    make = (
-        _modern_headers
-        if name is None or len(name) <= _MAX_CACHED_NAME_CHARS
-        else _modern_headers.__wrapped__
-    )
+    is_short = name is None or len(name) <= _MAX_CACHED_NAME_CHARS
+    make = _modern_headers if is_short else _modern_headers.__wrapped__
     return make(revision, method, name)
 
 
@@ -289,9 +282,8 @@ async def send(
     except NotHttp as error:
         raise InvalidResponse("the server's answer is not HTTP") from error
     except ValueError as error:
-        raise NotSent(
-            "the request cannot be sent: a header or the URL holds what HTTP does not allow"
-        ) from error
+        why = "a header or the URL holds what HTTP does not allow"
+        raise NotSent(f"the request cannot be sent: {why}") from error
     except ConnectionClosed as error:
         raise ConnectionLost("the server closed the connection before it answered") from error
 

@@ -27,8 +27,8 @@ from toolcrib.sources.mcp.connection import (
     ConnectionLost,
     ConnectionTasks,
     InvalidResponse,
+    Notify,
     NotSent,
-    OnNotification,
     RequestCallbacks,
     ResponseTooLarge,
     ServerError,
@@ -79,10 +79,10 @@ class HttpTransport:
     egress: Egress = field(default_factory=Egress)
 
     @asynccontextmanager
-    async def dial(self, on_notification: OnNotification) -> AsyncGenerator[Connection]:
+    async def dial(self, notify: Notify) -> AsyncGenerator[Connection]:
         """Open a session; the first request opens the connection."""
         async with session(self.url, self.headers, self.egress) as client, background() as jobs:
-            connection = _Connection(URL(self.url), client, on_notification, jobs)
+            connection = _Connection(URL(self.url), client, notify, jobs)
             try:
                 yield connection
             finally:
@@ -91,13 +91,11 @@ class HttpTransport:
 
 
 class _Connection:
-    def __init__(
-        self, url: URL, client: Client, on_notification: OnNotification, jobs: ConnectionTasks
-    ) -> None:
+    def __init__(self, url: URL, client: Client, notify: Notify, jobs: ConnectionTasks) -> None:
         self._url, self._client, self._jobs = url, client, jobs
         self._router = MessageRouter(self._answer, self._post)
         self._limit = NotificationLimit(self._mark_lost)
-        self._incoming = IncomingMessages(on_notification, self._router, self._limit)
+        self._incoming = IncomingMessages(notify, self._router, self._limit)
         self._era: Era = "modern"
         self._revision = MODERN
         self._session: str | None = None
@@ -127,10 +125,8 @@ class _Connection:
             self._limit.allow_for_call()
         if callbacks is not None and callbacks.report is not None:
             params = with_progress_token(params, request.id)
-        body, request_headers = (
-            encode_request(request.id, method, params),
-            self._request_headers(method, name),
-        )
+        body = encode_request(request.id, method, params)
+        request_headers = self._request_headers(method, name)
         if headers:
             request_headers = {**request_headers, **headers}
         self._incoming.running += 1

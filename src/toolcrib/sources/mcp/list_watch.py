@@ -8,14 +8,7 @@ from typing import Any, Protocol, cast
 
 import anyio
 
-from toolcrib.mcp.methods import (
-    ACKNOWLEDGED,
-    LIST_CHANGED,
-    LIST_SUBSCRIPTIONS,
-    LISTEN,
-    RESOURCE_SUBSCRIPTIONS,
-    RESOURCE_UPDATED,
-)
+from toolcrib.mcp import methods
 from toolcrib.model import JsonObject
 from toolcrib.sources.mcp.connection import Connection, JsonRpcError, McpSettings, ServerError
 from toolcrib.sources.mcp.envelope import listen_params
@@ -42,7 +35,7 @@ RETRY_DELAY_SECONDS, MAX_RETRY_DELAY_SECONDS = 1.0, 30.0
 
 _STABLE_SECONDS = 10.0
 """Seconds after which a subscription counts as stable: its end resets the backoff."""
-_PART_OF_CHANGE: dict[str, Part] = {LIST_CHANGED[part]: part for part in PARTS}
+_PART_OF_CHANGE: dict[str, Part] = {methods.LIST_CHANGED[part]: part for part in PARTS}
 
 
 class WatchedServer(Protocol):
@@ -82,13 +75,13 @@ class ServerWatch:
 
     def handle_notification(self, method: str, params: JsonObject) -> None:
         """Handle a notification that belongs to no request."""
-        if method == ACKNOWLEDGED:
+        if method == methods.ACKNOWLEDGED:
             self._acknowledged(params)
-        elif method == LIST_CHANGED["tools"]:
+        elif method == methods.LIST_CHANGED["tools"]:
             self._tool_job.notify_change()
         elif method in _PART_OF_CHANGE:
             self._resources_changed(_PART_OF_CHANGE[method])
-        elif method == RESOURCE_UPDATED and self._server_subscriptions is not None:
+        elif method == methods.RESOURCE_UPDATED and self._server_subscriptions is not None:
             self._server_subscriptions.handle_update(params)
 
     def probe_now(self) -> None:
@@ -108,9 +101,8 @@ class ServerWatch:
             tasks.start_soon(self._receive, connection)
             tasks.start_soon(server.subscriptions.run)
             if introduction.era == "modern" and change_keys:
-                tasks.start_soon(
-                    self._listen, connection, listen_params(dict.fromkeys(change_keys.values(), True))
-                )
+                params = listen_params(dict.fromkeys(change_keys.values(), True))
+                tasks.start_soon(self._listen, connection, params)
             if self._settings.transport == "http":
                 tasks.start_soon(self._probe, connection, introduction)
             tasks.start_soon(self._poll, change_keys)
@@ -130,7 +122,7 @@ class ServerWatch:
     def _acknowledged(self, params: JsonObject) -> None:
         """Handle the acknowledgement of a subscription: list everything, as earlier changes were missed."""
         declared: Any = params.get("notifications")
-        if isinstance(declared, dict) and RESOURCE_SUBSCRIPTIONS in cast("JsonObject", declared):
+        if isinstance(declared, dict) and methods.RESOURCE_SUBSCRIPTIONS in cast("JsonObject", declared):
             if self._server_subscriptions is not None:
                 self._server_subscriptions.acknowledged(params)
             return
@@ -150,7 +142,7 @@ class ServerWatch:
         while True:
             started_at = anyio.current_time()
             try:
-                await connection.request(LISTEN, params)
+                await connection.request(methods.LISTEN, params)
             except JsonRpcError as refusal:
                 self._log("has no subscriptions, so it is asked for changes", refusal)
                 return
@@ -276,7 +268,7 @@ def _change_keys(introduction: ServerIntroduction) -> dict[str, str]:
         "resources": introduction.notifies_resources,
         "prompts": introduction.notifies_prompts,
     }
-    return {name: LIST_SUBSCRIPTIONS[name] for name, is_declared in declared.items() if is_declared}
+    return {name: methods.LIST_SUBSCRIPTIONS[name] for name, is_declared in declared.items() if is_declared}
 
 
 def _pause(failures: int) -> float:

@@ -150,12 +150,8 @@ class OwnerConnection:
 
     async def set_log_level(self, level: str | None) -> None:
         """Set the minimum level of the server's log messages, once per change; a refusal is ignored."""
-        if (
-            self.connection is None
-            or not self._has_logging
-            or level in (None, self._level)
-            or level not in LOG_LEVELS
-        ):
+        unchanged = level == self._level or level not in LOG_LEVELS
+        if self.connection is None or not self._has_logging or unchanged:
             return
         self._level = level
         with suppress(ServerError):
@@ -163,11 +159,10 @@ class OwnerConnection:
 
 
 # --- Pool of dedicated connections to a legacy server, opened on demand: each serves one interactive caller
-# ---
 
 log = logging.getLogger(__name__)
 
-_RETRY_AFTER_SECONDS = 1.0
+_RETRY_SECONDS = 1.0
 """Retry-After in seconds if no connection is available."""
 
 
@@ -200,7 +195,10 @@ class OwnerConnections:
         deadline = anyio.current_time() + timeout
         entry = await self._acquire(channel, capabilities, caller, deadline)
         try:
-            yield self._opened(entry)
+            if entry.connection is None:
+                why = f"could not be reached by a connection for this caller: {entry.failure}"
+                raise Unavailable("SOURCE_DOWN", f"{self._settings.id} {why}")
+            yield entry.connection
         except anyio.get_cancelled_exc_class():
             # The server may still send a request for this call; the connection's next user would receive it.
             if entry.alone:
@@ -234,7 +232,7 @@ class OwnerConnections:
             entry = await self._reserve(key, caller, capabilities, alone=channel.alone)
         if entry is None:
             message = f"{self._settings.id} has all the connections it may have for callers that can be asked"
-            raise Refused("OVERLOADED", f"{message}; nothing was done", retry_after=_RETRY_AFTER_SECONDS)
+            raise Refused("OVERLOADED", f"{message}; nothing was done", retry_after=_RETRY_SECONDS)
         try:
             with anyio.CancelScope(deadline=deadline) as waiting:
                 if not entry.settled.is_set():
@@ -246,9 +244,7 @@ class OwnerConnections:
         if waiting.cancelled_caught:
             self._leave(entry)
             message = f"{self._settings.id} has no connection for this caller yet; nothing was done"
-            raise Unavailable(
-                "SOURCE_DOWN", f"{message}, try again shortly", retry_after=_RETRY_AFTER_SECONDS
-            )
+            raise Unavailable("SOURCE_DOWN", f"{message}, try again shortly", retry_after=_RETRY_SECONDS)
         return entry
 
     async def _reserve(
@@ -256,7 +252,7 @@ class OwnerConnections:
     ) -> OwnerConnection:
         """Find a free connection or open one, waiting for capacity; the call already counts as its user."""
         while True:
-            entry = self._find_free(key, alone=alone)
+            entry = next((each for each in self._entries if each.accepts(key, alone=alone)), None)
             if entry is None and not any(each.is_exhausted_by(caller) for each in self._quotas):
                 full = next((each for each in self._quotas if each.full), None)
                 if full is None:
@@ -268,22 +264,10 @@ class OwnerConnections:
                 return entry
             await self._shared_quota.changed()
 
-    def _find_free(self, key: Key, *, alone: bool) -> OwnerConnection | None:
-        return next((entry for entry in self._entries if entry.accepts(key, alone=alone)), None)
-
-    def _opened(self, entry: OwnerConnection) -> Connection:
-        if entry.connection is None:
-            message = (
-                f"{self._settings.id} could not be reached by a connection for this caller: {entry.failure}"
-            )
-            raise Unavailable("SOURCE_DOWN", message)
-        return entry.connection
-
     def _open(self, key: Key, caller: Caller, capabilities: JsonObject) -> OwnerConnection:
         entry = OwnerConnection(key, caller)
-        if not self._jobs.start(
-            self._run, entry, capabilities, max_running=2 * self._settings.max_owner_connections
-        ):
+        max_running = 2 * self._settings.max_owner_connections
+        if not self._jobs.start(self._run, entry, capabilities, max_running=max_running):
             raise Unavailable("SOURCE_DOWN", f"{self._settings.id} is being stopped; nothing was done")
         self._entries.append(entry)
         for quota in self._quotas:

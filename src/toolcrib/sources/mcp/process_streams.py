@@ -14,7 +14,6 @@ from toolcrib.mcp.lines import EndlessLine, LineSplitter, OverlongLine
 from toolcrib.sources.mcp.connection import NotSent
 
 # --- The standard error of a server: its last lines for the status page, a limited rate of lines for the log
-# ---
 
 MAX_TAIL_LINES = 50
 """Number of last lines that are stored."""

@@ -9,25 +9,16 @@ from typing import Any, cast
 import anyio
 import orjson
 
+from toolcrib.mcp import methods
 from toolcrib.mcp.jsonrpc import END_BYTES, encode_notification, encode_request, guess_id, params_of
 from toolcrib.mcp.meta import with_progress_token
-from toolcrib.mcp.methods import (
-    ACKNOWLEDGED,
-    CANCELLED,
-    INITIALIZE,
-    LIST_CHANGED,
-    LISTEN,
-    LOG_MESSAGE,
-    PROGRESS,
-    RESOURCE_UPDATED,
-)
 from toolcrib.mcp.sse import BYTES_PER_MESSAGE
 from toolcrib.model import JsonObject
 from toolcrib.sources.mcp.connection import (
     ConnectionLost,
     InvalidResponse,
+    Notify,
     NotSent,
-    OnNotification,
     RequestCallbacks,
     ServerError,
 )
@@ -56,7 +47,9 @@ FLOODED = (
     " that answer nothing"
 )
 
-NEVER_DROPPED = frozenset({CANCELLED, RESOURCE_UPDATED, ACKNOWLEDGED, *LIST_CHANGED.values()})
+NEVER_DROPPED = frozenset(
+    {methods.CANCELLED, methods.RESOURCE_UPDATED, methods.ACKNOWLEDGED, *methods.LIST_CHANGED.values()}
+)
 """Without these notifications our state is stale. Handling is cheap, as list changes are debounced."""
 
 _WINDOW_SECONDS = 1.0
@@ -127,7 +120,6 @@ class NotificationLimit:
 
 
 # --- Multiplexes requests over one stream: any number in flight, each response matched to its request by id
-# ---
 
 Send = Callable[[bytes], None]
 """Writes one message, without a newline. Must not block; raises NotSent if nothing can be sent."""
@@ -143,13 +135,13 @@ class RequestMultiplexer:
     def __init__(
         self,
         send: Send,
-        on_notification: OnNotification,
+        notify: Notify,
         *,
         send_reply: SendReply,
         reply: Send | None = None,
         limit: NotificationLimit | None = None,
     ) -> None:
-        self._send, self._on_notification = send, on_notification
+        self._send, self._notify = send, notify
         self._limit = NotificationLimit(self._flooded) if limit is None else limit
         self._reply = reply or send
         # Futures, not anyio events: a call costs no more than one future here.
@@ -178,7 +170,7 @@ class RequestMultiplexer:
             self._limit.allow_for_call()
         if callbacks is not None:
             params = with_progress_token(params, request_id) if callbacks.report is not None else params
-        elif method == LISTEN:
+        elif method == methods.LISTEN:
             self._subscriptions.add(request_id)
         elif method not in GATEWAY_METHODS:
             self._router.has_unrouted = True
@@ -284,20 +276,20 @@ class RequestMultiplexer:
         return True
 
     def _handle_notification(self, method: str, params: JsonObject, size: int) -> None:
-        if method == PROGRESS:
+        if method == methods.PROGRESS:
             messages = self._router.of(params.get("progressToken"))
             if messages is None or messages.callbacks.report is None:
                 self.unclaimed += 1
             else:
                 messages.add(progress_of(params))
-        elif method == CANCELLED:
+        elif method == methods.CANCELLED:
             self._router.withdraw(params)
         elif (
-            method != LOG_MESSAGE
+            method != methods.LOG_MESSAGE
             or size > MAX_LOG_BYTES
             or not self._router.log(params, self._without_callbacks())
         ):
-            self._on_notification(method, params)
+            self._notify(method, params)
 
     def _without_callbacks(self) -> int:
         """Return the number of pending requests without callbacks; subscriptions belong to no call."""
@@ -320,9 +312,9 @@ class RequestMultiplexer:
         if self._pending.pop(id, None) is None or self._ended is not None:
             return
         response.cancel()
-        if method != INITIALIZE:
+        if method != methods.INITIALIZE:
             params = orjson.dumps({"requestId": id, "reason": "the caller no longer waits"})
-            self._try_send(encode_notification(CANCELLED, params))
+            self._try_send(encode_notification(methods.CANCELLED, params))
 
     def _try_send(self, data: bytes) -> bool:
         with suppress(NotSent):  # best-effort: without a connection there is no receiver

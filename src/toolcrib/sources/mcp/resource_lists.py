@@ -3,7 +3,7 @@
 import logging
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Literal, Protocol, cast
+from typing import Any, Literal, cast
 
 import anyio
 import orjson
@@ -11,6 +11,7 @@ from anyio.abc import TaskGroup
 
 from toolcrib.catalog import PROMPTS_GET, RESOURCES_READ
 from toolcrib.interfaces import SourceResources
+from toolcrib.mcp.content import as_object
 from toolcrib.mcp.jsonrpc import INVALID_PARAMS
 from toolcrib.mcp.methods import LISTEN, RESOURCE_SUBSCRIPTIONS, SUBSCRIBE, UNSUBSCRIBE
 from toolcrib.mcp.revisions import Era
@@ -28,7 +29,6 @@ from toolcrib.sources.mcp.handshake import (
 from toolcrib.sources.mcp.validation import forwarded_entries, prompts, resources, templates
 
 # --- A server's resources, templates and prompts as last listed; a failure here does not affect its tools
-# ---
 
 log = logging.getLogger(__name__)
 
@@ -88,9 +88,8 @@ class ResourceLists:
         try:
             listed = await listing(self._connection, self._introduction, kind)
         except ServerError as error:
-            self._log_once(
-                kind, f"could not be asked for its {kind.name}: {self._settings.redact(str(error))}"
-            )
+            reason = self._settings.redact(str(error))
+            self._log_once(kind, f"could not be asked for its {kind.name}: {reason}")
             return False
         if listed.truncation is not None:
             self._log_once(
@@ -129,15 +128,12 @@ class ResourceLists:
     def details(self) -> Mapping[str, Any]:
         """Return the counts for operators; empty for a server with tools only."""
         listed, left_out = self.materials, sum(self._left_out.values())
-        counts = {
-            **(
-                {"resources": len(listed.resources), "templates": len(listed.templates)}
-                if listed.has_resources
-                else {}
-            ),
-            **({"prompts": len(listed.prompts)} if listed.has_prompts else {}),
-        }
-        return {**counts, **({"withheld_materials": left_out} if counts else {})}
+        counts: dict[str, int] = {}
+        if listed.has_resources:
+            counts |= {"resources": len(listed.resources), "templates": len(listed.templates)}
+        if listed.has_prompts:
+            counts["prompts"] = len(listed.prompts)
+        return {**counts, "withheld_materials": left_out} if counts else {}
 
 
 # --- Resource subscriptions: legacy servers get one request per resource, modern ones one stream ---
@@ -149,30 +145,16 @@ SubscriptionErrors = Mapping[str, ServerError]
 """By resource: the error of a subscription that the server refuses."""
 
 
-class _Subscriber(Protocol):
-    async def change(self, uris: frozenset[str]) -> SubscriptionErrors:
-        """Subscribe to exactly these resources."""
-        ...
-
-    async def run(self) -> None:
-        """Run the background work, until cancelled."""
-        ...
-
-    def acknowledged(self, params: JsonObject) -> None:
-        """Handle the server's acknowledgement."""
-        ...
-
-
 class ServerSubscriptions:
     """The subscriptions of one connection. `updated` is called for a resource that may have changed."""
 
     def __init__(self, connection: Connection, era: Era, updated: Callable[[str], None]) -> None:
         self._updated = updated
-        self._subscriber: _Subscriber = (
-            _SharedStream(connection, self._report_all)
-            if era == "modern"
-            else _RequestPerResource(connection)
-        )
+        self._subscriber: _SharedStream | _RequestPerResource
+        if era == "modern":
+            self._subscriber = _SharedStream(connection, self._report_all)
+        else:
+            self._subscriber = _RequestPerResource(connection)
         self._lock = anyio.Lock()
         self._subscribed: frozenset[str] = frozenset()
 
@@ -291,10 +273,7 @@ class _SharedStream:
             await anyio.sleep_forever()
 
     def acknowledged(self, params: JsonObject) -> None:
-        message: Any = params.get("notifications")
-        uris: Any = (
-            cast("JsonObject", message).get(RESOURCE_SUBSCRIPTIONS) if isinstance(message, dict) else None
-        )
+        uris: Any = as_object(params.get("notifications")).get(RESOURCE_SUBSCRIPTIONS)
         if not isinstance(uris, list) or not self._pending_acknowledgements:
             return
         self._pending_acknowledgements -= 1

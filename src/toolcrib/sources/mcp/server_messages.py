@@ -10,16 +10,7 @@ from typing import Any, cast
 import anyio
 import orjson
 
-from toolcrib.mcp import methods
-from toolcrib.mcp.jsonrpc import (
-    INVALID_PARAMS,
-    MAX_ID_CHARS,
-    METHOD_NOT_FOUND,
-    NO_ANSWER,
-    encode_error,
-    encode_response,
-    params_of,
-)
+from toolcrib.mcp import jsonrpc, methods
 from toolcrib.mcp.meta import forwarded
 from toolcrib.mcp.revisions import CAPABILITY_OF_REQUEST, request_error
 from toolcrib.model import Json, JsonObject, Progress, Unanswered
@@ -83,11 +74,12 @@ def response_error(error: Json) -> ServerError:
 
 def own_reply(id: Json, method: str) -> bytes | None:
     """Serialize our own reply to a request of the server; None if its id is not valid."""
-    if not (type(id) is int or (type(id) is str and len(id) <= MAX_ID_CHARS)):
+    if not (type(id) is int or (type(id) is str and len(id) <= jsonrpc.MAX_ID_CHARS)):
         return None
     if method in _OWN_REPLIES:
-        return encode_response(id, _OWN_REPLIES[method])
-    return encode_error(id, METHOD_NOT_FOUND, f"this client does not answer {method[:MAX_ID_CHARS]!r}")
+        return jsonrpc.encode_response(id, _OWN_REPLIES[method])
+    message = f"this client does not answer {method[: jsonrpc.MAX_ID_CHARS]!r}"
+    return jsonrpc.encode_error(id, jsonrpc.METHOD_NOT_FOUND, message)
 
 
 def progress_of(params: JsonObject) -> Progress:
@@ -198,9 +190,8 @@ class RequestMessages:
             await self.callbacks.deliver(self._notifications.popleft())
 
     async def _answer_question(self, question: PendingQuestion) -> None:
-        question.scope = anyio.CancelScope(
-            deadline=anyio.current_time() + ANSWER_GRACE_SECONDS if self._is_closed else inf
-        )
+        deadline = anyio.current_time() + ANSWER_GRACE_SECONDS if self._is_closed else inf
+        question.scope = anyio.CancelScope(deadline=deadline)
         with question.scope:
             reply = await self._reply(question)
             if self._router.mark_answered(question):
@@ -211,13 +202,12 @@ class RequestMessages:
     async def _reply(self, question: PendingQuestion) -> bytes:
         channel = self.callbacks.channel
         if channel is None:
-            return encode_error(question.id, NO_ANSWER, "nobody is there to be asked")
+            return jsonrpc.encode_error(question.id, jsonrpc.NO_ANSWER, "nobody is there to be asked")
         try:
-            return encode_response(
-                question.id, orjson.dumps(await channel.ask(question.method, question.params))
-            )
+            answer = orjson.dumps(await channel.ask(question.method, question.params))
+            return jsonrpc.encode_response(question.id, answer)
         except Unanswered as refusal:
-            return encode_error(question.id, refusal.code, str(refusal))
+            return jsonrpc.encode_error(question.id, refusal.code, str(refusal))
 
     def close(self) -> None:
         """Accept no more messages; a reply in delivery delays the caller by a grace period at most."""
@@ -287,7 +277,7 @@ class MessageRouter:
                     question.scope.deadline = anyio.current_time() + ANSWER_GRACE_SECONDS
                 continue
             self._drop(question)
-            self._refuse(question, NO_ANSWER, "the call this was asked in is over")
+            self._refuse(question, jsonrpc.NO_ANSWER, "the call this was asked in is over")
 
     def of(self, request_id: object) -> RequestMessages | None:
         """Return the messages of the in-flight request with this id."""
@@ -333,18 +323,19 @@ class MessageRouter:
             return False
         if self._relayed is None or method not in CAPABILITY_OF_REQUEST:
             return self._try_send(own)
-        params = params_of(fields)
+        params = jsonrpc.params_of(fields)
         violation = request_error(method, params, self._relayed)
         if size > MAX_QUESTION_BYTES:
             violation = (
-                INVALID_PARAMS,
+                jsonrpc.INVALID_PARAMS,
                 f"a question may have {MAX_QUESTION_BYTES:,} bytes, and this one has more",
             )
         question = self._waiting[question_id] = PendingQuestion(question_id, method, forwarded(params), size)
         if violation is not None:
             return self._refuse(question, *violation)
         if not self._enqueue(question, target or self._newest()):
-            return self._refuse(question, NO_ANSWER, "there is no call to ask this in, or too many wait")
+            reason = "there is no call to ask this in, or too many wait"
+            return self._refuse(question, jsonrpc.NO_ANSWER, reason)
         return True
 
     def withdraw(self, params: JsonObject) -> None:
@@ -395,7 +386,7 @@ class MessageRouter:
 
     def _refuse(self, question: PendingQuestion, code: int, why: str) -> bool:
         self._waiting.pop(question.id, None)
-        return self._try_send(encode_error(question.id, code, why))
+        return self._try_send(jsonrpc.encode_error(question.id, code, why))
 
 
 def _fits(waiting: Collection[PendingQuestion], question: PendingQuestion) -> bool:

@@ -84,9 +84,8 @@ class ConnectedServer:
         self.unread: tuple[Part, ...] = ()
         """Lists that could not be read yet."""
         self._settings, self._link = settings, link
-        self.resource_lists = ResourceLists(
-            settings, connection, introduction, previous and previous.resource_lists.materials
-        )
+        materials = previous and previous.resource_lists.materials
+        self.resource_lists = ResourceLists(settings, connection, introduction, materials)
         self._pseudo_requests = {
             f"{settings.id}:{local}": prepared_raw(
                 self._pseudo_tool(local), method, introduction.era, settings.gateway
@@ -211,7 +210,7 @@ _MAX_STDERR_CHARS = 200
 _CONNECTION_TIMEOUT_SHARE = 0.8
 """Share of a call's timeout for getting a connection; the rest is for reporting that there is none."""
 _LOWEST_LOG_LEVEL = "debug"
-"""Log level for session clients that set none: the lowest, so every message is sent."""
+"""For session clients that set none: every message is sent."""
 _NO_CAPABILITIES: JsonObject = {}
 
 
@@ -278,9 +277,7 @@ class McpSource:
         self, server: ConnectedServer, link: SourceLink, jobs: ConnectionTasks, start: anyio.CancelScope
     ) -> None:
         """List the tools, then watch the server until it is lost."""
-        owner_connections = self._owner_connections = OwnerConnections(
-            self._settings, self._dial, jobs, self._quota
-        )
+        owned = self._owner_connections = OwnerConnections(self._settings, self._dial, jobs, self._quota)
         try:
             await server.refresh()
             start.deadline = inf
@@ -289,15 +286,14 @@ class McpSource:
             link.down(str(self._unwrapped(group)))
             raise
         finally:
-            self._dropped += owner_connections.dropped
+            self._dropped += owned.dropped
             self._server = self._owner_connections = None
 
     def _dropped_messages(self) -> int:
         """Return the number of messages dropped since this source was created."""
         now = dropped(self._connection) if self._is_connected else 0
-        return (
-            self._dropped + now + (0 if self._owner_connections is None else self._owner_connections.dropped)
-        )
+        owned = self._owner_connections
+        return self._dropped + now + (0 if owned is None else owned.dropped)
 
     def _unwrapped(self, error: Exception) -> Exception:
         """Unwrap exception groups to one error, with a message that is redacted and may be shown."""
@@ -413,11 +409,7 @@ class McpSource:
         return {
             "transport": self._settings.transport,
             **({"is_own_gateway": True} if self.is_own_gateway else {}),
-            **(
-                {"lanes": len(self._owner_connections)}
-                if self._owner_connections is not None and len(self._owner_connections)
-                else {}
-            ),
+            **({"lanes": len(self._owner_connections)} if self._owner_connections else {}),
             **(self._last_server.details() if self._last_server else {}),
             **(self._connection.details() if self._connection else {}),
             **({"dropped_messages": dropped_messages} if dropped_messages else {}),

@@ -23,8 +23,8 @@ from toolcrib.sources.mcp.connection import (
     ConnectionLost,
     ConnectionTasks,
     InvalidResponse,
+    Notify,
     NotSent,
-    OnNotification,
     RequestCallbacks,
     ResponseTooLarge,
     ServerError,
@@ -60,14 +60,14 @@ class SseTransport:
     egress: Egress = field(default_factory=Egress)
 
     @asynccontextmanager
-    async def dial(self, on_notification: OnNotification) -> AsyncGenerator[Connection]:
+    async def dial(self, notify: Notify) -> AsyncGenerator[Connection]:
         """Open the event stream and wait for its `endpoint` event."""
         url = URL(self.url)
         async with session(self.url, self.headers, self.egress) as client, background() as jobs:
             response = await send(client, "GET", url, {"Accept": STREAM})
             try:
                 _check(response)
-                connection = _Connection(client, response, on_notification, jobs)
+                connection = _Connection(client, response, notify, jobs)
                 await connection.read_endpoint(url)
                 jobs.start(connection.run)
                 try:
@@ -79,13 +79,11 @@ class SseTransport:
 
 
 class _Connection:
-    def __init__(
-        self, client: Client, response: Response, on_notification: OnNotification, jobs: ConnectionTasks
-    ) -> None:
+    def __init__(self, client: Client, response: Response, notify: Notify, jobs: ConnectionTasks) -> None:
         self._client, self._response, self._jobs = client, response, jobs
         self._limit = limit = NotificationLimit(self._flooded)
         self._exchange = RequestMultiplexer(
-            self._send, on_notification, send_reply=self._answer, reply=self._reply, limit=limit
+            self._send, notify, send_reply=self._answer, reply=self._reply, limit=limit
         )
         self._events, self._slices = EventStreamParser(too_large=ResponseTooLarge), BodySlices(response)
         self._waiting: list[ServerSentEvent] = []
@@ -194,9 +192,8 @@ class _Connection:
 
     async def _deliver(self, data: bytes) -> None:
         """Post a message; if that fails, so does its pending request."""
-        fault: ServerError = ConnectionLost(
-            f"the server did not accept the request within {POST_TIMEOUT_SECONDS:g} s"
-        )
+        message = f"the server did not accept the request within {POST_TIMEOUT_SECONDS:g} s"
+        fault: ServerError = ConnectionLost(message)
         with anyio.move_on_after(POST_TIMEOUT_SECONDS):
             try:
                 await self._post(data)

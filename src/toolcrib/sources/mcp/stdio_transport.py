@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ from toolcrib.sources.mcp.connection import (
     Connection,
     ConnectionLost,
     InvalidResponse,
-    OnNotification,
+    Notify,
     RequestCallbacks,
     ResponseTooLarge,
 )
@@ -40,10 +41,6 @@ MAX_UNREAD_BYTES = 1 << 20
 _EXIT_WAIT_SECONDS, _MAX_EXIT_WAITS = 0.1, 50
 """Seconds of silence after a first sign of the end (an exit, a closed stream) until the connection is closed
 without the other signs (the status, responses in the pipe); and how often further output may extend that."""
-
-
-def _as_is(text: str) -> str:
-    return text
 
 
 _LAUNCHING: anyio.lowlevel.RunVar[anyio.Lock] = anyio.lowlevel.RunVar("_LAUNCHING")
@@ -70,7 +67,7 @@ class StdioTransport:
     command: tuple[str, ...]
     env: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
     cwd: Path | None = None
-    redact: Redact = _as_is
+    redact: Redact = str
     """Redacts the secrets in the server's standard error."""
     server: str = ""
     """Name in the log; its program's name if empty."""
@@ -79,13 +76,11 @@ class StdioTransport:
     """Timeout in seconds of each step of ending it: closing its input, SIGTERM, SIGKILL."""
 
     @asynccontextmanager
-    async def dial(self, on_notification: OnNotification) -> AsyncGenerator[Connection]:
+    async def dial(self, notify: Notify) -> AsyncGenerator[Connection]:
         """Start the server; leaving the context ends it and all its descendants."""
         env = environment(self.env)
         program = find(self.command, env, self.cwd)
-        connection = _Connection(
-            on_notification, redact=self.redact, server=self.server or Path(program).name
-        )
+        connection = _Connection(notify, redact=self.redact, server=self.server or Path(program).name)
         async with _launch_lock():
             # Other tasks run between two starts; a cancellation after the start would leak the process.
             await anyio.lowlevel.checkpoint()
@@ -109,20 +104,21 @@ class StdioTransport:
 class _Connection:
     """One running server. Callbacks of the event loop read its streams: there is no reader task."""
 
-    def __init__(self, on_notification: OnNotification, *, redact: Redact, server: str) -> None:
+    def __init__(self, notify: Notify, *, redact: Redact, server: str) -> None:
         self._limit = limit = NotificationLimit(self._end)
         self._exchange = RequestMultiplexer(
-            self._send, on_notification, send_reply=self._answer, reply=self._reply, limit=limit
+            self._send, notify, send_reply=self._answer, reply=self._reply, limit=limit
         )
-        self._input = ProcessInput(self._input_ended)
-        self._output = ProcessOutput(
-            self._handle_line, self._output_ended, self._endless, limit.pause, limit.charge
+        self._input = ProcessInput(partial(self._ending, "it closed its standard input"))
+        ended = partial(self._ending, "it closed its standard output")
+        endless = partial(
+            self._end, f"it wrote more than {MAX_SKIPPED_BYTES >> 20} MiB without an end of line"
         )
+        self._output = ProcessOutput(self._handle_line, ended, endless, limit.pause, limit.charge)
         self._stderr_tail = StderrTail(redact, server)
         self._errors = ProcessErrors(self._stderr_tail)
-        self._stray_log = RateLimitedLog(
-            "%s wrote to its standard output what is no message: %s", redact, server
-        )
+        message = "%s wrote to its standard output what is no message: %s"
+        self._stray_log = RateLimitedLog(message, redact, server)
         self._stray_lines = self._unanswered = 0
         self._pid: int | None = None
         self._exit_reason = self._first_sign = ""
@@ -231,24 +227,14 @@ class _Connection:
     def _handle_overlong_line(self, line: OverlongLine) -> None:
         request = guess_id(line.head, line.tail)
         if request is not None:
-            self._exchange.fail(
-                request, ResponseTooLarge(f"the answer is over {MAX_MESSAGE_BYTES >> 20} MiB")
-            )
+            fault = ResponseTooLarge(f"the answer is over {MAX_MESSAGE_BYTES >> 20} MiB")
+            self._exchange.fail(request, fault)
         elif line.tail:
             self._log_stray_line(line.head)
 
     def _log_stray_line(self, line: bytes) -> None:
         self._stray_lines += 1
         self._stray_log.write([line])
-
-    def _input_ended(self) -> None:
-        self._ending("it closed its standard input")
-
-    def _output_ended(self) -> None:
-        self._ending("it closed its standard output")
-
-    def _endless(self) -> None:
-        self._end(f"it wrote more than {MAX_SKIPPED_BYTES >> 20} MiB without an end of line")
 
     def _ending(self, reason: str) -> None:
         """Handle one sign of the end. The last responses, or the status, may still arrive."""

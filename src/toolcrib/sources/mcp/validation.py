@@ -336,16 +336,11 @@ def _cut_text(text: str, max_bytes: int = MAX_TEXT_BYTES) -> str:
     return visible(text).encode()[:max_bytes].decode(errors="ignore")
 
 
-def _is_text(value: Json) -> bool:
-    return type(value) is str
+def _of_type(expected: type) -> Callable[[Json], bool]:
+    return lambda value: type(value) is expected
 
 
-def _is_flag(value: Json) -> bool:
-    return type(value) is bool
-
-
-def _is_object(value: Json) -> bool:
-    return type(value) is dict
+_is_text, _is_flag, _is_object = map(_of_type, (str, bool, dict))
 
 
 def _is_size(value: Json) -> bool:
