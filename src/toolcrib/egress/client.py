@@ -223,8 +223,7 @@ def why_no_connection(error: OSError) -> str:
     return os.strerror(error.errno) if error.errno else "no connection could be made"
 
 
-# --- TCP health probe: checks with one TCP handshake, without a request, that a server accepts connections
-# ---
+# --- TCP health probe: checks with one TCP handshake that a server accepts connections ---
 
 
 class Probe:

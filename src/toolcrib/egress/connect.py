@@ -14,8 +14,7 @@ from anyio.lowlevel import RunVar
 
 from toolcrib.egress.egress import Egress
 
-# --- DNS resolution with egress checks: resolved addresses are checked and used directly (no DNS rebinding)
-# ---
+# --- DNS resolution: resolved addresses are checked and used directly (no DNS rebinding) ---
 
 _MAX_LOOKUPS_PER_NAME = 2
 """Limit of concurrent lookup threads per name, abandoned lookups included."""

@@ -198,8 +198,7 @@ def _is_localhost(name: str) -> bool:
     return name == "localhost" or name.endswith(".localhost")
 
 
-# --- Egress rules for stored URLs: the allowed networks depend on who gave the URL, not on the bind address
-# ---
+# --- Egress rules for stored URLs: the allowed networks depend on who registered the URL ---
 
 _MAX_CACHED_URLS = 4_096
 _GIVEN_BEFORE = "was registered before the gateway recorded who supplies a URL, and keeps working"

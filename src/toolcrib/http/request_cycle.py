@@ -12,8 +12,7 @@ from toolcrib.errors import Refused
 from toolcrib.http.connection_limits import ClientConnection, overloaded
 from toolcrib.http.request import Receive, Scope, Send
 
-# --- Flow control of one connection: bytes buffered in either direction are counted, and for a limited time
-# ---
+# --- Flow control of one connection: buffered bytes are counted in both directions, and limited in time ---
 
 READ_SECONDS, READ_BYTES = 60.0, 64 << 10
 """Seconds, and the bytes of a response a client must read in them: unread bytes stay in memory until then."""
@@ -63,8 +62,7 @@ class CountingFlow(FlowControl):
             self._watch_buffer(unread)
 
 
-# --- One request and its response on a connection: uvicorn's cycle with a fast path for complete messages
-# ---
+# --- One request and its response: uvicorn's cycle with a fast path for complete messages ---
 
 MAX_JOINED_BYTES = 64 << 10
 """Maximum bytes of a body that is copied behind its head, so that both are sent in one system call."""

@@ -87,8 +87,7 @@ async def _send_stream(send: Send, answer: HttpResponse, stream: Callable[[Write
     await send({"type": "http.response.body", "body": b""})
 
 
-# --- Converts a completed result into an HTTP response: status, body, and the headers that an error needs
-# ---
+# --- Converts a result into an HTTP response: status, body, and the headers that an error needs ---
 
 _CHALLENGE = (b"www-authenticate", b'Bearer realm="toolcrib"')
 _CLOSE = (b"connection", b"close")

@@ -11,8 +11,7 @@ from toolcrib.http.framing import coding_fault
 from toolcrib.http.request import Request
 from toolcrib.http.response import HttpResponse
 
-# --- The route table: method and path to handler, with the authentication and permission each route needs
-# ---
+# --- The route table: method and path to handler, with required authentication and permission ---
 
 Handler = Callable[[Request], Awaitable[HttpResponse | None]]
 """Handles a request; returns None if it has sent the response itself."""

@@ -113,8 +113,7 @@ def _inodes(port: int) -> set[str]:
     return found
 
 
-# --- Accepts connections; when file descriptors run out, reserve descriptors let the operator still connect
-# ---
+# --- Accepts connections; reserve descriptors let the operator connect when file descriptors run out ---
 
 ACCEPT_RETRY_SECONDS = 0.05
 """Seconds for which accepting pauses when it fails although the reserve was freed, or for another reason."""

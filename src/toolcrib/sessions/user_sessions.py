@@ -305,8 +305,7 @@ class UserSessions:
         return self._hub.has_listeners(user)
 
 
-# --- Last use of user sessions: recorded in memory, written to the store in batches, for the idle timeout
-# ---
+# --- Last use of user sessions, for the idle timeout: recorded in memory, stored in batches ---
 
 log = logging.getLogger(__name__)
 

@@ -81,7 +81,9 @@ class ChangeListener:
             await self._wake_event.wait()
             self._wake_event = anyio.Event()
             self.caller = await self._changes.present(self.caller)
-            digests = {kind: self._changes.digest(kind, self.caller, self._session) for kind in self._digests}
+            digests: dict[Kind, bytes] = {
+                kind: self._changes.digest(kind, self.caller, self._session) for kind in self._digests
+            }
             changed = [LIST_CHANGED[kind] for kind in digests if digests[kind] != self._digests[kind]]
             updated_uris, self._digests, self._updated_uris = self._updated_uris, digests, {}
             if changed or updated_uris:

@@ -103,7 +103,7 @@ def check_problem(result: Result, cause: Problem) -> None:
         code = INTERNAL_ERROR if code == METHOD_NOT_FOUND else code
         data, own_meta = cause.details.get("data"), meta(result)
         if data is None or type(data) is dict:
-            data = {**(data or {}), **own_meta}
+            data = {**cast("JsonObject", data or {}), **own_meta}
         raise ProtocolError(code, cause.message, data)
     if CODES[cause.code].mcp == "error":
         raise ProtocolError(_CODES.get(cause.code, INVALID_PARAMS), cause.message, meta(result))

@@ -13,7 +13,7 @@ from toolcrib.formats import McpFormat
 from toolcrib.frontends.mcp.request import McpRequest, Pages, Peer, SessionLink, cursor_of, encode_pages
 from toolcrib.gateway import Gateway, ToolSelection, map_cooperatively
 from toolcrib.mcp.revisions import MODERN, TOOL_FIELDS_SINCE
-from toolcrib.model import Caller, Result, Tool
+from toolcrib.model import Caller, JsonObject, Result, Tool
 from toolcrib.search import SEARCH_TOOL
 
 # --- Search mode: the list holds pinned tools, the search tool, and the tools that searches have found ---
@@ -185,6 +185,7 @@ def _definition(tool: Tool, name: str, revision: str) -> bytes:
         if TOOL_FIELDS_SINCE.get(key, "") <= revision
     }
     # Before the modern revision, an output schema must be of type object.
-    if revision != MODERN and (definition.get("outputSchema") or {}).get("type") != "object":
+    output_schema: JsonObject = definition.get("outputSchema") or {}
+    if revision != MODERN and output_schema.get("type") != "object":
         definition.pop("outputSchema", None)
     return orjson.dumps(definition)

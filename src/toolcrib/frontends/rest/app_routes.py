@@ -108,8 +108,7 @@ def check_reader(caller: Caller) -> None:
         raise Refused("SCOPE_DENIED", message)
 
 
-# --- Key-value storage of apps per user, in the format of the apps' SDKs; an app authenticates by its key
-# ---
+# --- Key-value storage of apps per user, in the format of the apps' SDKs; apps authenticate by their key ---
 
 _AUTHENTICATION_HINT = "send the app's own key in the header `Authorization: Bearer PACKAGE:KEY`"
 

@@ -61,8 +61,7 @@ class HealthRoutes:
         return HttpResponse(200, self._console.metrics(), (_PROMETHEUS, *SAFE_HEADERS))
 
 
-# --- REST routes of MCP servers: status, test, removal, config reload, and approval of changed definitions
-# ---
+# --- REST routes of MCP servers: status, test, removal, config reload, approval of changed definitions ---
 
 SERVERS = "crib:servers"
 """Permission for every route that could start a process or that decides which definitions are trusted."""

@@ -94,17 +94,14 @@ class AnswerRoute:
 
     async def answer(self, request: Request) -> HttpResponse:
         """Runs all calls of a provider message, returns the reply messages; events as for a call."""
-        parsed = self._parsed(
-            request,
-            known_fields(await request.json(self._body_bytes, free=TURN_DUPLICATES_ALLOWED), *TURN_FIELDS),
-        )
+        body = await request.json(self._body_bytes, free=TURN_DUPLICATES_ALLOWED)
+        parsed = self._parsed(request, known_fields(body, *TURN_FIELDS))
         if wants_events(request):
             # A malformed message is refused with its own status, before the stream starts.
             calls_of(parsed.message, parsed.format)
             run = partial(self._run_turn, request, parsed)
-            return HttpResponse(
-                200, b"", EVENT_STREAM_HEADERS, partial(stream, request, run, self._keep_alive)
-            )
+            events = partial(stream, request, run, self._keep_alive)
+            return HttpResponse(200, b"", EVENT_STREAM_HEADERS, events)
         return HttpResponse(200, await self._run_turn(request, parsed))
 
     def _parsed(self, request: Request, fields: dict[str, Any]) -> _TurnRequest:
@@ -178,9 +175,8 @@ class ExecuteRoute:
         parsed = self._parsed(request, await request.json(self._body_bytes, free=DUPLICATES_ALLOWED))
         if wants_events(request):
             run = partial(self._run, request, parsed)
-            return HttpResponse(
-                200, b"", EVENT_STREAM_HEADERS, partial(stream, request, run, self._keep_alive)
-            )
+            events = partial(stream, request, run, self._keep_alive)
+            return HttpResponse(200, b"", EVENT_STREAM_HEADERS, events)
         result = await self._call(request, parsed)
         answer = result_response(result)
         if REPLAYED in result.meta:

@@ -11,8 +11,7 @@ from toolcrib.http.response import SAFE_HEADERS, Headers
 from toolcrib.identity import PageSession, SignIn
 from toolcrib.model import Actor, Caller, Json
 
-# --- Sessions of the web page: an HttpOnly cookie plus a secret in a header against CSRF; both are required
-# ---
+# --- Sessions of the web page: an HttpOnly cookie, and a secret in a header against CSRF ---
 
 COOKIE, SECURE_COOKIE = "toolcrib_session", "__Host-toolcrib_session"
 SECRET_HEADER = b"x-crib-token"

@@ -12,6 +12,7 @@ from sqlalchemy import (
     URL,
     Column,
     Connection,
+    Engine,
     MetaData,
     PrimaryKeyConstraint,
     String,
@@ -162,7 +163,11 @@ def _memory() -> AsyncEngine:
     # Cancellation can close the last pooled connection; this anchor prevents the loss of the database.
     anchor = connect(uri, uri=True)
     engine = _engine(f"sqlite+aiosqlite:///{uri}&uri=true", pool_size=1)
-    event.listen(engine.sync_engine, "engine_disposed", lambda _engine: anchor.close())
+
+    def close_anchor(_engine: Engine) -> None:
+        anchor.close()
+
+    event.listen(engine.sync_engine, "engine_disposed", close_anchor)
     return engine
 
 
