@@ -227,7 +227,7 @@ async def test_unexpected_error_is_only_logged(
             message = "secret at /etc/shadow"
             raise ZeroDivisionError(message)
 
-        monkeypatch.setattr(gateway.runtime.gateway, "kept", broken)
+        monkeypatch.setattr(gateway.runtime.gateway, "cached_view", broken)
         with caplog.at_level(logging.ERROR, "toolcrib.server"):
             reply = await gateway.request("GET", "/api/tools")
         assert (reply.status, reply.code) == (500, "EXECUTION_ERROR")

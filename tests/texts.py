@@ -1,5 +1,6 @@
 """Compares texts that users see with the snapshot file of their frontend: rewording changes one file."""
 
+import fcntl
 import os
 import re
 from pathlib import Path
@@ -8,6 +9,8 @@ FOLDER = Path(__file__).parent / "snapshots"
 HEADING = "=== "
 UPDATE = os.environ.get("TOOLCRIB_SNAPSHOTS") == "update"
 """Read once: some tests clear the environment."""
+_RECORDED: dict[tuple[str, str], str] = {}
+"""The texts that this run has recorded: two different ones under one name would replace each other."""
 PORT = re.compile(r"(?<=://127\.0\.0\.1:)\d{5}\b")
 TEMPORARY = re.compile(r"/\S*/pytest-of-\w+/pytest-\d+/[^/\s]+")
 
@@ -25,10 +28,14 @@ def read(frontend: str) -> dict[str, str]:
     return {name: "\n".join(lines) for name, lines in texts.items()}
 
 
-def write(frontend: str, texts: dict[str, str]) -> None:
+def record(frontend: str, name: str, text: str) -> None:
+    """Add a text to the file of its frontend; the lock is for test processes that run side by side."""
     FOLDER.mkdir(exist_ok=True)
-    sections = (f"{HEADING}{name}\n{texts[name]}\n" for name in sorted(texts))
-    (FOLDER / f"{frontend}.txt").write_text("".join(sections))
+    with (FOLDER / f"{frontend}.txt").open("a") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        texts = {**read(frontend), name: text}
+        file.truncate(0)
+        file.writelines(f"{HEADING}{each}\n{texts[each]}\n" for each in sorted(texts))
 
 
 def matches(frontend: str, name: str, text: str | None, /, **variable: object) -> bool:
@@ -42,11 +49,11 @@ def matches(frontend: str, name: str, text: str | None, /, **variable: object) -
         text = text.replace(str(value), f"{{{part}}}")
     text = TEMPORARY.sub("{folder}", PORT.sub("{port}", text))
     text = "\n".join(line.rstrip() for line in text.strip("\n").splitlines())
-    texts = read(frontend)
     if UPDATE:
-        write(frontend, {**texts, name: text})
+        assert _RECORDED.setdefault((frontend, name), text) == text, f"two texts are called {name!r}"
+        record(frontend, name, text)
         return True
-    recorded = texts.get(name)
+    recorded = read(frontend).get(name)
     assert recorded is not None, (
         f"{name} is not in tests/snapshots/{frontend}.txt: run with TOOLCRIB_SNAPSHOTS=update"
     )

@@ -137,7 +137,7 @@ async def test_timed_layout_is_cleared() -> None:
         await glasses.printed("Nothing to do.")
         layout = {"layoutType": "text_wall", "text": "soon gone"}
         event = UserEvent("display", {"view": "main", "layout": layout, "durationMs": 50})
-        demo_gateway.gateway.runtime.sessions.tell("demo", event)
+        demo_gateway.gateway.runtime.sessions.publish("demo", event)
         shown = await glasses.printed("soon gone")
         cleared = await glasses.printed("display main: clear")
         assert shown < cleared

@@ -54,7 +54,9 @@ async def test_app_display_and_speech_events(gateway: InProcessGateway) -> None:
         assert (b"content-type", b"text/event-stream") in device.sent[0]["headers"]
         sessions.publish("ann", UserEvent("speak", {"text": "grüß\ndich"}))
         sessions.publish("bob", UserEvent("speak", {"text": "not for ann"}))
-        sessions.publish("ann", UserEvent("display", {"layout": {"layoutType": "text_wall", "text": "hello"}}))
+        sessions.publish(
+            "ann", UserEvent("display", {"layout": {"layoutType": "text_wall", "text": "hello"}})
+        )
         await until(lambda: "hello" in device.heard())
         assert device.heard() == (
             ": listening\n\n"

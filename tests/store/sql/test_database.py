@@ -243,7 +243,7 @@ async def test_idle_database_restart_is_transparent(proxied_store: SqlStore, pro
 
 
 async def test_a_server_that_falls_silent_is_given_up(proxied_store: SqlStore, proxy: TcpProxy) -> None:
-    proxied_store.database.patience = 0.3
+    proxied_store.database.timeout = 0.3
     proxy.mute()
     with anyio.fail_after(3), pytest.raises(Unavailable) as raised:
         await proxied_store.keys.all()
@@ -251,7 +251,7 @@ async def test_a_server_that_falls_silent_is_given_up(proxied_store: SqlStore, p
     with anyio.fail_after(3), pytest.raises(Unavailable) as raised:
         await proxied_store.keys.add(a_key("during"))
     proxy.flow.set()
-    proxied_store.database.patience = 5.0
+    proxied_store.database.timeout = 5.0
     assert await proxied_store.keys.add(a_key("after"))
 
 
