@@ -1,6 +1,7 @@
 """The library's front: the whole gateway inside a program, without a server."""
 
 import json
+from importlib import metadata
 from pathlib import Path
 from typing import Any, cast
 
@@ -13,7 +14,6 @@ from toolcrib.config import ConfigError, parse
 from toolcrib.errors import Refused
 from toolcrib.model import Progress
 from toolcrib.sdk import AnyTool
-from toolcrib.version import VERSION
 
 
 @create_tool(category="query", permissions=["cards:read"], tags=["cards"])
@@ -175,7 +175,7 @@ async def test_exception_of_block_is_not_wrapped() -> None:
 
 
 def test_the_public_names() -> None:
-    assert __version__ == VERSION
+    assert __version__ == metadata.version("toolcrib")
     registry = Registry()
     registry.register(get_card)
     assert registry.get("get-card") is get_card
