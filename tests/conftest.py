@@ -12,8 +12,8 @@ from hypothesis import settings
 pytest_plugins = ("tests.parts.fixtures", "tests.parts.pages")
 
 # A busy machine is no bug: limits of time belong to the tests that measure time.
-settings.register_profile("house", deadline=None)
-settings.load_profile("house")
+settings.register_profile("toolcrib", deadline=None)
+settings.load_profile("toolcrib")
 
 
 _NOT_COVERED = frozenset({"bench", "conformance", "docs", "examples", "gates", "mutation"})
@@ -24,7 +24,7 @@ _FIRST = "gw0"
 """The test process that pytest-xdist gives the first group of tests."""
 
 _PROGRAMS_MEASURED = "COVERAGE_PROCESS_CONFIG"
-"""Where coverage leaves word for programs that are started."""
+"""The environment variable by which coverage also measures the processes that tests start."""
 
 
 @pytest.fixture(scope="session")
