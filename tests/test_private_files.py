@@ -144,7 +144,13 @@ def test_a_folder_every_user_can_write_is_refused(tmp_path: Path, lax: int) -> N
     tmp_path.chmod(lax)
     with pytest.raises(PermissionError) as raised:
         check_folder(tmp_path)
-    assert matches("server", "a folder every user can write is refused", str(raised.value), tmp_path=tmp_path)
+    assert matches(
+        "server",
+        "a folder every user can write is refused",
+        str(raised.value),
+        tmp_path=tmp_path,
+        mode=f"{lax:o}",
+    )
     assert mode(tmp_path) == lax
 
 

@@ -94,8 +94,8 @@ def test_faults_are_named_by_path_and_nothing_is_changed(shell: Shell, tmp_path:
 @pytest.mark.parametrize(
     "name, text, suffix, said",
     [
-        ("apps_none", "x = 1", "", "has no AppServer: app = AppServer("),
-        ("apps_several", SEVERAL, "", "several apps: say which, such as apps_several:one"),
+        ("apps_none", "x = 1", "", "has no AppServer; create one"),
+        ("apps_several", SEVERAL, "", "several apps; name one, such as apps_several:one"),
         ("apps_other", SEVERAL, ":three", "no AppServer called three; it has one, two"),
         ("apps_broken", "1 / 0", "", "does not import: ZeroDivisionError"),
     ],

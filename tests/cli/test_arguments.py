@@ -112,9 +112,9 @@ def test_a_dash_reads_the_object_from_standard_input(monkeypatch: pytest.MonkeyP
     [
         (["{"], "not JSON"),
         (["[1]"], "not a JSON object"),
-        (["word"], "'word' is no argument"),
-        (["a=1", "=2"], "'=2' is no argument"),
-        (["a=1", '{"b": 2}'], "is no argument"),
+        (["word"], "'word' is not an argument"),
+        (["a=1", "=2"], "'=2' is not an argument"),
+        (["a=1", '{"b": 2}'], "is not an argument"),
     ],
 )
 def test_invalid_argument_is_usage_error(typed: list[str], said: str) -> None:

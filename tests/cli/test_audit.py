@@ -84,7 +84,7 @@ def test_verify_without_records_needs_an_option(shell: Shell, tmp_path: Path) ->
     shell("keys", "create", "a")
     tamper(tmp_path, "DELETE FROM toolcrib_audit")
     empty = shell("audit", "verify")
-    assert (empty.code, empty.out, "holds no records" in empty.err) == (1, "", True)
+    assert (empty.code, empty.out, "has no records" in empty.err) == (1, "", True)
     told = shell("audit", "verify", "--json")
     assert (told.code, told.json["intact"], told.json["records"]) == (1, False, 0)
     allowed = shell("audit", "verify", "--allow-empty")

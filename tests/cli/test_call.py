@@ -117,7 +117,7 @@ def test_the_time_limit_is_kept(shell: Shell) -> None:
     [
         ([], "NAME"),
         (["get-datetime", "{"], "not JSON"),
-        (["get-datetime", "word"], "'word' is no argument"),
+        (["get-datetime", "word"], "'word' is not an argument"),
         (["get-datetime", "--timeout", "0"], "--timeout"),
     ],
 )

@@ -177,7 +177,7 @@ def test_breaking_change_of_published_definition_fails(shell: Shell, tmp_path: P
 def test_only_a_module_can_be_published(shell: Shell) -> None:
     done = shell("check", "--publish")
     assert done.code == 2
-    assert "name it" in done.err
+    assert "MODULE" in done.err
 
 
 @pytest.mark.requirement("A4")

@@ -209,11 +209,11 @@ async def test_rejected_key_is_reported() -> None:
 @pytest.mark.parametrize(
     "options, code, said",
     [
-        (("--url", "http://127.0.0.1:{port}"), 1, "no gateway answers at"),
-        (("--url", "nonsense"), 2, "--url must be the address of a gateway"),
+        (("--url", "http://127.0.0.1:{port}"), 1, "no gateway responds at"),
+        (("--url", "nonsense"), 2, "--url must be the URL of a gateway"),
         (("--user", "a\nb"), 2, "--user must be printable text"),
         (("--stay", "-1"), 2, "--stay"),
-        ((), 2, "there is no admin key here"),
+        ((), 2, "no admin key was found here"),
     ],
 )
 def test_wrong_use_and_no_gateway(

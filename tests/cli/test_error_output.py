@@ -35,10 +35,10 @@ def test_the_unforeseen_shows_nothing_but_its_kind(shell: Shell, monkeypatch: py
         (Refused("NOT_FOUND", "not here"), 1, "not here"),
         (Refused("INVALID_REQUEST", "not so"), 2, "not so"),
         (ExceptionGroup("", [ExceptionGroup("", [Refused("NOT_FOUND", "deep")])]), 1, "deep"),
-        (ExceptionGroup("", [ValueError(), KeyError()]), 1, "this should not have happened (ExceptionGroup)"),
+        (ExceptionGroup("", [ValueError(), KeyError()]), 1, "unexpected error: ExceptionGroup"),
         (PermissionError(13, "Permission denied", "/some/file"), 1, "/some/file: Permission denied"),
         (OSError("strange"), 1, "strange"),
-        (click.Abort(), 1, "stopped"),
+        (click.Abort(), 1, "interrupted"),
         (click.ClickException("plain."), 2, "plain"),
     ],
 )
@@ -66,7 +66,7 @@ def test_config_fault_names_the_line(shell: Shell, tmp_path: Path) -> None:
 def test_ctrl_c_stops_a_command(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("toolcrib.cli.tools.with_backend", raising(KeyboardInterrupt()))
     done = shell("tools")
-    assert (done.code, done.err.strip()) == (1, "toolcrib: stopped")
+    assert (done.code, done.err.strip()) == (1, "toolcrib: interrupted")
 
 
 def test_ctrl_c_ends_a_gateway_before_it_listens(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,7 +7,7 @@ import pytest
 from tests.cli.conftest import Shell
 from tests.texts import matches
 
-HINT = "A gateway that runs on the same store follows within seconds"
+HINT = "applies this within seconds"
 
 
 def test_a_key_from_birth_to_end(shell: Shell, tmp_path: Path) -> None:
@@ -76,7 +76,7 @@ def test_a_rotation_with_an_overlap(shell: Shell) -> None:
     shell("keys", "create", "worker")
     made = shell("keys", "rotate", "worker", "--overlap", "1h", "--json").json
     assert 3599 < made["previousUntil"] - made["rotated"] < 3601
-    assert shell("keys", "list").rows[0][1].startswith("live, the old one until ")
+    assert shell("keys", "list").rows[0][1].startswith("live, old secret until ")
     assert shell("keys", "rotate", "worker", "--overlap", "often").code == 2
     assert shell("keys", "rotate", "worker", "--json").json["previousUntil"] is None
 

@@ -48,10 +48,10 @@ def test_a_file_is_migrated_once_and_put_back_to_the_last_byte(shell: Shell, fil
     assert json.loads(first.pop(ORIGINAL_FIELD)) == REMINDER
     assert first == MIGRATED
     again = shell("migrate", "app.json")
-    assert (again.code, again.out, again.err) == (0, "", "Every tool is of the new shape.\n")
+    assert (again.code, again.out, again.err) == (0, "", "All tools have the new format.\n")
     assert file.read_bytes() == once
     back = shell("migrate", "app.json", "--undo")
-    assert (back.code, back.out.splitlines()[0]) == (0, "tools[0] add_reminder: put back")
+    assert (back.code, back.out.splitlines()[0]) == (0, "tools[0] add_reminder: restored")
     assert file.read_text() == TEXT
     assert stat.S_IMODE(file.stat().st_mode) == 0o640
     assert list(file.parent.iterdir()) == [file]

@@ -59,14 +59,14 @@ def bomb(levels: int, keyword: str = "allOf") -> dict[str, Any]:
 @pytest.mark.parametrize("keyword", ["allOf", "anyOf", "oneOf"])
 def test_exponential_schema_is_refused_quickly(keyword: str) -> None:
     started = perf_counter()
-    assert "10,000 ways" in refused(bomb(25, keyword)).reason
+    assert "10,000 paths" in refused(bomb(25, keyword)).reason
     assert perf_counter() - started < 1  # about 0.001; to run it would take minutes
 
 
 def test_cost_count_is_exact() -> None:
     # A level counts itself and its two references: 4 * 2**n - 3 ways, and the root one more.
     assert check(bomb(11))
-    assert "10,000 ways" in refused(bomb(12)).reason
+    assert "10,000 paths" in refused(bomb(12)).reason
 
 
 def test_doubling_schema_is_refused() -> None:
@@ -77,7 +77,7 @@ def test_doubling_schema_is_refused() -> None:
         return {**plain(below), "unevaluatedProperties": False}
 
     assert check(staircase(25, plain))
-    assert "10,000 ways" in refused(staircase(25, looks_twice)).reason
+    assert "10,000 paths" in refused(staircase(25, looks_twice)).reason
 
 
 def test_long_reference_chain_is_refused() -> None:
@@ -93,13 +93,13 @@ def test_long_reference_chain_is_refused() -> None:
     for _ in range(63):
         deep = {"c": deep}
     assert compile_schema(guarded.schema).ok(deep)
-    assert "more than 64 steps" in refused(chain(62)).reason
-    assert "more than 64 steps" in refused(chain(1_000)).reason
+    assert "more than 64 chained" in refused(chain(62)).reason
+    assert "more than 64 chained" in refused(chain(1_000)).reason
 
 
 def test_deep_enum_options_count() -> None:
     def options(options: list[Any]) -> dict[str, Any]:
         return {"properties": {"a": {"enum": options}}}
 
-    assert "10,000 ways" in refused(options([[n % 10] for n in range(10_000)])).reason
+    assert "10,000 paths" in refused(options([[n % 10] for n in range(10_000)])).reason
     assert check(options(list(range(10_000))))

@@ -36,9 +36,9 @@ def test_invalid_json_is_refused_without_crash(data: bytes) -> None:
     [
         (
             b"[" * (MAX_JSON_DEPTH + 1) + b"]" * (MAX_JSON_DEPTH + 1),
-            f"more than {MAX_JSON_DEPTH} levels deep",
+            f"{MAX_JSON_DEPTH} levels",
         ),
-        (b"[" + b"1," * MAX_JSON_VALUES + b"1]", f"holds more than {MAX_JSON_VALUES:,} values"),
+        (b"[" + b"1," * MAX_JSON_VALUES + b"1]", f"{MAX_JSON_VALUES:,} values"),
         (b"", "is not JSON"),
     ],
 )

@@ -102,7 +102,7 @@ def test_a_reference_must_stay_inside(reference: Any) -> None:
 )
 def test_reference_must_point_to_a_schema(reference: str) -> None:
     error = refused({"$defs": {"a": {"type": "string"}}, "required": ["x"], "allOf": [{"$ref": reference}]})
-    assert "leads nowhere" in error.reason
+    assert "no target" in error.reason
     assert len(error.reason) < 200
 
 
@@ -146,8 +146,8 @@ def test_draft_7_anchors_by_id() -> None:
 
 def test_duplicate_anchor_is_refused() -> None:
     two = {"a": {"$anchor": "x"}, "b": {"$anchor": "x"}}
-    assert "name of its own" in refused({"$defs": two}).reason
-    assert "name of its own" in refused({"$defs": {"a": {"$anchor": 5}}}).reason
+    assert "unique name" in refused({"$defs": two}).reason
+    assert "unique name" in refused({"$defs": {"a": {"$anchor": 5}}}).reason
 
 
 def test_nested_id_that_changes_references_is_refused() -> None:
