@@ -112,7 +112,7 @@ async def test_time_and_progress() -> None:
     heard: list[Progress] = []
     async with Crib(TOOLS) as crib:
         message = functions(("a", "wait", {"name": "timed"}))
-        (reply,) = await crib.answer(message, format="gemini_live", timeout=0.3, on_progress=heard.append)
+        (reply,) = await crib.answer(message, format="gemini_live", timeout=1.5, on_progress=heard.append)
         assert "too long" in str(reply)
     assert [each.message for each in heard] == ["timed"]
     assert "timed" in ended

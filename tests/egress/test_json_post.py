@@ -271,17 +271,18 @@ async def test_lost_connection_after_sending_is_reported_as_sent() -> None:
 
 
 async def test_cancelled_post_closes_its_connection() -> None:
-    gone = anyio.Event()
+    gone, limit = anyio.Event(), anyio.CancelScope()
 
     async def drip(peer: Peer) -> None:
         await peer.request()
         await peer.say(b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nx")
+        limit.deadline = anyio.current_time() + 0.05
         await peer.gone()
         gone.set()
 
     post = JsonPoster(AddressRules.same(FREE))
     async with peer(drip) as url:
-        with anyio.move_on_after(0.05) as limit:
+        with limit:
             await post.send(str(url), b"{}", {}, most_bytes=MOST)
         assert limit.cancelled_caught
         with anyio.fail_after(10):

@@ -244,6 +244,7 @@ async def test_failed_mutation_does_not_block_the_next() -> None:
 # --- how long ---
 
 
+@pytest.mark.usefixtures("no_waits")
 async def test_each_call_has_its_own_deadline() -> None:
     gate = Gate()
     gate.open("quick")

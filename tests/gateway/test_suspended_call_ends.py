@@ -13,7 +13,7 @@ from toolcrib.gateway import SuspensionLimits
 from toolcrib.model import Call, JsonObject, Result, Unanswered
 from toolcrib.testing import a_caller
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.usefixtures("no_waits")]
 
 YES: JsonObject = {"action": "accept", "content": {"seat": "4A"}}
 

@@ -27,7 +27,7 @@ async def test_two_hundred_at_once() -> None:
         all_open, answered = anyio.Event(), [0] * MANY
 
         async def client(number: int) -> None:
-            async with connect(server.socket_url) as app:
+            async with connect(server.socket_url, open_timeout=60, ping_timeout=60) as app:
                 await app.send(f"app {number}")
                 assert await app.recv() == f"APP {number}"
                 answered[number] = 1

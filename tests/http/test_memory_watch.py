@@ -130,6 +130,7 @@ async def test_memory_is_looked_at_while_it_is_given_back(monkeypatch: pytest.Mo
 async def test_garbage_is_collected_once_as_memory_gets_short(monkeypatch: pytest.MonkeyPatch) -> None:
     collected: list[bool] = []
     monkeypatch.setattr(memory.gc, "collect", lambda: collected.append(True))
+    monkeypatch.setattr(memory, "COLLECT_SECONDS", 60.0)
     async with pressed(monkeypatch) as process:
         for episode in (1, 2):
             process.resident, before = 95, process.reliefs

@@ -76,7 +76,7 @@ async def test_frames_right_after_handshake_are_received(pieces: int) -> None:
 async def test_websocket_after_requests_outlives_the_connection(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(runner, "_KEEP_ALIVE_SECONDS", 0.5)
+    monkeypatch.setattr(runner, "_KEEP_ALIVE_SECONDS", 1.5)
     async with sockets(echo) as server, await server.connect() as stream, await server.connect() as other:
         await stream.send(GOOD)
         assert (await head_of(stream))[0].startswith(b"HTTP/1.1 200")
@@ -217,7 +217,7 @@ async def test_heartbeat_detects_lost_clients(*, answers: bool) -> None:
         await listen(socket)
         ended.set()
 
-    async with sockets(note, heartbeat=0.3) as server, await server.connect() as stream:
+    async with sockets(note, heartbeat=1.0) as server, await server.connect() as stream:
         await stream.send(handshake())
         _, read = await head_of(stream)
         beats = 0

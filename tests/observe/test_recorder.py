@@ -58,7 +58,7 @@ async def running(journal: CallRecorder) -> AsyncGenerator[None]:
 
 
 async def until_flushed(basket: Basket, count: int) -> None:
-    with anyio.fail_after(5):
+    with anyio.fail_after(30):
         while not (basket.flushed and basket.flushed[-1] >= count):
             await basket.moved.wait()
 
@@ -234,8 +234,8 @@ async def test_a_locked_database_slows_no_call_and_loses_no_count(tmp_path: Path
     basket = Basket()
     journal = CallRecorder(Metrics(), [UsageTally(store.usage), RecentCalls(store.calls), basket])
     lock = sqlite3.connect(tmp_path / "toolcrib.db", isolation_level=None)
+    lock.execute("BEGIN IMMEDIATE")
     async with running(journal):
-        lock.execute("BEGIN IMMEDIATE")
         for count in (1, 2, 3):
             assert _record_many(journal, a_call(caller=a_caller(id="u1")), 1) < 1_000_000_000
             await until_flushed(basket, count)

@@ -55,10 +55,18 @@ class LockHolder:
     """Another connection that holds SQLite's write lock."""
 
     def __init__(self, path: Path) -> None:
-        self._connection = sqlite3.connect(path, isolation_level=None)
+        self._connection = sqlite3.connect(path, isolation_level=None, timeout=0)
 
-    def lock(self) -> None:
-        self._connection.execute("BEGIN IMMEDIATE")
+    async def lock(self) -> None:
+        # Without blocking the loop: the gateway may be in the middle of a write, which must go on and end.
+        await until(self._is_locked)
+
+    def _is_locked(self) -> bool:
+        try:
+            self._connection.execute("BEGIN IMMEDIATE")
+        except sqlite3.OperationalError:
+            return False
+        return True
 
     def release(self) -> None:
         self._connection.execute("ROLLBACK")
@@ -76,7 +84,7 @@ def path(tmp_path: Path) -> Path:
 async def locked(path: Path) -> AsyncGenerator[tuple[InProcessGateway, LockHolder]]:
     async with open_gateway(tools=TOOLS, store=f"sqlite:///{path}") as gateway:
         with closing(LockHolder(path)) as lock_holder:
-            lock_holder.lock()
+            await lock_holder.lock()
             yield gateway, lock_holder
 
 
@@ -129,7 +137,7 @@ async def test_locked_store_answers_the_library_within_the_deadline(path: Path) 
     document = parse(f"store: sqlite:///{path}", "toolcrib.yaml", {})
     async with Crib(document=document, tools=TOOLS) as crib:
         with closing(LockHolder(path)) as lock_holder:
-            lock_holder.lock()
+            await lock_holder.lock()
             codes: list[str] = []
 
             async def ask() -> None:
@@ -183,7 +191,7 @@ async def test_store_outage_refuses_only_store_requests(path: Path) -> None:
     override = 'overrides: {"*:poke": {category: mutation}}'
     async with open_gateway(tools=TOOLS, store=f"sqlite:///{path}") as gateway:
         with closing(LockHolder(path)) as lock_holder:
-            lock_holder.lock()
+            await lock_holder.lock()
             await known_to_be_away(gateway)
             refused = await gateway.call("pay")
             assert (refused.status, refused.json["error"]["code"]) == (503, "OVERLOADED")
@@ -195,7 +203,7 @@ async def test_store_outage_refuses_only_store_requests(path: Path) -> None:
             lock_holder.release()
     async with open_gateway(override, tools=TOOLS, store=f"sqlite:///{path}") as gateway:
         with closing(LockHolder(path)) as lock_holder:
-            lock_holder.lock()
+            await lock_holder.lock()
             await known_to_be_away(gateway)
             assert (await gateway.call("poke")).status == 503
             lock_holder.release()

@@ -23,6 +23,9 @@ from toolcrib.steps.bulkhead import Bulkhead
 
 pytestmark = [pytest.mark.anyio, pytest.mark.requirement("E12")]
 
+SHORT = 0.5
+"""A time limit within which a thread begins on a slow machine too, and which the test waits for."""
+
 
 class Hung:
     """A function that hangs until it is let go, and how often another one was called."""
@@ -78,11 +81,11 @@ async def test_a_time_limit_before_a_thread_is_free_frees_the_key(
     monkeypatch.setattr(functions, "MAX_THREADS", 1)
     hung = Hung()
 
-    @create_tool(timeout=0.05 if limit == "the tool's" else 30)
+    @create_tool(timeout=SHORT if limit == "the tool's" else 30)
     def hang() -> None:
         hung.hang()
 
-    @create_tool(timeout=0.05 if limit == "the tool's" else 30)
+    @create_tool(timeout=SHORT if limit == "the tool's" else 30)
     def change() -> int:
         return hung.count()
 
@@ -96,7 +99,7 @@ async def test_a_time_limit_before_a_thread_is_free_frees_the_key(
             tool = tools[name]
             last = attempt.fit(tool)
             chain = replaying.chain(lambda each: last(each, source.call), tool, steps)
-            deadline = None if limit == "the tool's" else anyio.current_time() + 0.05
+            deadline = None if limit == "the tool's" else anyio.current_time() + SHORT
             return code(await chain(keyed(name, tool, deadline=deadline)))
 
         try:
@@ -105,7 +108,7 @@ async def test_a_time_limit_before_a_thread_is_free_frees_the_key(
             assert await call("change") == "OVERLOADED"
         finally:
             hung.gate.set()
-        with anyio.fail_after(5):
+        with anyio.fail_after(30):
             while await call("change") is not None:  # noqa: ASYNC110 - a thread tells nobody when it ends
                 await anyio.sleep(0.01)
     assert hung.called == 1

@@ -63,6 +63,7 @@ async def test_activation_timeout_refuses_the_call() -> None:
 
 
 @pytest.mark.parametrize("family", ["mcp", "app"])
+@pytest.mark.usefixtures("no_waits")
 async def test_the_refusal_comes_before_the_deadline(family: str) -> None:
     async def never(_source: str) -> None:
         await anyio.sleep_forever()

@@ -46,6 +46,7 @@ async def _run(
     return result
 
 
+@pytest.mark.usefixtures("no_waits")
 async def test_slow_message_is_sent_once_after_its_delay() -> None:
     listener = _Listener()
     assert (await _run(listener)).data == 1
@@ -65,10 +66,12 @@ async def test_fast_answer_sends_no_slow_message() -> None:
     assert not listener.heard
 
 
+@pytest.mark.usefixtures("no_waits")
 async def test_slow_message_needs_a_channel() -> None:
     assert (await _run(None)).data == 1
 
 
+@pytest.mark.usefixtures("no_waits")
 async def test_speaking_provider_gets_no_slow_message() -> None:
     listener = _Listener()
     step = Announce(lambda call: call.origin.provider == "openai_realtime")

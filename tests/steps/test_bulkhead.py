@@ -182,6 +182,7 @@ async def test_users_of_one_key_take_turns() -> None:
 
 @pytest.mark.requirement("I10")
 @pytest.mark.check(35)
+@pytest.mark.usefixtures("no_waits")
 async def test_waiting_call_is_refused_before_its_deadline() -> None:
     seconds = 3.0
     stage, gate = Bulkhead(max_running=1, max_waiting=5).fit(a_tool()), Gate()

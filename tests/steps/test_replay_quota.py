@@ -23,6 +23,12 @@ EVE, BOB = a_caller(id="key:eve", key="eve"), a_caller(id="key:bob", key="bob")
 LARGE = "x" * (MAX_STORED_BYTES - 4096)
 
 
+@pytest.fixture(autouse=True)
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let every write end: on a slow machine a mebibyte takes over a second, and nobody retries it here."""
+    monkeypatch.setattr("toolcrib.steps.replay.MAX_INLINE_SECONDS", 60.0)
+
+
 class Large:
     """Returns nearly a mebibyte, or the given size, and counts its calls."""
 

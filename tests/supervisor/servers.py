@@ -28,7 +28,15 @@ ROOT = Path(__file__).parents[2]
 class ServerSubject:
     """A source that is an MCP server under its guard, and all that it starts."""
 
-    def __init__(self, tools: tuple[Tool, ...], kind: Kind, folder: Path, *, patience: float = 0.25) -> None:
+    def __init__(
+        self,
+        tools: tuple[Tool, ...],
+        kind: Kind,
+        folder: Path,
+        *,
+        patience: float = 0.25,
+        start_timeout: float = 0.8,
+    ) -> None:
         folder.mkdir()
         self._kind, self._folder, self._census = kind, folder, Census()
         words = (
@@ -43,7 +51,7 @@ class ServerSubject:
         stdio = StdioTransport(
             command=(sys.executable, *words), env=self._census.env, cwd=ROOT, patience=patience
         )
-        self.source = McpSource(McpSettings(id=tools[0].source, start_timeout=0.8), stdio.dial)
+        self.source = McpSource(McpSettings(id=tools[0].source, start_timeout=start_timeout), stdio.dial)
         self._killed_guard = False
 
     def spoil(self, trouble: Trouble) -> None:
@@ -84,7 +92,7 @@ class ServerSubject:
 
     def left(self) -> list[str]:
         if self._killed_guard:  # then no process waits for the others that were killed
-            wait_until(lambda: not self._census.alive(), within=5.0)
+            wait_until(lambda: not self._census.alive())
         return [f"process {pid}" for pid in self._census.alive()]
 
     def clear(self) -> None:
@@ -103,7 +111,7 @@ class ServerSubject:
 class ServerMachine(Machine):
     """Also counts what the system knows of this process: its open files and its children."""
 
-    recovery = 20.0
+    recovery = 60.0
 
     def __init__(self) -> None:
         self.new_loop().close()  # the first one may open what stays open for all

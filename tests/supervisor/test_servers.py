@@ -46,7 +46,7 @@ async def running(subject: ServerSubject) -> AsyncGenerator[Heard]:
         with pytest.raises(ConnectionError):
             await subject.source.run(heard)
 
-    with anyio.fail_after(20):
+    with anyio.fail_after(60):
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(run)
             await heard.came_up.wait()
@@ -55,7 +55,8 @@ async def running(subject: ServerSubject) -> AsyncGenerator[Heard]:
 
 @pytest.mark.requirement("C2")
 async def test_guard_killed_during_cleanup_leaves_no_process(tmp_path: Path) -> None:
-    subject = ServerSubject((a_tool("a:call", family="mcp"),), "parent", tmp_path / "a", patience=20.0)
+    tools = (a_tool("a:call", family="mcp"),)
+    subject = ServerSubject(tools, "parent", tmp_path / "a", patience=60.0, start_timeout=60.0)
     try:
         async with running(subject):
             subject.crash()

@@ -34,7 +34,7 @@ class FakeMachine(Machine):
 
 
 class ChildMachine(Machine):
-    recovery = 20.0
+    recovery = 60.0
 
     def new_loop(self) -> asyncio.AbstractEventLoop:
         return asyncio.new_event_loop()

@@ -58,7 +58,7 @@ class OperatorClient:
     async def leave(self) -> None:
         """Ask the gateway to stop, which it does in good time."""
         self.gateway.process.terminate()
-        with anyio.fail_after(5):
+        with anyio.fail_after(15):
             assert await self.gateway.process.wait() == 0
 
 
@@ -140,7 +140,7 @@ async def test_killed_gateway_restores_users_and_apps(tmp_path: Path) -> None:
                 assert (await again.call())["activated"] is False
                 assert await app.sessions() == 1
                 await again.leave()
-                with anyio.fail_after(5):
+                with anyio.fail_after(30):
                     while await app.sessions():  # noqa: ASYNC110 - it is a process of its own
                         await anyio.sleep(0.01)
 

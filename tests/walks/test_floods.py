@@ -30,7 +30,7 @@ TRANSPORTS = ("stdio", "http", "sse")
 STALL = 0.25
 GROWTH = 64 << 20
 QUIET = 1.0
-RESTART: Any = {"restart": {"backoff_ms": 100, "max_restarts": 1}, "start_timeout_ms": 10_000}
+RESTART: Any = {"restart": {"backoff_ms": 100, "max_restarts": 1}, "start_timeout_ms": 60_000}
 FEW = MAX_MESSAGES_PER_SECOND + 200
 ENDLESS = [("log", "changed", "answers"), ("changed", "long", "log"), ("answers", "log", "changed")]
 """What each transport sends without end."""

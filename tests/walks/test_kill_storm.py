@@ -90,9 +90,9 @@ class Storm:
                 await anyio.sleep(0.05)
 
     async def rage(self, seconds: float) -> None:
-        """Kill somebody every second."""
+        """Kill a process every second, until each has been killed at least once."""
         until = anyio.current_time() + seconds
-        while anyio.current_time() < until:
+        while anyio.current_time() < until or len(self.kills) < len(PROCESSES):
             await anyio.sleep(EVERY)
             server = self._dice.choice(list(PROCESSES))
             found = victims(self.mark, server)

@@ -51,7 +51,7 @@ async def running(address: str) -> AsyncGenerator[tuple[UserSessions, AppSockets
         signing=signing_secret(KEY),
     )
     post = JsonPoster(AddressRules.same(Egress(guarded=False)))
-    sessions = UserSessions(AppTimeouts(activation=60.0), find={PACKAGE: record}.get, user=user, post=post)
+    sessions = UserSessions(AppTimeouts(activation=300.0), find={PACKAGE: record}.get, user=user, post=post)
     counted = AppSockets(sessions.accept)
     (route,) = counted.routes()
     async with sockets(sessions.accept, route=route) as server, anyio.create_task_group() as tasks:
@@ -78,7 +78,7 @@ async def live(sessions: UserSessions, id: str) -> None:
 
 async def test_two_hundred_users_of_one_app() -> None:
     async with echo().serving(port=0) as address, running(address) as (sessions, counted):
-        with anyio.fail_after(60):
+        with anyio.fail_after(300):
             async with anyio.create_task_group() as tasks:
                 for number in range(MANY):
                     tasks.start_soon(live, sessions, f"user{number}")

@@ -24,7 +24,7 @@ from toolcrib.mcp.revisions import LEGACY
 
 Context = ServerRequestContext[Any, Any]
 Kind = Literal["json", "events", "nothing", "something else"]
-PATIENCE = 20
+PATIENCE = 60
 
 
 @dataclass(frozen=True)

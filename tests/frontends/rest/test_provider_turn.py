@@ -132,7 +132,7 @@ async def test_deadline_returns_finished_calls(gateway: InProcessGateway) -> Non
     waiting = WaitingTool()
     async with open_gateway(tools=[*TOOLS, waiting.tool()]) as opened:
         calls = (add("a", a=1), Said(id="b", name="wait"))
-        replies = await answer(opened, "anthropic", *calls, headers={"x-timeout-ms": "300"})
+        replies = await answer(opened, "anthropic", *calls, headers={"x-timeout-ms": "1500"})
     assert [each.failed for each in replies] == [False, True]
     assert "TIMEOUT" in replies[1].said
     assert waiting.cancelled.is_set()

@@ -47,14 +47,14 @@ os.kill(os.getpid(), signal.SIGKILL)
 """
 
 
-async def answered(source: AppSource, call: Call, within: float = 5.0) -> Result:
+async def answered(source: AppSource, call: Call, within: float = 30.0) -> Result:
     """Make one try, as the gateway does."""
     stage = Attempt(lambda keeper: within if keeper == source.id else None).fit(call.tool)
-    with anyio.fail_after(30):
+    with anyio.fail_after(60):
         return await stage(call, source.call)
 
 
-async def problem_of(source: AppSource, app: AppRecord, within: float = 5.0, **changes: Any) -> Problem:
+async def problem_of(source: AppSource, app: AppRecord, within: float = 30.0, **changes: Any) -> Problem:
     tool = tool_with(app, **changes)
     with pytest.raises(ToolcribError) as error:
         await answered(source, call_to(app, tool=tool), within)

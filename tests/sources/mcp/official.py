@@ -8,6 +8,7 @@ from mcp.server.mcpserver import Context, MCPServer
 from pydantic import BaseModel
 
 server = MCPServer("official", log_level="CRITICAL")
+begun_calls: list[str] = []
 cancelled: list[str] = []
 
 
@@ -36,11 +37,17 @@ async def steps(count: int, ctx: Context[Any, Any]) -> str:
 @server.tool()
 async def linger(tag: str) -> str:
     """Go on until cancelled, and remember having been."""
+    begun_calls.append(tag)
     try:
         await anyio.sleep_forever()
     finally:
         cancelled.append(tag)
     return ""
+
+
+@server.tool()
+def begun() -> list[str]:
+    return begun_calls
 
 
 @server.tool()

@@ -6,6 +6,7 @@ import anyio
 import pytest
 
 from tests.sources.mcp.scripted_connection import UNKNOWN_METHOD, ScriptedConnection, legacy, modern
+from tests.supervisor.clockwork import Clockwork
 from toolcrib.sources.mcp import handshake as module
 from toolcrib.sources.mcp.connection import (
     ConnectionLost,
@@ -18,6 +19,12 @@ from toolcrib.sources.mcp.connection import (
 from toolcrib.sources.mcp.handshake import Handshake, ServerIntroduction
 
 pytestmark = pytest.mark.anyio
+
+
+@pytest.fixture(scope="module")
+def anyio_backend() -> tuple[str, dict[str, Any]]:
+    """The clock is simulated, so that the short time limits here hold however slow the machine is."""
+    return ("asyncio", {"loop_factory": Clockwork})
 
 
 @pytest.fixture

@@ -234,11 +234,15 @@ async def test_broken_stream_is_reopened(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 async def test_leaving_ends_requests_that_still_wait() -> None:
+    muted = 0
+
     async def handle(request: web.Request) -> web.StreamResponse:
+        nonlocal muted
         body = await request.json()
         if body["method"] == "mute":
+            muted += 1
             await anyio.sleep_forever()
-        response = await stream(request, b": open\n\n")
+        response = await stream(request, b"data: {}\n\n")
         await anyio.sleep_forever()
         return response
 
@@ -259,7 +263,7 @@ async def test_leaving_ends_requests_that_still_wait() -> None:
             tasks.start_soon(ask, "mute")
             tasks.start_soon(ask, "drip")
             tasks.start_soon(tell)
-            await anyio.sleep(0.1)
+            await until(lambda: muted == 2 and connection.details().get("unclaimed") == 1)
         with pytest.raises(NotSent, match="closed"):
             await connection.request("x", b"{}")
     assert sorted(ended) == ["drip", "mute", "told"]

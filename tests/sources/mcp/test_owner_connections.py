@@ -12,6 +12,7 @@ import pytest
 from tests.sources.mcp.census import Census, census
 from tests.sources.mcp.recording_channel import FORM, RecordingChannel, never, said
 from tests.sources.mcp.scripted_connection import RecordingLink, ScriptedConnection, legacy, listed
+from tests.supervisor.clockwork import Clockwork
 from tests.texts import matches
 from tests.waiting import until
 from toolcrib.config.mcp import McpServer
@@ -318,6 +319,8 @@ async def test_single_instance_server_is_reported(counted: Census, caplog: pytes
     assert "a connection for a caller that can be asked failed: it exited with status 4" in caplog.text
 
 
+# On a simulated clock: the first connection must come up within the time that the second one exhausts.
+@pytest.mark.parametrize("anyio_backend", [("asyncio", {"loop_factory": Clockwork})], ids=["clockwork"])
 async def test_a_connection_that_is_not_answered_is_given_up() -> None:
     server = ScriptedConnection(initialize=[legacy(), None], tools__list=listed("about"))
     source = McpSource(McpSettings(id="curious", start_timeout=0.05), server.dial)

@@ -16,6 +16,7 @@ from tests.waiting import until
 from toolcrib.egress import Egress
 from toolcrib.errors import Lost, ToolcribError
 from toolcrib.model import Call, Progress
+from toolcrib.sources.mcp import handshake
 from toolcrib.sources.mcp.connection import McpSettings
 from toolcrib.sources.mcp.http_transport import HttpTransport
 from toolcrib.sources.mcp.source import McpSource
@@ -32,6 +33,12 @@ NAMES = [
 FREE = Egress(guarded=False)
 ERAS = pytest.mark.parametrize("era", ["both", "old"])
 WAYS = pytest.mark.parametrize("way", ["stdio", "http"])
+
+
+@pytest.fixture(autouse=True)
+def slow_starts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A program that starts too slowly for this time is taken for a legacy server."""
+    monkeypatch.setattr(handshake, "DISCOVERY_TIMEOUT_SECONDS", 60.0)
 
 
 @asynccontextmanager
@@ -88,7 +95,8 @@ async def running(source: McpSource) -> AsyncGenerator[Running]:
 
 def over_stdio(era: str) -> McpSource:
     command = (sys.executable, PROGRAM, "stdio", era)
-    return McpSource(McpSettings(id="real"), StdioTransport(command=command).dial)
+    settings = McpSettings(id="real", start_timeout=60.0)
+    return McpSource(settings, StdioTransport(command=command).dial)
 
 
 def over_http(port: int) -> McpSource:

@@ -19,6 +19,7 @@ from tests.waiting import until
 from toolcrib.errors import Failed
 from toolcrib.mcp.revisions import Era
 from toolcrib.model import JsonObject, Progress, Result
+from toolcrib.sources.mcp import handshake
 from toolcrib.sources.mcp.connection import (
     Connection,
     Dial,
@@ -89,7 +90,8 @@ def over_http(url: str, era: Era) -> McpSource:
 
 def over_stdio(era: Era) -> McpSource:
     dial = StdioTransport(command=(*FIXTURE, "stdio"), cwd=ROOT, patience=0.2).dial
-    return McpSource(McpSettings(id="real", timeout=60.0), old(dial) if era == "legacy" else dial)
+    settings = McpSettings(id="real", start_timeout=60.0, timeout=60.0)
+    return McpSource(settings, old(dial) if era == "legacy" else dial)
 
 
 async def answered(method: str, _params: JsonObject) -> JsonObject:
@@ -210,7 +212,11 @@ async def test_sse_server_question_reaches_caller(free_port: int) -> None:
 
 @pytest.mark.requirement("D14")
 @pytest.mark.parametrize("way", ["http", "stdio"])
-async def test_a_modern_server_answers_with_its_questions(way: str, url: str) -> None:
+async def test_a_modern_server_answers_with_its_questions(
+    way: str, url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # A program that starts too slowly for this time is taken for a legacy server.
+    monkeypatch.setattr(handshake, "DISCOVERY_TIMEOUT_SECONDS", 60.0)
     ann = RecordingChannel(capabilities=EVERYTHING, level="info")
     async with running(over_http(url, "modern") if way == "http" else over_stdio("modern")) as it:
         first = await call(it, "test_input_required_result_request_state", ann)
@@ -248,7 +254,8 @@ async def test_a_modern_server_answers_with_its_questions(way: str, url: str) ->
 async def test_everything_server_question_reaches_caller() -> None:
     relay: frozenset[Any] = frozenset(EVERYTHING)
     dial = StdioTransport(command=npm("mcp-server-everything", "stdio")).dial
-    async with running(McpSource(McpSettings(id="real", timeout=60.0, relay=relay), dial)) as it:
+    settings = McpSettings(id="real", start_timeout=60.0, timeout=60.0, relay=relay)
+    async with running(McpSource(settings, dial)) as it:
         ann = RecordingChannel(capabilities=EVERYTHING, answer=answered)
         sampled = await call(it, "trigger-sampling-request", ann, arguments={"prompt": "Where?"})
         assert "Paris" in str(sampled.content)

@@ -11,6 +11,7 @@ from aiohttp import web
 from tests.sources.mcp.upstream import (
     FREE,
     Told,
+    abandon,
     call,
     event,
     official,
@@ -67,11 +68,7 @@ async def test_the_official_server(free_port: int) -> None:
             await until(lambda: told.count("notifications/tools/list_changed") == 1)
             # The SDK's own client cannot read answers of this size.
             assert len(text(await call(connection, "large", modern=False, size=3 << 20))) == 3 << 20
-            with anyio.move_on_after(0.2):
-                await call(connection, "linger", modern=False, tag="mine")
-            with anyio.fail_after(5):
-                while "mine" not in str(await call(connection, "ended", modern=False)):
-                    await anyio.lowlevel.checkpoint()
+            await abandon(connection, "mine", modern=False)
         with pytest.raises(NotSent, match="was closed"):
             await call(connection, "add", modern=False, a=2, b=3)
         with pytest.raises(NotSent, match="was closed"):

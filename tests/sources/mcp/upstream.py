@@ -4,6 +4,7 @@ import ssl
 import sys
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ import orjson
 from aiohttp import web
 from anyio.abc import SocketAttribute, SocketStream
 
+from tests.waiting import until_true
 from toolcrib.egress import Egress
 from toolcrib.mcp.revisions import LEGACY, MODERN
 from toolcrib.model import JsonObject
@@ -65,6 +67,19 @@ async def shake_hands(connection: Connection) -> JsonObject:
 async def call(connection: Connection, name: str, /, *, modern: bool = True, **arguments: Any) -> JsonObject:
     asked = params(modern=modern, name=name, arguments=arguments)
     return await connection.request("tools/call", asked, name=name)
+
+
+async def abandon(connection: Connection, tag: str, *, modern: bool) -> None:
+    """Leave a call once the official server has begun it, and wait until the server has ended it."""
+
+    async def is_in(tool: str) -> bool:
+        return tag in str(await call(connection, tool, modern=modern))
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(partial(call, connection, "linger", modern=modern, tag=tag))
+        await until_true(partial(is_in, "begun"))
+        tasks.cancel_scope.cancel()
+    await until_true(partial(is_in, "ended"))
 
 
 def text(result: JsonObject) -> str:

@@ -12,7 +12,7 @@ from tests.store.sql.conftest import Opened
 pytestmark = pytest.mark.anyio
 
 ROUNDS = 20
-PATIENCE = 30.0
+PATIENCE = 120.0
 
 
 def told_before_death(url: str, number: int) -> list[str]:

@@ -98,7 +98,8 @@ async def call(client: aiohttp.ClientSession, gateway: GatewayProcess, sent: Sen
         headers["X-Timeout-Ms"] = "20"
     sent.ids.append(made)
     sent.kinds.append(kind)
-    within = aiohttp.ClientTimeout(total=0.2 if kind == "gone" else 60)
+    # Whoever leaves does so once the call has been accepted, also where that takes a while.
+    within = aiohttp.ClientTimeout(total=1.0 if kind == "gone" else 60)
     with suppress(TimeoutError):
         async with client.post(
             f"{gateway.url}/api/tools/execute", json=body_of(kind, number), headers=headers, timeout=within
@@ -122,7 +123,7 @@ async def administer(client: aiohttp.ClientSession, gateway: GatewayProcess, cou
 
 async def lock_store(database: Path) -> None:
     """Hold the write lock of the database for a moment, as a backup would."""
-    with closing(sqlite3.connect(database, isolation_level=None)) as rival:
+    with closing(sqlite3.connect(database, isolation_level=None, timeout=60)) as rival:
         rival.execute("BEGIN IMMEDIATE")
         await anyio.sleep(LOCK_SECONDS)
         rival.execute("ROLLBACK")
