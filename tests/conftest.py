@@ -4,12 +4,10 @@ import os
 import sys
 import threading
 from collections import Counter
-from collections.abc import AsyncGenerator, Generator
+from collections.abc import Generator
 
 import pytest
 from hypothesis import settings
-
-from tests.waiting import waits_skipped
 
 pytest_plugins = ("tests.parts.fixtures", "tests.parts.pages")
 
@@ -32,13 +30,6 @@ _PROGRAMS_MEASURED = "COVERAGE_PROCESS_CONFIG"
 @pytest.fixture(scope="session")
 def anyio_backend() -> tuple[str, dict[str, bool]]:
     return ("asyncio", {"use_uvloop": False})
-
-
-@pytest.fixture
-async def no_waits() -> AsyncGenerator[None]:
-    """Time passes at once, and only while the event loop waits."""
-    with waits_skipped():
-        yield
 
 
 def pytest_configure() -> None:

@@ -9,6 +9,7 @@ import pytest
 
 from tests.contracts.dialogues import DIALOGUES
 from tests.gateway.provider_client import ProviderClient, read, said
+from tests.simulated_clock import simulated_clock
 from tests.waiting import until
 from toolcrib.errors import Failed, Refused
 from toolcrib.formats import PROVIDERS
@@ -244,7 +245,7 @@ async def test_failed_mutation_does_not_block_the_next() -> None:
 # --- how long ---
 
 
-@pytest.mark.usefixtures("no_waits")
+@simulated_clock
 async def test_each_call_has_its_own_deadline() -> None:
     gate = Gate()
     gate.open("quick")

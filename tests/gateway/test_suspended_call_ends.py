@@ -7,13 +7,14 @@ import pytest
 from anyio.lowlevel import checkpoint
 
 from tests.gateway.multi_round_client import MultiRoundClient, form, multi_round_client, seat, state_of
+from tests.simulated_clock import simulated_clock
 from tests.texts import matches
 from tests.waiting import until
 from toolcrib.gateway import SuspensionLimits
 from toolcrib.model import Call, JsonObject, Result, Unanswered
 from toolcrib.testing import a_caller
 
-pytestmark = [pytest.mark.anyio, pytest.mark.usefixtures("no_waits")]
+pytestmark = [pytest.mark.anyio, simulated_clock]
 
 YES: JsonObject = {"action": "accept", "content": {"seat": "4A"}}
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_state_machine_as_test
 
 from tests.sessions.app_host import NOW, USER, AppHost, MemorySocket, app_host
-from tests.supervisor.clockwork import Clockwork
+from tests.simulated_clock import SimulatedClockLoop
 from toolcrib.apps import messages
 from toolcrib.egress.http_connection import NoConnection
 from toolcrib.errors import Refused, Unavailable
@@ -33,7 +33,7 @@ class Machine(RuleBasedStateMachine):
 
     def __init__(self) -> None:
         super().__init__()
-        self.loop = Clockwork()
+        self.loop = SimulatedClockLoop()
         self.upset: list[dict[str, Any]] = []
         self.loop.set_exception_handler(lambda _, context: self.upset.append(context))
         self.calls: list[asyncio.Task[None]] = []

@@ -3,6 +3,7 @@
 import anyio
 import pytest
 
+from tests.simulated_clock import simulated_clock
 from toolcrib.errors import Refused, Unavailable
 from toolcrib.interfaces import Stage
 from toolcrib.model import Call, Result, Tool
@@ -63,7 +64,7 @@ async def test_activation_timeout_refuses_the_call() -> None:
 
 
 @pytest.mark.parametrize("family", ["mcp", "app"])
-@pytest.mark.usefixtures("no_waits")
+@simulated_clock
 async def test_the_refusal_comes_before_the_deadline(family: str) -> None:
     async def never(_source: str) -> None:
         await anyio.sleep_forever()

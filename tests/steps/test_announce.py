@@ -3,6 +3,7 @@
 import anyio
 import pytest
 
+from tests.simulated_clock import simulated_clock
 from tests.texts import matches
 from tests.waiting import until
 from toolcrib.model import Call, Origin, Progress, Result, Slow
@@ -46,7 +47,7 @@ async def _run(
     return result
 
 
-@pytest.mark.usefixtures("no_waits")
+@simulated_clock
 async def test_slow_message_is_sent_once_after_its_delay() -> None:
     listener = _Listener()
     assert (await _run(listener)).data == 1
@@ -66,12 +67,12 @@ async def test_fast_answer_sends_no_slow_message() -> None:
     assert not listener.heard
 
 
-@pytest.mark.usefixtures("no_waits")
+@simulated_clock
 async def test_slow_message_needs_a_channel() -> None:
     assert (await _run(None)).data == 1
 
 
-@pytest.mark.usefixtures("no_waits")
+@simulated_clock
 async def test_speaking_provider_gets_no_slow_message() -> None:
     listener = _Listener()
     step = Announce(lambda call: call.origin.provider == "openai_realtime")

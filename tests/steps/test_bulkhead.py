@@ -8,6 +8,7 @@ from anyio.abc import TaskGroup
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.simulated_clock import simulated_clock
 from tests.texts import matches
 from toolcrib.errors import Refused
 from toolcrib.interfaces import Stage
@@ -182,7 +183,7 @@ async def test_users_of_one_key_take_turns() -> None:
 
 @pytest.mark.requirement("I10")
 @pytest.mark.check(35)
-@pytest.mark.usefixtures("no_waits")
+@simulated_clock
 async def test_waiting_call_is_refused_before_its_deadline() -> None:
     seconds = 3.0
     stage, gate = Bulkhead(max_running=1, max_waiting=5).fit(a_tool()), Gate()

@@ -6,6 +6,7 @@ from contextlib import suppress
 import anyio
 import pytest
 
+from tests.simulated_clock import simulated_clock
 from tests.steps.scripted import Script
 from toolcrib.errors import BusinessRuleError, Failed, Lost, Refused, ToolcribError, Unavailable
 from toolcrib.model import Tool
@@ -141,7 +142,7 @@ async def test_short_retry_after_is_waited_for() -> None:
 
 
 @pytest.mark.parametrize("seconds", [None, 1.1, 60.0])
-@pytest.mark.usefixtures("no_waits")
+@simulated_clock
 async def test_long_retry_after_is_not_waited_for(seconds: float | None) -> None:
     script = Script(DIED, back_in(seconds))
     with anyio.fail_after(1):
@@ -150,7 +151,7 @@ async def test_long_retry_after_is_not_waited_for(seconds: float | None) -> None
 
 
 @pytest.mark.requirement("E12")
-@pytest.mark.usefixtures("no_waits")
+@simulated_clock
 async def test_no_retry_outlasts_the_callers_deadline() -> None:
     script = Script(DIED, back_in(0.5))
     deadline = anyio.current_time() + 0.3

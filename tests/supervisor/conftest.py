@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from tests.supervisor.clockwork import Clockwork
+from tests.simulated_clock import BACKEND
 
 
 @pytest.fixture(scope="session")
 def anyio_backend() -> tuple[str, dict[str, Any]]:
-    return ("asyncio", {"loop_factory": Clockwork})
+    return BACKEND

@@ -9,7 +9,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import precondition, rule, run_state_machine_as_test
 
-from tests.supervisor.clockwork import Clockwork
+from tests.simulated_clock import SimulatedClockLoop
 from tests.supervisor.machine import Machine
 from tests.supervisor.servers import LINUX, ServerMachine, children
 from tests.supervisor.subjects import ChildSubject, FakeSubject, Subject
@@ -20,7 +20,7 @@ class FakeMachine(Machine):
     recovery = 300.0
 
     def new_loop(self) -> asyncio.AbstractEventLoop:
-        return Clockwork()
+        return SimulatedClockLoop()
 
     def make(self, tools: tuple[Tool, ...]) -> Subject:
         return FakeSubject(tools)

@@ -7,8 +7,8 @@ from typing import Any
 import anyio
 import pytest
 
+from tests.simulated_clock import simulated_clock
 from tests.sources.mcp.scripted_connection import RecordingLink, ScriptedConnection, legacy, listed, modern
-from tests.supervisor.clockwork import Clockwork
 from tests.texts import matches
 from tests.waiting import until
 from toolcrib.errors import Failed, Refused, Unavailable
@@ -26,13 +26,7 @@ from toolcrib.sources.mcp.connection import (
 from toolcrib.sources.mcp.source import McpSource
 from toolcrib.testing import a_call, a_tool
 
-pytestmark = pytest.mark.anyio
-
-
-@pytest.fixture(scope="module")
-def anyio_backend() -> tuple[str, dict[str, Any]]:
-    """The clock is simulated, so that the short time limits here hold however slow the machine is."""
-    return ("asyncio", {"loop_factory": Clockwork})
+pytestmark = [pytest.mark.anyio, simulated_clock]
 
 
 ABLE: Any = {

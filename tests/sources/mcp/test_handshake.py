@@ -5,8 +5,8 @@ from typing import Any
 import anyio
 import pytest
 
+from tests.simulated_clock import simulated_clock
 from tests.sources.mcp.scripted_connection import UNKNOWN_METHOD, ScriptedConnection, legacy, modern
-from tests.supervisor.clockwork import Clockwork
 from toolcrib.sources.mcp import handshake as module
 from toolcrib.sources.mcp.connection import (
     ConnectionLost,
@@ -18,13 +18,7 @@ from toolcrib.sources.mcp.connection import (
 )
 from toolcrib.sources.mcp.handshake import Handshake, ServerIntroduction
 
-pytestmark = pytest.mark.anyio
-
-
-@pytest.fixture(scope="module")
-def anyio_backend() -> tuple[str, dict[str, Any]]:
-    """The clock is simulated, so that the short time limits here hold however slow the machine is."""
-    return ("asyncio", {"loop_factory": Clockwork})
+pytestmark = [pytest.mark.anyio, simulated_clock]
 
 
 @pytest.fixture

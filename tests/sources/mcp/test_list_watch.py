@@ -7,8 +7,8 @@ from typing import Any
 import anyio
 import pytest
 
+from tests.simulated_clock import simulated_clock
 from tests.sources.mcp.scripted_connection import ScriptedConnection, listed
-from tests.supervisor.clockwork import Clockwork
 from tests.texts import matches
 from tests.waiting import until
 from toolcrib.sources.mcp import list_watch as module
@@ -25,13 +25,7 @@ from toolcrib.sources.mcp.handshake import ServerIntroduction
 from toolcrib.sources.mcp.list_watch import ServerWatch
 from toolcrib.sources.mcp.resource_lists import Part, ServerSubscriptions
 
-pytestmark = pytest.mark.anyio
-
-
-@pytest.fixture(scope="module")
-def anyio_backend() -> tuple[str, dict[str, Any]]:
-    """The clock is simulated, so that the short time limits here hold however slow the machine is."""
-    return ("asyncio", {"loop_factory": Clockwork})
+pytestmark = [pytest.mark.anyio, simulated_clock]
 
 
 LEGACY = ServerIntroduction(era="legacy", revision="2025-06-18", has_tools=True, notifies_tools=True)

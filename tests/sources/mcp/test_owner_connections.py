@@ -9,10 +9,10 @@ from typing import Any
 import anyio
 import pytest
 
+from tests.simulated_clock import simulated_clock
 from tests.sources.mcp.census import Census, census
 from tests.sources.mcp.recording_channel import FORM, RecordingChannel, never, said
 from tests.sources.mcp.scripted_connection import RecordingLink, ScriptedConnection, legacy, listed
-from tests.supervisor.clockwork import Clockwork
 from tests.texts import matches
 from tests.waiting import until
 from toolcrib.config.mcp import McpServer
@@ -320,7 +320,7 @@ async def test_single_instance_server_is_reported(counted: Census, caplog: pytes
 
 
 # On a simulated clock: the first connection must come up within the time that the second one exhausts.
-@pytest.mark.parametrize("anyio_backend", [("asyncio", {"loop_factory": Clockwork})], ids=["clockwork"])
+@simulated_clock
 async def test_a_connection_that_is_not_answered_is_given_up() -> None:
     server = ScriptedConnection(initialize=[legacy(), None], tools__list=listed("about"))
     source = McpSource(McpSettings(id="curious", start_timeout=0.05), server.dial)

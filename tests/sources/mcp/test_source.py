@@ -7,8 +7,8 @@ from typing import Any
 import anyio
 import pytest
 
+from tests.simulated_clock import BACKEND
 from tests.sources.mcp.scripted_connection import RecordingLink, ScriptedConnection, legacy, listed, modern
-from tests.supervisor.clockwork import Clockwork
 from tests.texts import matches
 from tests.waiting import until
 from toolcrib.errors import Failed, Lost, Refused, ToolcribError, Unavailable
@@ -31,10 +31,9 @@ from toolcrib.testing import a_call, a_tool
 pytestmark = pytest.mark.anyio
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def anyio_backend() -> tuple[str, dict[str, Any]]:
-    """The clock is simulated, so that the short time limits here hold however slow the machine is."""
-    return ("asyncio", {"loop_factory": Clockwork})
+    return BACKEND
 
 
 HELLO = {"content": [{"type": "text", "text": "hello"}]}

@@ -1,22 +1,15 @@
 """A server that keeps telling of changes is listed ever more rarely, a quiet one at once."""
 
-from typing import Any
-
 import anyio
 import pytest
 
+from tests.simulated_clock import simulated_clock
 from tests.sources.mcp.scripted_connection import ScriptedConnection
 from tests.sources.mcp.test_list_watch import CHANGED, LEGACY, watched
-from tests.supervisor.clockwork import Clockwork
 from tests.waiting import until
 from toolcrib.sources.mcp import list_watch as module
 
-pytestmark = [pytest.mark.anyio, pytest.mark.requirement("I5")]
-
-
-@pytest.fixture(scope="module")
-def anyio_backend() -> tuple[str, dict[str, Any]]:
-    return ("asyncio", {"loop_factory": Clockwork})
+pytestmark = [pytest.mark.anyio, simulated_clock, pytest.mark.requirement("I5")]
 
 
 class Lists:
