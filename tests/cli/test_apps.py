@@ -65,7 +65,7 @@ def test_published_and_listed_in_the_store(shell: Shell, tmp_path: Path) -> None
     (tmp_path / "toolcrib.yaml").write_text("store: sqlite:///apps.db\n")
     none = shell("apps", "list")
     assert (none.code, none.out) == (0, "")
-    assert "no apps yet" in none.err
+    assert "No apps are registered" in none.err
     stored()
     done = shell("apps", "publish", write("app_in_store", MODULE))
     assert (done.code, done.err) == (0, "")

@@ -56,7 +56,7 @@ def test_server_definition_findings_do_not_fail_the_check(shell: Shell, tmp_path
     assert done.code == 0
     told = {row[1]: row[2] for row in done.rows if row[0] == "warning"}
     assert set(told) == {"notes:find_note", "notes:forget_note"}
-    assert told["notes:find_note"].startswith("could be better in parameters, examples, tags: ")
+    assert told["notes:find_note"].startswith("could be improved in parameters, examples, tags: ")
     assert done.rows[-1] == ["All checks pass, with warnings (see above)."]
     shown = shell("check", "--all")
     assert ["short", "notes:find_note tags"] in [row[:2] for row in shown.rows]

@@ -121,7 +121,7 @@ def test_a_refused_config_is_a_line_for_each_fault(shell: Shell) -> None:
         spelled = shell("reload", "--url", gateway.url, "--json")
     assert (done.code, done.out) == (1, "")
     assert done.err.splitlines() == [
-        "toolcrib: the config is refused, and the gateway keeps the one it has",
+        "toolcrib: the config is invalid; the gateway keeps its current config",
         "toolcrib: toolcrib.yaml:2 server.port: must be a whole number",
         "toolcrib: overlay mcp.servers.x: is wrong",
         "toolcrib: cannot be read",

@@ -144,7 +144,7 @@ def test_a_terminal_that_is_kept_shows_no_link(tmp_path: Path) -> None:
 def test_a_new_key_comes_with_advice(tmp_path: Path) -> None:
     code, drawn = watched(tmp_path, "keys", "create", "ci")
     assert code == 0
-    assert "It is shown this once: keep it now." in drawn
+    assert "Store it now: it cannot be shown again." in drawn
 
 
 def test_closing_the_terminal_ends_the_gateway(tmp_path: Path) -> None:

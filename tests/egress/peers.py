@@ -9,7 +9,7 @@ from yarl import URL
 
 from toolcrib.egress import Egress
 from toolcrib.egress.client import Client
-from toolcrib.egress.http_connection import Response
+from toolcrib.egress.response import Response
 
 FREE = Egress(guarded=False)
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"

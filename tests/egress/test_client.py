@@ -17,7 +17,7 @@ from tests.sources.mcp.test_http_session import certificate
 from tests.waiting import until
 from toolcrib.egress import client as clients
 from toolcrib.egress.client import Client
-from toolcrib.egress.http_connection import ConnectionClosed, NoConnection
+from toolcrib.egress.response import ConnectionClosed, NoConnection
 
 pytestmark = pytest.mark.anyio
 

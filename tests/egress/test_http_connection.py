@@ -7,7 +7,8 @@ import anyio
 import pytest
 
 from tests.egress.peers import OK, Behave, Peer, body_of, client_for, fetched, peer
-from toolcrib.egress.http_connection import ConnectionClosed, HttpConnection, NotHttp, Response
+from toolcrib.egress.http_connection import HttpConnection
+from toolcrib.egress.response import ConnectionClosed, NotHttp, Response
 
 pytestmark = pytest.mark.anyio
 

@@ -8,7 +8,6 @@ from tests.texts import matches
 from tests.waiting import until
 from toolcrib.egress import AddressRules, Egress
 from toolcrib.egress.connect import ResolvedAddress
-from toolcrib.egress.http_connection import ConnectionClosed, NoConnection, NotHttp
 from toolcrib.egress.json_post import (
     MAX_ERROR_BYTES,
     JsonPoster,
@@ -16,6 +15,7 @@ from toolcrib.egress.json_post import (
     PostResponseTooLarge,
     UrlForbidden,
 )
+from toolcrib.egress.response import ConnectionClosed, NoConnection, NotHttp
 
 pytestmark = [pytest.mark.anyio, pytest.mark.slow]
 

@@ -17,7 +17,7 @@ from tests.texts import matches
 from toolcrib.egress import Egress
 from toolcrib.egress.client import Client
 from toolcrib.egress.connect import AddressBlocked, ResolvedAddress, Resolver
-from toolcrib.egress.http_connection import NoConnection
+from toolcrib.egress.response import NoConnection
 
 GUARD = Egress()
 HERE = Egress(allow_private=("127.0.0.0/8",))

@@ -13,7 +13,7 @@ from tests.texts import matches
 from toolcrib.egress import Egress
 from toolcrib.egress.client import Probe
 from toolcrib.egress.connect import ResolvedAddress
-from toolcrib.egress.http_connection import NoConnection
+from toolcrib.egress.response import NoConnection
 
 pytestmark = [pytest.mark.anyio, pytest.mark.requirement("C2")]
 

@@ -103,7 +103,7 @@ def test_app_follows_its_readme(tmp_path: Path) -> None:
         env["REMINDER_KEY"] = json.loads(shell(adding, env))["apiKey"]
         with running(env, port):
             published = shell(step("toolcrib apps publish"), env)
-            assert "com.example.reminder has these tools now" in published
+            assert "com.example.reminder: published version" in published
             assert "add_reminder" in published
             shell(step('curl -s -X PUT "$TOOLCRIB_URL/api/users'), env)
             with wearing(served, env) as glasses:

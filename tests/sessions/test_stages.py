@@ -8,8 +8,8 @@ import pytest
 
 from tests.sessions.app_host import PACKAGE, USER, Answer, AppHost, app_host
 from tests.waiting import until
-from toolcrib.egress.http_connection import ConnectionClosed, NoConnection, NotHttp
 from toolcrib.egress.json_post import PostResponseTooLarge, UrlForbidden
+from toolcrib.egress.response import ConnectionClosed, NoConnection, NotHttp
 from toolcrib.errors import Unavailable
 from toolcrib.model import Problem, Requirement
 

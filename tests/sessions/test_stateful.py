@@ -16,7 +16,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_stat
 from tests.sessions.app_host import NOW, USER, AppHost, MemorySocket, app_host
 from tests.simulated_clock import SimulatedClockLoop
 from toolcrib.apps import messages
-from toolcrib.egress.http_connection import NoConnection
+from toolcrib.egress.response import NoConnection
 from toolcrib.errors import Refused, Unavailable
 from toolcrib.sessions.app_state import TRANSITIONS
 

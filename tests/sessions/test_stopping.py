@@ -10,7 +10,7 @@ from tests.sessions.app_host import GLASSES, NOW, PACKAGE, USER, AppHost, app_ho
 from tests.waiting import until
 from toolcrib.apps import messages
 from toolcrib.apps.hardware import parse_device
-from toolcrib.egress.http_connection import NoConnection
+from toolcrib.egress.response import NoConnection
 from toolcrib.errors import Refused, Unavailable
 from toolcrib.interfaces import SessionRecord
 from toolcrib.model import Requirement

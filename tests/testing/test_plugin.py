@@ -69,7 +69,7 @@ def test_every_item_of_every_tool_is_a_test(tmp_path: Path) -> None:
     assert "plugged_cards::get-card[description] SKIPPED (for a person: " in said
     assert "plugged_cards::published PASSED" in said
     assert "plugged_short.py::say-time[tags] FAILED" in said
-    assert "there is no tag: give at least one" in said
+    assert "no tag: add at least one" in said
     assert "4 failed" in said
     assert "Traceback" not in said
 

@@ -2,19 +2,22 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any, Protocol, cast
+from typing import TYPE_CHECKING, Annotated, Any, Protocol, cast
 
 import anyio
 import orjson
 from pydantic import Field
-from yarl import URL
 
 from toolcrib.egress import Egress
-from toolcrib.egress.client import Client
-from toolcrib.egress.http_connection import ConnectionClosed, NoConnection, NotHttp, Response
+from toolcrib.egress.response import ConnectionClosed, NoConnection, NotHttp, Response
 from toolcrib.errors import Broken, BusinessRuleError, Lost, Unavailable
 from toolcrib.sdk import AnyTool, ToolContext, ToolResult, tool
 from toolcrib.version import VERSION
+
+if TYPE_CHECKING:
+    from yarl import URL
+
+    from toolcrib.egress.client import Client
 
 # --- Searches the web through a search engine of the operator's choice ---
 
@@ -124,16 +127,17 @@ class Searxng:
     """One server, over connections that are kept open."""
 
     def __init__(self, settings: SearchSettings) -> None:
-        self._url = URL(settings.url.rstrip("/") + "/search")
+        self._url = settings.url.rstrip("/") + "/search"
         self._seconds = settings.timeout
-        self._client: Client | None = None
+        self._opened: tuple[Client, URL] | None = None
 
     async def search(self, query: str, *, limit: int, language: str) -> Sequence[SearchHit]:
         """Return at most `limit` pages, the best first."""
         query_parameters = {"q": query, "format": "json", "language": language}
         try:
             with anyio.fail_after(self._seconds):
-                response = await self._open().send("GET", self._url.with_query(query_parameters), {})
+                client, url = self._open()
+                response = await client.send("GET", url.with_query(query_parameters), {})
                 try:
                     _refuse_status(response.status)
                     body = await _read(response)
@@ -149,16 +153,21 @@ class Searxng:
 
     async def aclose(self) -> None:
         """Close the connections; the next search opens new ones."""
-        client, self._client = self._client, None
-        if client is not None:
-            await client.close()
+        opened, self._opened = self._opened, None
+        if opened is not None:
+            await opened[0].close()
 
-    def _open(self) -> Client:
-        if self._client is None:
+    def _open(self) -> "tuple[Client, URL]":
+        if self._opened is None:
+            # Imported with the first search: a start without one does not load an HTTP client.
+            from yarl import URL
+
+            from toolcrib.egress.client import Client
+
             headers = {"User-Agent": f"toolcrib/{VERSION}", "Accept": "application/json"}
-            anywhere = Egress(guarded=False)
-            self._client = Client(self._url, headers, anywhere, connect_seconds=self._seconds)
-        return self._client
+            url, anywhere = URL(self._url), Egress(guarded=False)
+            self._opened = Client(url, headers, anywhere, connect_seconds=self._seconds), url
+        return self._opened
 
 
 def _refuse_status(status: int) -> None:

@@ -12,7 +12,7 @@ from yarl import URL
 from toolcrib.cli.backend import KEY_VARIABLE, AuditFilters, CallerView, OnProgress
 from toolcrib.egress import Egress
 from toolcrib.egress.client import Client
-from toolcrib.egress.http_connection import ConnectionClosed, NoConnection, NotHttp, Response
+from toolcrib.egress.response import ConnectionClosed, NoConnection, NotHttp, Response
 from toolcrib.errors import CODES, Broken, Lost, Refused, Unavailable
 from toolcrib.model import JsonObject, Progress
 from toolcrib.names import fold

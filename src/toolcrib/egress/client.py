@@ -25,7 +25,8 @@ from toolcrib.egress.connect import (
     resolve,
 )
 from toolcrib.egress.egress import Egress
-from toolcrib.egress.http_connection import ConnectionClosed, HttpConnection, NoConnection, Response
+from toolcrib.egress.http_connection import HttpConnection
+from toolcrib.egress.response import ConnectionClosed, NoConnection, Response
 
 # --- HTTP/1.1 client with a keep-alive connection pool for one origin; an Egress checks each connection ---
 #

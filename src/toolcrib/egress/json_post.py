@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from toolcrib.egress.connect import AddressBlocked, Resolver
 from toolcrib.egress.egress import AddressRules, Egress
-from toolcrib.egress.http_connection import NoConnection, Response
+from toolcrib.egress.response import NoConnection, Response
 from toolcrib.model import AddressGiver
 from toolcrib.version import VERSION
 

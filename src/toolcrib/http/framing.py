@@ -5,8 +5,6 @@ from functools import lru_cache
 from typing import NamedTuple
 from urllib.parse import unquote
 
-import httptools
-
 from toolcrib.http.client_address import split_host
 from toolcrib.http.connection_limits import ConnectionLimits
 
@@ -118,7 +116,10 @@ def check_authority(target: RequestTarget, headers: Iterable[tuple[bytes, bytes]
 
 
 def _parsed_target(url: bytes) -> RequestTarget:
-    parsed = httptools.parse_url(url)
+    # Imported here: a stdio server loads this module for the checks of the router, but no parser.
+    from httptools import parse_url
+
+    parsed = parse_url(url)
     if b"#" in url:
         raise MalformedRequest("a request line cannot hold a fragment; leave out the part after #")
     raw = parsed.path or b"/"

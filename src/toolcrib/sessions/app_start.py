@@ -12,8 +12,8 @@ from toolcrib.apps import messages
 from toolcrib.apps.errors import app_error
 from toolcrib.apps.hardware import InvalidDevice, check_compatibility, parse_device
 from toolcrib.apps.signature import authentication_headers
-from toolcrib.egress.http_connection import ConnectionClosed, NoConnection, NotHttp
 from toolcrib.egress.json_post import PostResponse, PostResponseTooLarge, UrlForbidden
+from toolcrib.egress.response import ConnectionClosed, NoConnection, NotHttp
 from toolcrib.errors import Unavailable
 from toolcrib.interfaces import AppRecord, UserRecord
 from toolcrib.model import AddressGiver, Device, JsonObject, Problem

@@ -14,8 +14,8 @@ from toolcrib.apps.definition import tool_faults, tool_of
 from toolcrib.apps.errors import app_error, object_member, one_line
 from toolcrib.apps.messages import rfc3339
 from toolcrib.apps.signature import authentication_headers
-from toolcrib.egress.http_connection import ConnectionClosed, NoConnection, NotHttp
 from toolcrib.egress.json_post import JsonPoster, PostResponse, PostResponseTooLarge, UrlForbidden
+from toolcrib.egress.response import ConnectionClosed, NoConnection, NotHttp
 from toolcrib.errors import Broken, Lost, Refused, ToolcribError, Unavailable, problem
 from toolcrib.formats.traceparent import traceparent
 from toolcrib.interfaces import AppRecord, Offer, SourceLink, Withheld

@@ -136,7 +136,7 @@ async def test_only_signed_requests_are_accepted() -> None:
         )
         assert "another body" in await refused(gateway, body + b" ", good)
         assert "another user" in await refused(gateway, body, proof(body, user="eve", tool="ready"))
-        assert "another tool" in await refused(gateway, body, proof(body, user=USER, tool="broken"))
+        assert "another user or tool" in await refused(gateway, body, proof(body, user=USER, tool="broken"))
         assert KEY_HEADER in await refused(gateway, body, {}, "/webhook")
         assert KEY_HEADER in await refused(gateway, body, {}, "/settings")
 

@@ -222,7 +222,7 @@ async def test_speech_that_fails() -> None:
             Spoken(success=False, error="no voice"),
             Spoken(success=False, error="the session has ended"),
         ]
-        with pytest.raises(ValueError, match="nothing to say"):
+        with pytest.raises(ValueError, match="nothing to speak"):
             await session.audio.speak("")
 
 

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from tests.texts import matches
 from toolcrib.apps.errors import MAX_APP_ERROR_CHARS
-from toolcrib.egress.http_connection import ConnectionClosed, NoConnection, NotHttp
 from toolcrib.egress.json_post import PostResponse, PostResponseTooLarge, UrlForbidden
+from toolcrib.egress.response import ConnectionClosed, NoConnection, NotHttp
 from toolcrib.errors import Broken, Lost, ToolcribError, Unavailable
 from toolcrib.formats.mcp import encode as as_mcp
 from toolcrib.formats.rest import as_json

@@ -86,7 +86,7 @@ class Storage:
         # Imported on first use: only apps with stored data need them.
         from yarl import URL
 
-        from toolcrib.egress.http_connection import ConnectionClosed, NoConnection, NotHttp
+        from toolcrib.egress.response import ConnectionClosed, NoConnection, NotHttp
 
         url = URL(self._address + path, encoded=True)
         content = None if body is None else orjson.dumps(body)

@@ -16,7 +16,7 @@ from toolcrib.cooperative import CooperativeWork
 from toolcrib.egress import Egress
 from toolcrib.egress.client import Client
 from toolcrib.egress.connect import Resolver
-from toolcrib.egress.http_connection import ConnectionClosed, NoConnection, NotHttp, Response
+from toolcrib.egress.response import ConnectionClosed, NoConnection, NotHttp, Response
 from toolcrib.mcp.headers import METHOD_HEADER, NAME_HEADER, REVISION_HEADER, header_value
 from toolcrib.mcp.jsonrpc import END_BYTES, MAX_MESSAGE_BYTES, SESSION_ERRORS, guess_id, params_of
 from toolcrib.mcp.methods import CANCELLED, LOG_MESSAGE, PROGRESS

@@ -13,7 +13,7 @@ from yarl import URL
 
 from toolcrib.egress import Egress
 from toolcrib.egress.client import Client
-from toolcrib.egress.http_connection import Response
+from toolcrib.egress.response import Response
 from toolcrib.interfaces import ServerMisbehaved
 from toolcrib.mcp.headers import REVISION_HEADER, SESSION_HEADER
 from toolcrib.mcp.jsonrpc import encode_notification, encode_request

@@ -20,7 +20,7 @@ from toolcrib.catalog import (
 )
 from toolcrib.cooperative import CooperativeWork
 from toolcrib.egress.client import Probe
-from toolcrib.egress.http_connection import NoConnection
+from toolcrib.egress.response import NoConnection
 from toolcrib.errors import Refused, ToolcribError, Unavailable
 from toolcrib.interfaces import Offer, ServerMisbehaved, ServerUnreachable, SourceLink
 from toolcrib.mcp.headers import mirrored_headers

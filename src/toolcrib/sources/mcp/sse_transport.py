@@ -12,7 +12,7 @@ from yarl import URL
 
 from toolcrib.egress import Egress
 from toolcrib.egress.client import Client
-from toolcrib.egress.http_connection import Response
+from toolcrib.egress.response import Response
 from toolcrib.interfaces import ServerMisbehaved
 from toolcrib.mcp.jsonrpc import END_BYTES, encode_notification, guess_id
 from toolcrib.mcp.revisions import Era
