@@ -75,7 +75,8 @@ class Faults:
         self.all_seen: Counter[str] = Counter()
         self.failed = 0
         """How many faults there were."""
-        self.at: int | None = None
+        self.at: tuple[str, int] | None = None
+        """The await to fail at: its name, and how many of this name come before it."""
         self.method = ""
         self.times = 0
         """How often the method still fails."""
@@ -83,7 +84,7 @@ class Faults:
         self.cancel: Callable[[], None] = lambda: None
         """Cancels what is tested."""
 
-    def arm(self, at: int | None, kind: str = "unavailable") -> None:
+    def arm(self, at: tuple[str, int] | None, kind: str = "unavailable") -> None:
         """Count from zero, and fail at this await of the request."""
         self.seen, self.at, self.kind = [], at, kind
 
@@ -96,7 +97,7 @@ class Faults:
         self.all_seen[name] += 1
         here = False
         if counting.get():
-            here = len(self.seen) == self.at
+            here = (name, self.seen.count(name)) == self.at
             self.seen.append(name)
         if name == self.method and self.times > 0:
             self.times -= 1
