@@ -29,6 +29,9 @@ class Moody:
     def __init__(self) -> None:
         self.strict, self.asked = False, 0
 
+    def concerns(self, tool: Tool) -> bool:
+        return bool(tool)
+
     def why_not(self, tool: Tool, caller: Caller) -> Reason | None:
         self.asked += 1
         return Reason(self.name, "is too much now") if self.strict else None

@@ -1,10 +1,13 @@
 """Policy rules and their combination: visibility and permissions."""
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolcrib.model import Deprecation, permits
+from toolcrib.interfaces import Reason
+from toolcrib.model import Caller, Deprecation, Tool, permits
 from toolcrib.policy import Context, Contexts, DisabledRule, PermissionsRule, Policy, RemovedRule
 from toolcrib.testing import a_caller, a_tool
 
@@ -150,3 +153,35 @@ def test_admin_has_gateway_permissions_only() -> None:
     assert not permits({"crib:admin"}, "cards:read")
     assert not permits({"cards:admin"}, "cards:read")
     assert not permits({"*:*"}, "*")
+
+
+class Watching:
+    """A rule that counts how often it is asked about each tool."""
+
+    name = "watching"
+
+    def __init__(self) -> None:
+        self.chosen: list[str] = []
+        self.asked: list[str] = []
+
+    def concerns(self, tool: Tool) -> bool:
+        self.chosen.append(tool.version)
+        return tool.version != "1.0.0"
+
+    def why_not(self, tool: Tool, caller: Caller) -> Reason | None:
+        assert caller
+        self.asked.append(tool.version)
+        return Reason(self.name, "is watched")
+
+    def audience(self, caller: Caller) -> None:
+        assert caller
+
+
+def test_rules_are_chosen_once_per_definition() -> None:
+    rule = Watching()
+    policy, tool, caller = Policy([rule]), a_tool("s:t"), a_caller()
+    changed = replace(tool, version="2.0.0")
+    assert [policy.visible(tool, caller) for _ in range(3)] == [True] * 3
+    assert [policy.visible(changed, caller) for _ in range(3)] == [False] * 3
+    assert (rule.chosen, rule.asked) == (["1.0.0", "2.0.0"], ["2.0.0"] * 3)
+    assert policy.visible(tool, caller)

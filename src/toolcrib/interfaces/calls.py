@@ -55,12 +55,17 @@ class Rule(Protocol):
         """Name of the rule in `explain`."""
         ...
 
+    def concerns(self, tool: Tool) -> bool:
+        """Whether the rule may object to this tool for some caller; asked once per definition."""
+        ...
+
     def why_not(self, tool: Tool, caller: Caller) -> Reason | None:
         """Return the reason against this tool for this caller, or None."""
         ...
 
-    def audience(self, caller: Caller) -> object:
-        """Return all that this rule depends on in a caller, hashable: equal audiences see equal lists."""
+    @property
+    def audience(self) -> Callable[[Caller], object]:
+        """Returns all that this rule depends on in a caller, hashable: equal audiences see equal lists."""
         ...
 
 

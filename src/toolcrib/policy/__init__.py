@@ -27,17 +27,24 @@ __all__ = [
 ]
 
 
+_MAX_CACHED_TOOLS = 20_000
+
+
 class Policy:
     """Combines the rules. Hiding takes precedence, so that a denial never reveals a hidden tool."""
 
     def __init__(self, rules: Sequence[Rule]) -> None:
         self.rules = tuple(rules)
+        self._audiences = tuple(rule.audience for rule in self.rules)
+        self._concerning: dict[str, tuple[Tool, tuple[Rule, ...]]] = {}
+        """The rules that concern each tool, with the definition they were chosen for."""
         self._scope = tuple(rule for rule in self.rules if isinstance(rule, Contexts | InstalledRule))
 
     def why_not(self, tool: Tool, caller: Caller) -> Reason | None:
         """Return why this caller may not use this tool, or None; a hiding reason precedes a denying one."""
         denial: Reason | None = None
-        for rule in self.rules:
+        cached = self._concerning.get(tool.name)
+        for rule in cached[1] if cached is not None and cached[0] is tool else self._choose_rules(tool):
             reason = rule.why_not(tool, caller)
             if reason is not None:
                 if reason.effect == "hide":
@@ -62,4 +69,12 @@ class Policy:
 
     def audience(self, caller: Caller) -> Hashable:
         """Return the cache key of a caller's list: callers with equal audiences share serialized bytes."""
-        return tuple([rule.audience(caller) for rule in self.rules])
+        return tuple([audience(caller) for audience in self._audiences])
+
+    def _choose_rules(self, tool: Tool) -> tuple[Rule, ...]:
+        """Cache the rules that concern a tool, so that a call evaluates no others."""
+        if len(self._concerning) >= _MAX_CACHED_TOOLS:
+            self._concerning.clear()
+        chosen = tuple(rule for rule in self.rules if rule.concerns(tool))
+        self._concerning[tool.name] = (tool, chosen)
+        return chosen

@@ -1,9 +1,10 @@
 """Contexts: named selections of tools by name, glob, tag or category."""
 
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from functools import cached_property
+from operator import attrgetter
 from typing import Any
 
 from toolcrib.interfaces import Reason
@@ -92,6 +93,11 @@ class Contexts:
     def __init__(self, contexts: Mapping[str, Context]) -> None:
         self.contexts = {"default": Context(), **contexts}
 
+    def concerns(self, tool: Tool) -> bool:
+        """Return True: a context may leave out every tool."""
+        del tool
+        return True
+
     def why_not(self, tool: Tool, caller: Caller) -> Reason | None:
         """Hide tools that the context does not select; an unknown context selects none."""
         context = self.contexts.get(caller.context)
@@ -103,9 +109,10 @@ class Contexts:
             return None
         return Reason(self.name, f"is not selected by the context {caller.context}")
 
-    def audience(self, caller: Caller) -> Hashable:
-        """Return the context, on which alone the rule depends."""
-        return caller.context
+    @property
+    def audience(self) -> Callable[[Caller], Hashable]:
+        """Gets the caller's context, on which alone the rule depends."""
+        return attrgetter("context")
 
     def idle_entries(self, tools: Mapping[str, Tool]) -> tuple[tuple[str, str], ...]:
         """Return every entry that matches no tool, with its config path: a typo, or a future tool."""

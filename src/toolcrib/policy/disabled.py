@@ -1,6 +1,7 @@
 """Rule: hides tools that the operator hid or the caller disabled."""
 
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
+from operator import attrgetter
 
 from toolcrib.interfaces import Reason
 from toolcrib.model import Caller, Tool
@@ -11,6 +12,11 @@ class DisabledRule:
 
     name = "disabled"
 
+    def concerns(self, tool: Tool) -> bool:
+        """Return True: a caller may disable every tool."""
+        del tool
+        return True
+
     def why_not(self, tool: Tool, caller: Caller) -> Reason | None:
         """Hide tools that are hidden or disabled."""
         if tool.hidden:
@@ -19,6 +25,7 @@ class DisabledRule:
             return Reason(self.name, "was disabled by the user")
         return None
 
-    def audience(self, caller: Caller) -> Hashable:
-        """Return what the caller disabled, on which alone the rule depends."""
-        return caller.disabled
+    @property
+    def audience(self) -> Callable[[Caller], Hashable]:
+        """Gets the caller's disabled tools and sources, on which alone the rule depends."""
+        return attrgetter("disabled")

@@ -45,6 +45,11 @@ class EnergyRule:
         context = self._contexts.contexts.get(caller.context)
         return context is not None and context.counts_energy
 
+    def concerns(self, tool: Tool) -> bool:
+        """Return True: a reload may make any context count energy."""
+        del tool
+        return True
+
     def why_not(self, tool: Tool, caller: Caller) -> Reason | None:
         """Hide tools that cost more than the context allows, or than the caller has left."""
         context = self._contexts.contexts.get(caller.context)

@@ -16,6 +16,10 @@ class HardwareRule:
         self.phone_microphone = phone_microphone
         """Whether the phone's microphone serves devices that have none."""
 
+    def concerns(self, tool: Tool) -> bool:
+        """Return whether the tool needs hardware."""
+        return bool(tool.hardware)
+
     def why_not(self, tool: Tool, caller: Caller) -> Reason | None:
         """Hide tools that require hardware the device lacks."""
         if not tool.hardware or caller.device is None:

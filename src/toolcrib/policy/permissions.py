@@ -1,6 +1,7 @@
 """Rule: a caller needs every permission that a tool requires."""
 
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
+from operator import attrgetter
 
 from toolcrib.interfaces import Reason
 from toolcrib.model import Caller, Tool
@@ -18,6 +19,10 @@ class PermissionsRule:
         self._deny = deny
         """Whether a tool that requires no permission needs `tools:SOURCE` (`auth.default: deny`)."""
 
+    def concerns(self, tool: Tool) -> bool:
+        """Return whether calling the tool may need a permission."""
+        return self._deny or bool(tool.permissions)
+
     def why_not(self, tool: Tool, caller: Caller) -> Reason | None:
         """Deny a tool with missing permissions, and name them."""
         needed = tool.permissions
@@ -30,6 +35,7 @@ class PermissionsRule:
             return None
         return Reason(self.name, f"needs the permission {', '.join(missing)}", "deny")
 
-    def audience(self, caller: Caller) -> Hashable:
-        """Return the caller's permissions, on which alone the rule depends."""
-        return caller.permissions
+    @property
+    def audience(self) -> Callable[[Caller], Hashable]:
+        """Gets the caller's permissions, on which alone the rule depends."""
+        return attrgetter("permissions")

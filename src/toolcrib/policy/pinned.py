@@ -11,6 +11,10 @@ class PinnedRule:
 
     name = "pinned"
 
+    def concerns(self, tool: Tool) -> bool:
+        """Return whether the tool has an unapproved change."""
+        return tool.changed == "strict"
+
     def why_not(self, tool: Tool, caller: Caller) -> Reason | None:
         """Hide changed tools from every caller."""
         del caller

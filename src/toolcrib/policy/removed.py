@@ -19,6 +19,10 @@ class RemovedRule:
     today: Callable[[], str] = _today
     name = "removed"
 
+    def concerns(self, tool: Tool) -> bool:
+        """Return whether the tool has a removal date."""
+        return tool.deprecated is not None and tool.deprecated.removal_date is not None
+
     def why_not(self, tool: Tool, caller: Caller) -> Reason | None:
         """Deny tools past their removal date."""
         del caller
