@@ -55,6 +55,7 @@ async def passed(
     for _ in range(WARM_UP):
         assert "result" in (await client.post("/mcp", json=body, headers=headers)).json()
     names: set[str] | None = None
+    result: Any = None
     for _ in range(MEASURED):
         with PassedModules() as modules:
             reply = await client.post("/mcp", json=body, headers=headers)
