@@ -12,7 +12,7 @@ from tests.gates.tree import ROOT
 from tests.soak.run import Outcome, Result
 
 FOLDER = ROOT / "tests" / "soak" / "results"
-MAX_FIGURE_CHARACTERS = 400
+MAX_FIGURE_CHARACTERS = 800
 
 
 def files_of(tests: Iterable[str]) -> str:

@@ -86,7 +86,12 @@ def judge(
     if not outcomes or done.returncode not in (0, 1):
         return Outcome(check.number, check.name, "fail", _last_lines(done.stdout), tuple(tests), seconds)
     if "failed" in outcomes:
-        failed = [f"{name}: {test['why']}" for name, test in tests.items() if test["outcome"] == "failed"]
+        # Figures first: the table cuts off the end.
+        failed = [
+            "; ".join([*test["figures"], f"{name}: {test['why']}"])
+            for name, test in tests.items()
+            if test["outcome"] == "failed"
+        ]
         return Outcome(check.number, check.name, "fail", "; ".join(failed), tuple(tests), seconds)
     if set(outcomes) == {"skipped"}:
         why = next(test["why"] for test in tests.values())
