@@ -417,7 +417,11 @@ class Gateway:
         if related is None:
             if len(state.related_by_audience) >= _MAX_CACHED_VIEWS:
                 state.related_by_audience.clear()
-            related = RelatedTools(state.tag_index, lambda tool: self._policy.visible(tool, caller))
+            related = RelatedTools(
+                state.tag_index,
+                lambda tool: self._policy.visible(tool, caller),
+                state.snapshot.claimants,
+            )
             state.related_by_audience[audience] = related
         state.related[id(caller)] = (caller, now + _AUDIENCE_TTL_SECONDS, related)
         return related

@@ -56,8 +56,17 @@ class TagIndex:
 class RelatedTools:
     """Related tools for one audience. The policy is evaluated only for tools that are about to be named."""
 
-    def __init__(self, tag_index: TagIndex, visible: Callable[[Tool], bool]) -> None:
-        self._tag_index, self._visible = tag_index, visible
+    def __init__(
+        self,
+        tag_index: TagIndex,
+        visible: Callable[[Tool], bool],
+        claimants: Callable[[str], tuple[Tool, ...]] = lambda _name: (),
+    ) -> None:
+        self._tag_index, self._visible, self.claimants = tag_index, visible, claimants
+
+    def callable(self, tool: Tool) -> bool:
+        """Return whether this audience can call a tool now."""
+        return tool.name in self._tag_index.tools and not tool.degraded and self._visible(tool)
 
     def of(self, tool: Tool, followers: Followers) -> tuple[RelatedTool, ...]:
         """Return the tools related to one, best first: called after it, then those with similar tags."""
