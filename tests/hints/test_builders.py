@@ -132,7 +132,11 @@ def test_call_gives_tool_and_complete_arguments() -> None:
 
 @pytest.mark.requirement("E8", "E18")
 def test_found_relates_the_items_and_reads_the_first() -> None:
-    cards = [{"id": "card_7", "title": "Paris"}, {"title": "no id"}, SimpleNamespace(id="card_8", name="Rome")]
+    cards = [
+        {"id": "card_7", "title": "Paris"},
+        {"title": "no id"},
+        SimpleNamespace(id="card_8", name="Rome"),
+    ]
     made = hints.found(cards, type="card", read="get-card")
     assert [(each.type, each.id, each.label) for each in made.related_resources] == [
         ("card", "card_7", "Paris"),

@@ -1,6 +1,6 @@
-"""Resolves the calls that an author's hints suggest: visible tools with canonical names and valid arguments."""
+"""Resolves the calls that an author's hints suggest: visible tools, canonical names, valid arguments."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Protocol
 
@@ -15,7 +15,7 @@ from toolcrib.schemas import Validator, compile_schema
 class ToolLookup(Protocol):
     """The tools as one caller sees them."""
 
-    def claimants(self, name: str) -> tuple[Tool, ...]:
+    def claimants(self, name: str, /) -> tuple[Tool, ...]:
         """Return all tools with this name in any of its styles, visible or not."""
         ...
 
@@ -104,26 +104,28 @@ class _Resolver:
         """Return the complete arguments of a suggested call: the author's, or derived ones; else None."""
         given = data.get("arguments")
         if given is not None:
-            arguments = _as_plain_json(given)
-            return arguments if isinstance(arguments, dict) and self._accepts(tool, arguments) else None
-        rest = _as_plain_json(_rest(data)) or {}
-        candidates = [rest, _id_argument(tool, rest)] if rest else [{}] if tool.read_only else []
-        properties: Mapping[str, Any] = tool.input_schema.get("properties") or {}
-        for candidate in candidates:
-            is_known = candidate is not None and candidate.keys() <= properties.keys()
-            if candidate is not None and is_known and self._accepts(tool, candidate):
-                return candidate
-        return None
+            arguments: JsonObject | None = _as_plain_json(given) if isinstance(given, dict) else None
+            return arguments if arguments is not None and self._accepts(tool, arguments) else None
+        rest: JsonObject = _as_plain_json(_rest(data)) or {}
+        known = _properties(tool).keys()
+        if not rest:
+            return rest if tool.read_only and self._accepts(tool, rest) else None
+        candidates = (rest, _id_argument(tool, rest))
+        return next((each for each in candidates if each.keys() <= known and self._accepts(tool, each)), None)
 
 
-def _id_argument(tool: Tool, data: Mapping[str, Any]) -> JsonObject | None:
+def _id_argument(tool: Tool, data: JsonObject) -> JsonObject:
     """Return the object's id as the argument that is named after it, such as `cardId` or `id`."""
     kind, value = data.get("type"), data.get("id")
     if not isinstance(kind, str) or value is None:
-        return None
+        return data
     wanted = (f"{snake_case(kind)}_id", "id", snake_case(kind))
-    names = {snake_case(name): name for name in tool.input_schema.get("properties") or {}}
-    return next(({names[each]: value} for each in wanted if each in names), None)
+    names = {snake_case(name): name for name in _properties(tool)}
+    return next(({names[each]: value} for each in wanted if each in names), data)
+
+
+def _properties(tool: Tool) -> Mapping[str, Any]:
+    return tool.input_schema.get("properties") or {}
 
 
 def _as_plain_json(value: Any) -> Any:

@@ -168,7 +168,9 @@ def computed(
     """Return hints for a calculated result: the method, the sample size, and the size that suffices."""
     _require(COUNT.fits(samples or 0), "samples", samples, COUNT.description)
     _require(COUNT.fits(enough) and enough > 0, "enough", enough, "a whole number above 0")
-    preset: HintOptions = {"assumptions": f"{brief(method)} is a suitable method for the data."} if method else {}
+    preset: HintOptions = {}
+    if method:
+        preset["assumptions"] = f"{brief(method)} is a suitable method for the data."
     if samples is None:
         return build("The result was calculated.", more, preset)
     preset["completeness"] = min(1.0, samples / enough)

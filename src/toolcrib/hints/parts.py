@@ -351,9 +351,7 @@ def sentence(text: str) -> str:
     return f"{text[:1].upper()}{text[1:]}{'' if text.endswith(_SENTENCE_ENDS) else '.'}"
 
 
-_UNEXECUTED_KINDS = frozenset(
-    {Kind.INVALID, Kind.NOT_FOUND, Kind.DENIED, Kind.LIMITED, Kind.UNAVAILABLE}
-)
+_UNEXECUTED_KINDS = frozenset({Kind.INVALID, Kind.NOT_FOUND, Kind.DENIED, Kind.LIMITED, Kind.UNAVAILABLE})
 
 
 def effect_of(problem: Problem | None) -> str:
@@ -399,7 +397,7 @@ def _benefit(action: NextAction, confidence: float) -> float:
     # Authors may pass anything as an action; `checked` refuses it afterwards, by its path.
     own = getattr(action, "confidence", None)
     weight = _WEIGHT_OF_PRIORITY.get(getattr(action, "priority", "low"), 0.0)
-    return weight * (own if is_share(own) else confidence)
+    return weight * (own if is_number(own) and is_share(own) else confidence)
 
 
 def _reasoning_text(outcome: str, quality: Quality, freshness: Freshness, why: str) -> str:
