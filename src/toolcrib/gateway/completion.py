@@ -11,12 +11,15 @@ from toolcrib.errors import CODES
 from toolcrib.gateway.author_actions import ArgumentCheck, resolved_actions
 from toolcrib.gateway.generated_hints import (
     MIN_JUDGED_CALLS,
+    PLAIN_OUTCOME,
     CallOutcome,
     ToolRecord,
     for_outcome,
     with_record,
 )
+from toolcrib.gateway.hint_reasoning import age_text
 from toolcrib.gateway.related_tools import NO_RELATED_TOOLS, RelatedTools
+from toolcrib.gateway.result_pages import page_of
 from toolcrib.hints.rules import smoothed_success
 from toolcrib.interfaces import Followers
 from toolcrib.model import PROMISES, Ask, Hints, Json, JsonObject, Metadata, Origin, Result, Tool
@@ -58,10 +61,14 @@ class HintCache:
         tool, made = self.tool, result.made
         # Rounded to tenths and twentieths: an agent gains nothing from more, and the cache would rarely hit.
         freshness_twentieths = 20 if not made else self._freshness(now_seconds - made)
+        age = age_text(now_seconds - made) if made and result.cached else ""
         if result.hints is not None and tool is not None:
             own = resolved_actions(result.hints, tool, related, self._accepts)
             shown_tool = related.without_hidden_replacement(tool)
-            return with_record(own, shown_tool, ToolRecord(*record), freshness_twentieths / 20)
+            outcome = PLAIN_OUTCOME
+            if result.cached or result.problem is not None:
+                outcome = CallOutcome(problem=result.problem, cached=result.cached, age=age)
+            return with_record(own, shown_tool, ToolRecord(*record), freshness_twentieths / 20, outcome)
         rate, seconds, calls = record
         problem = result.problem
         completeness_tenths = (
@@ -77,6 +84,8 @@ class HintCache:
             result.cached,
             freshness_twentieths,
             completeness_tenths,
+            age,
+            page_of(result.data) if problem is None else None,
             followers,
             related,
         )
@@ -97,6 +106,8 @@ class HintCache:
             cached=result.cached,
             freshness=key[7] / 20,
             completeness=key[8] / 10,
+            age=key[9],
+            page=key[10],
         )
         tool = self.tool
         shown_tool = None if tool is None else related.without_hidden_replacement(tool)

@@ -351,6 +351,11 @@ def sentence(text: str) -> str:
     return f"{text[:1].upper()}{text[1:]}{'' if text.endswith(_SENTENCE_ENDS) else '.'}"
 
 
+_EFFECTS = {
+    "no": "The call was not executed.",
+    "maybe": "The call may have taken effect.",
+    "yes": "The call was executed, but its result cannot be used.",
+}
 _UNEXECUTED_KINDS = frozenset({Kind.INVALID, Kind.NOT_FOUND, Kind.DENIED, Kind.LIMITED, Kind.UNAVAILABLE})
 
 
@@ -359,12 +364,8 @@ def effect_of(problem: Problem | None) -> str:
     if problem is None or problem.code == "TOOL_FAILED":
         return "The tool reports this failure."
     if problem.kind in _UNEXECUTED_KINDS and problem.code != "HTTP_ERROR":
-        return "The call was not executed."
-    if problem.kind is Kind.BAD_RESULT:
-        return "The call was executed, but its result cannot be used."
-    if problem.kind is Kind.TIMEOUT:
-        return "The call did not complete in time."
-    return "The call may have taken effect."
+        return _EFFECTS["no"]
+    return _EFFECTS["yes" if problem.kind is Kind.BAD_RESULT else "maybe"]
 
 
 def _unknown_option_message(name: str) -> str:
