@@ -15,7 +15,7 @@ from toolcrib.gateway.generated_hints import CallOutcome, ToolRecord, for_outcom
 from toolcrib.gateway.hint_reasoning import age_text
 from toolcrib.gateway.related_tools import RelatedTool
 from toolcrib.gateway.result_pages import ResultPage
-from toolcrib.hints import action, faults
+from toolcrib.hints import action, failed, faults
 from toolcrib.hints.parts import impact_of
 from toolcrib.model import Deprecation, Evidence, Example, Family, Hints, Problem, Tool
 from toolcrib.model.hints import Caution, Impact, Risk
@@ -234,6 +234,17 @@ def test_confidence_of_mcp_hints_is_capped() -> None:
     assert with_record(Hints(confidence=1.0), FAR, TRIED, 0.5).confidence == old
     assert with_record(Hints(confidence=0.2), FAR, TRIED).confidence == 0.2
     assert with_record(Hints(confidence=1.0), GET, TRIED).confidence == 1.0
+
+
+@pytest.mark.requirement("E11", "E18")
+def test_own_hints_of_an_error_without_action_get_advice() -> None:
+    seen = CallOutcome(problem=problem("TOOL_FAILED", "It is locked."))
+    advised = with_record(failed("It is locked."), GET, NEW, 1.0, seen)
+    generated = for_outcome(GET, NEW, seen)
+    assert advised.suggested_next_actions == generated.suggested_next_actions != ()
+    assert advised.estimated_impact.effort > 0
+    own = failed("It is locked.", fix="unlock")
+    assert with_record(own, GET, NEW, 1.0, seen).suggested_next_actions == own.suggested_next_actions
 
 
 def test_existing_deprecation_warning_is_not_duplicated() -> None:

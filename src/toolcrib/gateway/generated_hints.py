@@ -201,7 +201,10 @@ def for_outcome(
 def with_record(
     hints: Hints, tool: Tool, record: ToolRecord, freshness: float = 1.0, outcome: CallOutcome = PLAIN_OUTCOME
 ) -> Hints:
-    """Add to a tool's own hints what only the gateway knows: record, age, risks and warnings."""
+    """Add to a tool's own hints what only the gateway knows: record, age, risks and warnings.
+
+    An error without a suggestion of its author gets the advice on its code.
+    """
     changes: dict[str, object] = {}
     evidence = hints.evidence
     if evidence is not None:
@@ -216,6 +219,12 @@ def with_record(
     missing = tuple(caution for caution in cautions(tool, record) if caution.type not in warned_types)
     if missing:
         changes["warnings"] = (hints.warnings + missing)[:MAX_ITEMS]
+    if outcome.problem is not None and not hints.suggested_next_actions:
+        actions = (action_after(outcome.problem, tool),)
+        changes |= {
+            "suggested_next_actions": actions,
+            "estimated_impact": impact_of(actions, hints.confidence),
+        }
     if assumed := assumptions(tool, outcome):
         changes["assumptions"] = (hints.assumptions + assumed)[:MAX_ITEMS]
     if risky := _risks_of_change(tool, outcome.problem):
