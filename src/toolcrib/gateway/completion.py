@@ -58,16 +58,14 @@ class HintCache:
         related: RelatedTools,
     ) -> Hints:
         """Return the hints of a result: the tool's own with its record added, else generated ones."""
-        tool, made = self.tool, result.made
+        made = result.made
         # Rounded to tenths and twentieths: an agent gains nothing from more, and the cache would rarely hit.
         freshness_twentieths = 20 if not made else self._freshness(now_seconds - made)
         age = age_text(now_seconds - made) if made and result.cached else ""
-        if result.hints is not None and tool is not None:
-            own = resolved_actions(result.hints, tool, related, self._accepts)
-            shown_tool = related.without_hidden_replacement(tool)
-            outcome = PLAIN_OUTCOME
-            if result.cached or result.problem is not None:
-                outcome = CallOutcome(problem=result.problem, cached=result.cached, age=age)
+        if result.hints is not None and self.tool is not None:
+            own = resolved_actions(result.hints, self.tool, related, self._accepts)
+            shown_tool = related.without_hidden_replacement(self.tool)
+            outcome = _own_outcome(result, age)
             return with_record(own, shown_tool, ToolRecord(*record), freshness_twentieths / 20, outcome)
         rate, seconds, calls = record
         problem = result.problem
@@ -114,6 +112,13 @@ class HintCache:
         related_tools = () if tool is None else related.of(tool, followers)
         hints = self._cached[key] = for_outcome(shown_tool, record, outcome, related_tools)
         return hints
+
+
+def _own_outcome(result: Result, age: str) -> CallOutcome:
+    """Return what the gateway adds about the outcome to a tool's own hints; mostly there is nothing."""
+    if result.problem is None and not result.cached:
+        return PLAIN_OUTCOME
+    return CallOutcome(problem=result.problem, cached=result.cached, age=age)
 
 
 def _completeness_of(tool: Tool | None) -> Callable[[Any], float]:

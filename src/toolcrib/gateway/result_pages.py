@@ -51,7 +51,7 @@ def page_of(data: Json) -> ResultPage | None:
     fields = cast("JsonObject", data)
     if len(fields) > _MAX_FIELDS or _FIELDS.isdisjoint(fields):
         return None
-    lists = [(name, len(value)) for name, value in fields.items() if type(value) is list]
+    lists = [(name, len(cast("list[Json]", each))) for name, each in fields.items() if type(each) is list]
     name, shown = lists[0] if len(lists) == 1 else ("items", None)
     total = next((fields[each] for each in _TOTALS if type(fields.get(each)) is int), None)
     more = _first(fields, _CURSORS, str, int) or _first(fields, _MORE, bool)
