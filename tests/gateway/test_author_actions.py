@@ -1,12 +1,12 @@
 """Suggested calls of authors: resolved for the caller, complete and valid, or left out."""
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from toolcrib import hints
-from toolcrib.gateway.author_actions import ArgumentCheck, resolved_actions
+from toolcrib.gateway.author_actions import ArgumentCheck, CallableTools, resolved_actions
 from toolcrib.hints import Hints, NextAction
 from toolcrib.model import Category, JsonObject, Tool
 from toolcrib.model.hints import Impact
@@ -41,21 +41,14 @@ TOOLS = (SEARCH, GET, DELETE, RATE, CLEAR, SECRET, DOWN, OTHER_GET, MAIL)
 CARD = {"cardId": "card_7"}
 
 
-@dataclass
-class Lookup:
-    """A caller who sees all tools but one."""
-
-    tools: tuple[Tool, ...] = TOOLS
-
-    def claimants(self, name: str) -> tuple[Tool, ...]:
-        return tuple(each for each in self.tools if name in (each.name, each.local, each.exposed))
-
-    def callable(self, tool: Tool) -> bool:
-        return tool is not SECRET and not tool.degraded
+def claimants(name: str) -> tuple[Tool, ...]:
+    return tuple(each for each in TOOLS if name in (each.name, each.local, each.exposed))
 
 
 def resolved(made: Hints, author: Tool = SEARCH) -> Hints:
-    return resolved_actions(made, author, Lookup(), ArgumentCheck())
+    """The hints for a caller who sees all tools but one."""
+    tools = CallableTools(claimants, lambda tool: tool not in (SECRET, DOWN), ArgumentCheck())
+    return resolved_actions(made, author, tools)
 
 
 def one(action: NextAction | str, author: Tool = SEARCH) -> NextAction | None:
@@ -176,5 +169,19 @@ def test_schemas_are_compiled_once_per_definition() -> None:
     accepts = ArgumentCheck()
     assert (accepts(GET, CARD), accepts(GET, {})) == (True, False)
     assert accepts(replace(GET, input_schema={"type": "object"}), {})
-    accepts.clear()
-    assert accepts(GET, CARD)
+
+
+def test_names_are_looked_up_once_per_audience() -> None:
+    asked: list[str] = []
+
+    def counted(name: str) -> tuple[Tool, ...]:
+        asked.append(name)
+        return claimants(name)
+
+    tools = CallableTools(counted, lambda _tool: True, ArgumentCheck())
+    for _ in range(3):
+        resolved_actions(hints.found([1], next="search"), SEARCH, tools)
+    assert asked == ["cards:search"]
+    for number in range(400):
+        assert tools.find(f"step-{number}", SEARCH).tool is None
+    assert tools.find("search", SEARCH).tool is SEARCH

@@ -1,8 +1,9 @@
 """Resolves the calls that an author's hints suggest: visible tools, canonical names, valid arguments."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import Any, Protocol
+from operator import is_
+from typing import Any, NamedTuple
 
 import orjson
 
@@ -11,17 +12,9 @@ from toolcrib.model.hints import Impact, NextAction
 from toolcrib.names import fold, snake_case
 from toolcrib.schemas import Validator, compile_schema
 
-
-class ToolLookup(Protocol):
-    """The tools as one caller sees them."""
-
-    def claimants(self, name: str, /) -> tuple[Tool, ...]:
-        """Return all tools with this name in any of its styles, visible or not."""
-        ...
-
-    def callable(self, tool: Tool) -> bool:
-        """Return whether this caller can call a tool now."""
-        ...
+_NO_DATA: JsonObject = {}
+_MAX_CACHED_NAMES = 256
+"""The cache of names is cleared when it has this many: authors may put values into names."""
 
 
 class ArgumentCheck:
@@ -37,12 +30,52 @@ class ArgumentCheck:
             cached = self._validators[tool.name] = (tool, compile_schema(tool.input_schema))
         return cached[1].ok(arguments)
 
-    def clear(self) -> None:
-        """Forget the compiled schemas: the catalog has changed."""
-        self._validators.clear()
+
+class NamedTool(NamedTuple):
+    """What a name means to a caller: a tool that it can call, one that it cannot, or none."""
+
+    tool: Tool | None = None
+    """The tool that the caller can call now."""
+    exists: bool = False
+    needs_nothing: bool = False
+    """Whether it is a query that can be called without arguments."""
 
 
-def resolved_actions(hints: Hints, author: Tool, lookup: ToolLookup, accepts: ArgumentCheck) -> Hints:
+class CallableTools:
+    """The tools that one audience can call now, by the names that authors use for them."""
+
+    def __init__(
+        self,
+        claimants: Callable[[str], tuple[Tool, ...]],
+        can_call: Callable[[Tool], bool],
+        accepts: ArgumentCheck,
+    ) -> None:
+        self._claimants, self._can_call, self.accepts = claimants, can_call, accepts
+        self._named: dict[tuple[str, str], NamedTool] = {}
+
+    def find(self, name: str, author: Tool) -> NamedTool:
+        """Return what a name means in the hints of a tool; the same for all results of this audience."""
+        key = (author.name, name)
+        found = self._named.get(key)
+        if found is None:
+            if len(self._named) >= _MAX_CACHED_NAMES:
+                self._named.clear()
+            found = self._named[key] = self._find(name, author)
+        return found
+
+    def _find(self, name: str, author: Tool) -> NamedTool:
+        # A tool of the author's own source wins over others.
+        own = () if ":" in name else self._claimants(f"{author.source}:{name}")
+        found = own or self._claimants(name)
+        if not author.inside:
+            # A server's text is untrusted: it must not lead an agent into calling the tools of others.
+            found = tuple(each for each in found if each.source == author.source)
+        tool = next(filter(self._can_call, found), None)
+        needs_nothing = tool is not None and tool.read_only and self.accepts(tool, {})
+        return NamedTool(tool, bool(found), needs_nothing)
+
+
+def resolved_actions(hints: Hints, author: Tool, tools: CallableTools) -> Hints:
     """Return an author's hints with suggested calls that this caller can make as they are.
 
     A call keeps `data.tool`, by its canonical name, and `data.arguments` only if the caller can call the tool
@@ -50,11 +83,8 @@ def resolved_actions(hints: Hints, author: Tool, lookup: ToolLookup, accepts: Ar
     name of a tool that the caller cannot call is dropped, with what depends on it.
     """
     actions = hints.suggested_next_actions
-    if not actions:
-        return hints
-    resolver = _Resolver(author, lookup, accepts)
-    resolved = tuple(map(resolver.resolved, actions))
-    if all(new is old for new, old in zip(resolved, actions, strict=True)):
+    resolved = [_resolved(each, author, tools) for each in actions]
+    if all(map(is_, resolved, actions)):
         return hints
     kept = tuple(each for each in resolved if each is not None)
     changes: dict[str, Any] = {"suggested_next_actions": kept}
@@ -67,51 +97,40 @@ def resolved_actions(hints: Hints, author: Tool, lookup: ToolLookup, accepts: Ar
     return hints.but(**changes)
 
 
-class _Resolver:
-    """Resolves the actions of one result."""
+def _resolved(action: NextAction, author: Tool, tools: CallableTools) -> NextAction | None:
+    """Return the action with a call that can be made, or without one; None if it is to be dropped."""
+    data: Mapping[str, Any] = action.data or _NO_DATA
+    named = data.get("tool")
+    found = tools.find(named if isinstance(named, str) else action.action, author)
+    if found.tool is None:
+        if named is None:
+            return None if found.exists else action
+        return None if _is_name_of(action.action, str(named)) else _with_data(action, _rest(data))
+    arguments = _arguments(found, data, tools.accepts)
+    if arguments is None:
+        return action if named is None else _with_data(action, _rest(data))
+    if named == found.tool.name and data.get("arguments") == arguments:
+        return action
+    # Arguments that were derived from the rest of the data replace it.
+    rest = data if "arguments" in data else _NO_DATA
+    return _with_data(action, {**rest, "tool": found.tool.name, "arguments": arguments})
 
-    def __init__(self, author: Tool, lookup: ToolLookup, accepts: ArgumentCheck) -> None:
-        self._author, self._lookup, self._accepts = author, lookup, accepts
 
-    def resolved(self, action: NextAction) -> NextAction | None:
-        """Return the action with a call that can be made, or without one; None if it is to be dropped."""
-        data: Mapping[str, Any] = action.data or {}
-        named = data.get("tool")
-        claimants = self._claimants(named if isinstance(named, str) else action.action)
-        tool = next(filter(self._lookup.callable, claimants), None)
-        if tool is None:
-            if named is None:
-                return None if claimants else action
-            return None if _is_name_of(action.action, str(named)) else _with_data(action, _rest(data))
-        arguments = self._arguments(tool, data)
-        if arguments is None:
-            return action if named is None else _with_data(action, _rest(data))
-        if named == tool.name and data.get("arguments") == arguments:
-            return action
-        # Arguments that were derived from the rest of the data replace it.
-        rest = data if "arguments" in data else {}
-        return _with_data(action, {**rest, "tool": tool.name, "arguments": arguments})
-
-    def _claimants(self, name: str) -> tuple[Tool, ...]:
-        """Return the tools with a name; one of the author's own source wins over others."""
-        author = self._author
-        own = () if ":" in name else self._lookup.claimants(f"{author.source}:{name}")
-        found = own or self._lookup.claimants(name)
-        # A server's text is untrusted: it must not lead an agent into calling the tools of others.
-        return found if author.inside else tuple(each for each in found if each.source == author.source)
-
-    def _arguments(self, tool: Tool, data: Mapping[str, Any]) -> JsonObject | None:
-        """Return the complete arguments of a suggested call: the author's, or derived ones; else None."""
-        given = data.get("arguments")
-        if given is not None:
-            arguments: JsonObject | None = _as_plain_json(given) if isinstance(given, dict) else None
-            return arguments if arguments is not None and self._accepts(tool, arguments) else None
-        rest: JsonObject = _as_plain_json(_rest(data)) or {}
-        known = _properties(tool).keys()
-        if not rest:
-            return rest if tool.read_only and self._accepts(tool, rest) else None
-        candidates = (rest, _id_argument(tool, rest))
-        return next((each for each in candidates if each.keys() <= known and self._accepts(tool, each)), None)
+def _arguments(found: NamedTool, data: Mapping[str, Any], accepts: ArgumentCheck) -> JsonObject | None:
+    """Return the complete arguments of a suggested call: the author's, or derived ones; else None."""
+    tool, given = found.tool, data.get("arguments")
+    if tool is None:
+        return None
+    if given is not None:
+        arguments: JsonObject | None = _as_plain_json(given) if isinstance(given, dict) else None
+        return arguments if arguments is not None and accepts(tool, arguments) else None
+    rest = _rest(data)
+    if not rest:
+        return {} if found.needs_nothing else None
+    known = _properties(tool).keys()
+    plain: JsonObject = _as_plain_json(rest) or {}
+    candidates = (plain, _id_argument(tool, plain))
+    return next((each for each in candidates if each.keys() <= known and accepts(tool, each)), None)
 
 
 def _id_argument(tool: Tool, data: JsonObject) -> JsonObject:

@@ -8,7 +8,7 @@ from time import time
 from typing import Any, cast
 
 from toolcrib.errors import CODES
-from toolcrib.gateway.author_actions import ArgumentCheck, resolved_actions
+from toolcrib.gateway.author_actions import resolved_actions
 from toolcrib.gateway.generated_hints import (
     MIN_JUDGED_CALLS,
     PLAIN_OUTCOME,
@@ -43,8 +43,8 @@ _HintKey = tuple[Any, ...]
 class HintCache:
     """Hints are equal for equal outcomes, so they are generated and serialized once for each."""
 
-    def __init__(self, tool: Tool | None, accepts: ArgumentCheck | None = None) -> None:
-        self.tool, self._accepts = tool, accepts or ArgumentCheck()
+    def __init__(self, tool: Tool | None) -> None:
+        self.tool = tool
         self._stale_seconds = (tool.cache_ttl if tool is not None else None) or _DEFAULT_STALE_SECONDS
         self._completeness = _completeness_of(tool)
         self._cached: dict[_HintKey, Hints] = {}
@@ -63,7 +63,7 @@ class HintCache:
         freshness_twentieths = 20 if not made else self._freshness(now_seconds - made)
         age = age_text(now_seconds - made) if made and result.cached else ""
         if result.hints is not None and self.tool is not None:
-            own = resolved_actions(result.hints, self.tool, related, self._accepts)
+            own = resolved_actions(result.hints, self.tool, related.callable_tools)
             shown_tool = related.without_hidden_replacement(self.tool)
             outcome = _own_outcome(result, age)
             return with_record(own, shown_tool, ToolRecord(*record), freshness_twentieths / 20, outcome)
@@ -164,7 +164,6 @@ class Completion:
     ) -> None:
         self._record_of, self._followers, self._called_tools = record, followers, called_tools
         self._caches: dict[str, HintCache] = {}
-        self._accepts = ArgumentCheck()
         self._cached_second: tuple[int, str] = (0, "")
         self._cached_timestamp: tuple[int, str] = (0, "")
 
@@ -196,7 +195,7 @@ class Completion:
         cache = self._caches.get(name)
         # A call that began before the catalog changed still has the old definition of the tool.
         if cache is None or cache.tool is not tool:
-            cache = self._caches[name] = HintCache(tool, self._accepts)
+            cache = self._caches[name] = HintCache(tool)
         record, followers = (self._record_of(name), self._followers(name)) if name else (_NO_RECORD, ())
         return result.replace(
             message=result.message or _speech_message(result),
@@ -211,7 +210,6 @@ class Completion:
     def forget(self) -> None:
         """Invalidate the hint caches: the catalog has changed."""
         self._caches.clear()
-        self._accepts.clear()
 
     def _timestamp(self, now_milliseconds: int) -> str:
         """Format a timestamp in UTC with milliseconds; the part up to the second is cached."""

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 import orjson
 
+from toolcrib.gateway.author_actions import ArgumentCheck, CallableTools
 from toolcrib.interfaces import Followers
 from toolcrib.model import JsonObject, Tool
 from toolcrib.model.hints import NextAction, Resource
@@ -33,7 +34,7 @@ class TagIndex:
     """Index of the tools of a catalog by tag; built once per catalog version."""
 
     def __init__(self, tools: Mapping[str, Tool]) -> None:
-        self.tools = tools
+        self.tools, self.accepts = tools, ArgumentCheck()
         self._by_tag: dict[str, list[Tool]] = {}
         for tool in tools.values():
             for tag in tool.tags:
@@ -62,10 +63,11 @@ class RelatedTools:
         visible: Callable[[Tool], bool],
         claimants: Callable[[str], tuple[Tool, ...]] = lambda _name: (),
     ) -> None:
-        self._tag_index, self._visible, self.claimants = tag_index, visible, claimants
+        self._tag_index, self._visible = tag_index, visible
+        self.callable_tools = CallableTools(claimants, self._can_call, tag_index.accepts)
+        """The tools that authors may suggest to this audience."""
 
-    def callable(self, tool: Tool) -> bool:
-        """Return whether this audience can call a tool now."""
+    def _can_call(self, tool: Tool) -> bool:
         return tool.name in self._tag_index.tools and not tool.degraded and self._visible(tool)
 
     def of(self, tool: Tool, followers: Followers) -> tuple[RelatedTool, ...]:
