@@ -12,9 +12,13 @@ from toolcrib.demo.flashcards import flashcards
 pytestmark = [pytest.mark.anyio, pytest.mark.requirement("E18")]
 
 
+PATIENT = '{"overrides": {"tools:*": {"timeout_ms": 60000}}}'
+"""The flashcards have a second for a call; a busy machine may take longer."""
+
+
 @pytest.fixture
 async def gateway(tmp_path: Path) -> AsyncGenerator[InProcessGateway]:
-    async with open_gateway(tools=flashcards(tmp_path / "flashcards.db").get_all()) as opened:
+    async with open_gateway(PATIENT, tools=flashcards(tmp_path / "flashcards.db").get_all()) as opened:
         yield opened
 
 
