@@ -6,6 +6,8 @@ from typing import Any
 import pytest
 
 from toolcrib import hints
+from toolcrib.catalog import Snapshot
+from toolcrib.catalog.catalog import index_names
 from toolcrib.gateway.author_actions import ArgumentCheck, CallableTools, resolved_actions
 from toolcrib.hints import Hints, NextAction
 from toolcrib.model import Category, JsonObject, Tool
@@ -37,18 +39,26 @@ SECRET = a_card_tool("cards:secret")
 DOWN = replace(a_card_tool("cards:down"), degraded=True)
 OTHER_GET = a_card_tool("other:get-card", "query", "cardId", cardId=ID)
 MAIL = a_card_tool("mail:send", "mutation", to={"type": "string"})
+ABSENT = a_card_tool("cards:absent")
 TOOLS = (SEARCH, GET, DELETE, RATE, CLEAR, SECRET, DOWN, OTHER_GET, MAIL)
 CARD = {"cardId": "card_7"}
 
 
-def claimants(name: str) -> tuple[Tool, ...]:
-    return tuple(each for each in TOOLS if name in (each.name, each.local, each.exposed))
+def sees(tool: Tool) -> bool:
+    """Whether the caller sees a tool: all but one."""
+    return tool is not SECRET
+
+
+def snapshot_of(*tools: Tool, absent: tuple[Tool, ...] = ()) -> Snapshot:
+    names = index_names((*tools, *absent), {})
+    return Snapshot(tools={tool.name: tool for tool in tools}, spellings=names)
+
+
+SNAPSHOT = snapshot_of(*TOOLS, absent=(ABSENT,))
 
 
 def resolved(made: Hints, author: Tool = SEARCH) -> Hints:
-    """The hints for a caller who sees all tools but one."""
-    tools = CallableTools(claimants, lambda tool: tool not in (SECRET, DOWN), ArgumentCheck())
-    return resolved_actions(made, author, tools)
+    return resolved_actions(made, author, CallableTools(SNAPSHOT, sees, ArgumentCheck()))
 
 
 def one(action: NextAction | str, author: Tool = SEARCH) -> NextAction | None:
@@ -89,7 +99,7 @@ def test_invalid_arguments_leave_the_text_without_a_call(arguments: Any) -> None
     assert data(hints.call("get-card", {"cardId": "deck_1"})) is None
 
 
-@pytest.mark.parametrize("name", ["secret", "cards:secret", "down", "no-such-tool"])
+@pytest.mark.parametrize("name", ["secret", "cards:secret", "down", "absent", "no-such-tool"])
 def test_calls_of_tools_that_cannot_be_called_are_dropped(name: str) -> None:
     assert one(hints.call(name)) is None
     told = hints.action("look-further", description="There is more", data={"tool": name, "arguments": {}})
@@ -172,16 +182,16 @@ def test_schemas_are_compiled_once_per_definition() -> None:
 
 
 def test_names_are_looked_up_once_per_audience() -> None:
-    asked: list[str] = []
+    asked: list[Tool] = []
 
-    def counted(name: str) -> tuple[Tool, ...]:
-        asked.append(name)
-        return claimants(name)
+    def counted(tool: Tool) -> bool:
+        asked.append(tool)
+        return sees(tool)
 
-    tools = CallableTools(counted, lambda _tool: True, ArgumentCheck())
+    tools = CallableTools(SNAPSHOT, counted, ArgumentCheck())
     for _ in range(3):
         resolved_actions(hints.found([1], next="search"), SEARCH, tools)
-    assert asked == ["cards:search"]
+    assert asked == [SEARCH]
     for number in range(400):
         assert tools.find(f"step-{number}", SEARCH).tool is None
     assert tools.find("search", SEARCH).tool is SEARCH

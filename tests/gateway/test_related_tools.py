@@ -1,7 +1,5 @@
 """Related tools: followers first, then shared tags, only what the caller may see."""
 
-from dataclasses import replace
-
 import pytest
 
 from toolcrib.gateway.related_tools import (
@@ -47,17 +45,6 @@ def test_most_shared_tags_come_first_with_example() -> None:
         ("tool", TWIN.name),
         ("tool", DECK.name),
     ]
-
-
-@pytest.mark.requirement("E18")
-@pytest.mark.parametrize("name", ["cards:get-card", "cards:down", "cards:gone", "secret:tool"])
-def test_authors_may_suggest_only_tools_that_can_be_called(name: str) -> None:
-    down, gone = replace(_tool("cards:down"), degraded=True), _tool("cards:gone")
-    secret = _tool("secret:tool")
-    named = {tool.name: (tool,) for tool in (CARD, down, gone, secret)}
-    index = TagIndex({tool.name: tool for tool in (CARD, down, secret)})
-    related = RelatedTools(index, lambda tool: tool is not secret, lambda each: named.get(each, ()))
-    assert (related.callable_tools.find(name, CARD).tool is CARD) == (name == CARD.name)
 
 
 @pytest.mark.requirement("E9")

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import orjson
 
+from toolcrib.catalog import Snapshot
 from toolcrib.model import Hints, JsonObject, Tool
 from toolcrib.model.hints import Impact, NextAction
 from toolcrib.names import fold, snake_case
@@ -44,13 +45,8 @@ class NamedTool(NamedTuple):
 class CallableTools:
     """The tools that one audience can call now, by the names that authors use for them."""
 
-    def __init__(
-        self,
-        claimants: Callable[[str], tuple[Tool, ...]],
-        can_call: Callable[[Tool], bool],
-        accepts: ArgumentCheck,
-    ) -> None:
-        self._claimants, self._can_call, self.accepts = claimants, can_call, accepts
+    def __init__(self, snapshot: Snapshot, visible: Callable[[Tool], bool], accepts: ArgumentCheck) -> None:
+        self._snapshot, self._visible, self.accepts = snapshot, visible, accepts
         self._named: dict[tuple[str, str], NamedTool] = {}
 
     def find(self, name: str, author: Tool) -> NamedTool:
@@ -65,14 +61,23 @@ class CallableTools:
 
     def _find(self, name: str, author: Tool) -> NamedTool:
         # A tool of the author's own source wins over others.
-        own = () if ":" in name else self._claimants(f"{author.source}:{name}")
-        found = own or self._claimants(name)
+        claimants = self._snapshot.claimants
+        own = () if ":" in name else claimants(f"{author.source}:{name}")
+        found = own or claimants(name)
         if not author.inside:
             # A server's text is untrusted: it must not lead an agent into calling the tools of others.
             found = tuple(each for each in found if each.source == author.source)
         tool = next(filter(self._can_call, found), None)
         needs_nothing = tool is not None and tool.read_only and self.accepts(tool, {})
         return NamedTool(tool, bool(found), needs_nothing)
+
+    def _can_call(self, tool: Tool) -> bool:
+        # A name can also be claimed by a tool that is absent at present.
+        return tool.name in self._snapshot.tools and not tool.degraded and self._visible(tool)
+
+
+NO_CALLABLE_TOOLS = CallableTools(Snapshot(), bool, ArgumentCheck())
+"""For results without a caller."""
 
 
 def resolved_actions(hints: Hints, author: Tool, tools: CallableTools) -> Hints:

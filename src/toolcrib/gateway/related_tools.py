@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import orjson
 
-from toolcrib.gateway.author_actions import ArgumentCheck, CallableTools
+from toolcrib.gateway.author_actions import NO_CALLABLE_TOOLS, CallableTools
 from toolcrib.interfaces import Followers
 from toolcrib.model import JsonObject, Tool
 from toolcrib.model.hints import NextAction, Resource
@@ -34,7 +34,7 @@ class TagIndex:
     """Index of the tools of a catalog by tag; built once per catalog version."""
 
     def __init__(self, tools: Mapping[str, Tool]) -> None:
-        self.tools, self.accepts = tools, ArgumentCheck()
+        self.tools = tools
         self._by_tag: dict[str, list[Tool]] = {}
         for tool in tools.values():
             for tag in tool.tags:
@@ -61,14 +61,11 @@ class RelatedTools:
         self,
         tag_index: TagIndex,
         visible: Callable[[Tool], bool],
-        claimants: Callable[[str], tuple[Tool, ...]] = lambda _name: (),
+        callable_tools: CallableTools = NO_CALLABLE_TOOLS,
     ) -> None:
         self._tag_index, self._visible = tag_index, visible
-        self.callable_tools = CallableTools(claimants, self._can_call, tag_index.accepts)
+        self.callable_tools = callable_tools
         """The tools that authors may suggest to this audience."""
-
-    def _can_call(self, tool: Tool) -> bool:
-        return tool.name in self._tag_index.tools and not tool.degraded and self._visible(tool)
 
     def of(self, tool: Tool, followers: Followers) -> tuple[RelatedTool, ...]:
         """Return the tools related to one, best first: called after it, then those with similar tags."""
