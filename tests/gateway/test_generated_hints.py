@@ -12,8 +12,11 @@ from tests.hint_fields import HINT_FIELD_SET
 from tests.texts import matches
 from toolcrib.errors import CODES, problem
 from toolcrib.gateway.generated_hints import CallOutcome, ToolRecord, for_outcome, with_record
+from toolcrib.gateway.hint_reasoning import age_text
 from toolcrib.gateway.related_tools import RelatedTool
-from toolcrib.hints import faults
+from toolcrib.gateway.result_pages import ResultPage
+from toolcrib.hints import action, failed, faults
+from toolcrib.hints.parts import impact_of
 from toolcrib.model import Deprecation, Evidence, Example, Family, Hints, Problem, Tool
 from toolcrib.model.hints import Caution, Impact, Risk
 from toolcrib.testing import a_tool
@@ -40,6 +43,7 @@ def test_hints_are_complete_and_valid_for_every_outcome(past: ToolRecord, seen: 
     assert spelled.keys() >= HINT_FIELD_SET
     assert faults(hints) == ()
     assert bool(spelled["suggestedNextActions"]) is (seen.problem is not None or seen.asks)
+    assert bool(spelled["estimatedImpact"]["effort"]) is bool(spelled["suggestedNextActions"])
 
 
 @pytest.mark.requirement("E8")
@@ -83,10 +87,6 @@ def test_bad_records_add_risks_and_warnings() -> None:
     shaky = for_outcome(a_tool(response_time="fast"), ToolRecord(0.4, 3.0, 50), CallOutcome())
     assert [risk.type for risk in shaky.risk_factors] == ["accuracy", "performance"]
     assert [each.type for each in shaky.warnings] == ["performance"]
-    assert (
-        shaky.estimated_impact.effort
-        > for_outcome(a_tool(), ToolRecord(0.4, 0.01, 50), CallOutcome()).estimated_impact.effort
-    )
     new = for_outcome(a_tool(), ToolRecord(0.4, 3.0, 2), CallOutcome())
     assert (new.risk_factors, new.warnings) == ((), ())
 
@@ -131,6 +131,7 @@ EXAMPLE = Example(description="The card of the day", params={"id": 7})
 GET = a_tool("cards:get", category="query", examples=(EXAMPLE,))
 FAR = a_tool("far:get", family="mcp", category="query")
 OTHER = RelatedTool(a_tool("cards:find", category="query", examples=(EXAMPLE,)), 0.5, followed=True)
+ANSWER = action("answer")
 NEW, TRIED = ToolRecord(), ToolRecord(1.0, 0.0, 1_000)
 
 
@@ -235,6 +236,17 @@ def test_confidence_of_mcp_hints_is_capped() -> None:
     assert with_record(Hints(confidence=1.0), GET, TRIED).confidence == 1.0
 
 
+@pytest.mark.requirement("E11", "E18")
+def test_own_hints_of_an_error_without_action_get_advice() -> None:
+    seen = CallOutcome(problem=problem("TOOL_FAILED", "It is locked."))
+    advised = with_record(failed("It is locked."), GET, NEW, 1.0, seen)
+    generated = for_outcome(GET, NEW, seen)
+    assert advised.suggested_next_actions == generated.suggested_next_actions != ()
+    assert advised.estimated_impact.effort > 0
+    own = failed("It is locked.", fix="unlock")
+    assert with_record(own, GET, NEW, 1.0, seen).suggested_next_actions == own.suggested_next_actions
+
+
 def test_existing_deprecation_warning_is_not_duplicated() -> None:
     tool = a_tool(deprecated=Deprecation(since="1.0.0"))
     own = Caution(type="deprecation", severity="high", message="Soon gone.")
@@ -311,41 +323,86 @@ def test_deprecation_warning_text(name: str, gone: Deprecation) -> None:
 # --- effort, reasoning and assumptions ---
 
 
-@pytest.mark.parametrize(
-    "tool, past, effort",
-    [
-        (None, NEW, 0.1),
-        (a_tool(response_time="fast"), NEW, 0.1),
-        (a_tool(response_time="medium"), NEW, 0.3),
-        (a_tool(response_time="slow"), NEW, 0.6),
-        (a_tool(response_time="slow"), ToolRecord(1.0, 0.1, 4), 0.6),
-        (a_tool(response_time="slow"), ToolRecord(1.0, 0.1, 5), 0.1),
-        (a_tool(response_time="slow"), ToolRecord(1.0, 0.11, 5), 0.3),
-        (a_tool(response_time="slow"), ToolRecord(1.0, 1.0, 5), 0.3),
-        (a_tool(response_time="fast"), ToolRecord(1.0, 1.01, 5), 0.6),
-    ],
-)
-def test_effort_follows_record_or_promised_time(tool: Tool | None, past: ToolRecord, effort: float) -> None:
-    hints = for_outcome(tool, past, CallOutcome())
-    trust = hints.confidence
-    assert hints.estimated_impact == Impact(benefit=trust, effort=effort, roi=round(trust / effort, 2))
-    failed = for_outcome(tool, past, CallOutcome(problem=problem("TIMEOUT", "…")))
-    assert failed.estimated_impact == Impact(benefit=0.0, effort=effort, roi=0.0)
+@pytest.mark.requirement("E9", "E18")
+def test_impact_belongs_to_the_suggestions() -> None:
+    for tool in (None, GET, a_tool(response_time="slow")):
+        assert for_outcome(tool, TRIED, CallOutcome()).estimated_impact == Impact()
+    asks = for_outcome(GET, TRIED, CallOutcome(asks=True))
+    assert asks.estimated_impact.effort > 0
+    sure, unsure = (impact_of((replace(ANSWER, confidence=share),), 0.5) for share in (0.9, 0.2))
+    assert sure.benefit > unsure.benefit > 0
+    assert sure.effort == unsure.effort
+    assert impact_of((replace(ANSWER, estimated_time=60_000),), 0.5).effort > sure.effort
 
 
+@pytest.mark.requirement("E9")
 @pytest.mark.parametrize(
-    "name, past, seen",
+    "name, tool, past, seen",
     [
-        ("success without record", NEW, CallOutcome()),
-        ("success with 75%", ToolRecord(0.75, 0.0, 8), CallOutcome()),
-        ("failure", NEW, CallOutcome(problem=problem("TIMEOUT", "…"))),
-        ("question", NEW, CallOutcome(asks=True)),
+        ("success without record", GET, NEW, CallOutcome()),
+        ("success with 75%", GET, ToolRecord(0.75, 0.0, 8), CallOutcome()),
+        ("success without tool", None, NEW, CallOutcome()),
+        ("external tool with schema", a_tool(family="mcp", output_schema={}), NEW, CallOutcome()),
+        ("degraded and changed", replace(FAR, degraded=True, changed="notify"), NEW, CallOutcome()),
+        ("empty result", GET, NEW, CallOutcome(completeness=0.5)),
+        (
+            "a page",
+            GET,
+            NEW,
+            CallOutcome(page=ResultPage("decks", shown=2, total=12, more="nextCursor")),
+        ),
+        ("question", GET, NEW, CallOutcome(asks=True)),
+        ("failure", GET, NEW, CallOutcome(problem=problem("INVALID_ARGUMENTS", "…"))),
+        ("failure with 75%", GET, ToolRecord(0.75, 0.0, 8), CallOutcome(problem=problem("TIMEOUT", "…"))),
+        ("failure of the tool", GET, NEW, CallOutcome(problem=problem("TOOL_FAILED", "…"))),
+        ("result too large", GET, NEW, CallOutcome(problem=problem("RESULT_TOO_LARGE", "…"))),
+        ("unknown outcome", GET, NEW, CallOutcome(problem=problem("OUTCOME_UNKNOWN", "…"))),
     ],
 )
-def test_reasoning_states_outcome_and_record(name: str, past: ToolRecord, seen: CallOutcome) -> None:
-    reasoning = str(for_outcome(GET, past, seen).reasoning)
+def test_reasoning_states_conclusion_and_facts(
+    name: str, tool: Tool | None, past: ToolRecord, seen: CallOutcome
+) -> None:
+    made = for_outcome(tool, past, seen)
+    reasoning = str(made.reasoning)
     assert ("75%" in reasoning) == ("75%" in name)
+    if seen.problem is not None:
+        assert seen.problem.code in reasoning
+    elif not seen.asks:
+        assert f"{made.confidence:g}" in reasoning
     assert matches("hints", f"reasoning of the gateway, {name}", reasoning)
+
+
+@pytest.mark.requirement("E9")
+def test_reasoning_says_which_page_it_is() -> None:
+    page = ResultPage("decks", shown=2, total=12, more="nextCursor")
+    assert str(for_outcome(GET, NEW, CallOutcome(page=page)).reasoning).startswith("2 of 12 decks ")
+
+
+@pytest.mark.requirement("E9")
+@pytest.mark.parametrize(
+    "tool, code, severity",
+    [
+        (a_tool(destructive=True), None, "high"),
+        (a_tool(family="mcp", annotations={"destructiveHint": True}), None, "high"),
+        (a_tool(), "OUTCOME_UNKNOWN", "high"),
+        (a_tool(destructive=True), "OUTCOME_UNKNOWN", "critical"),
+    ],
+)
+def test_destruction_and_unknown_outcomes_are_risks(tool: Tool, code: str | None, severity: str) -> None:
+    seen = CallOutcome(problem=None if code is None else problem(code, "…"))
+    own = with_record(Hints(confidence=0.5), tool, NEW, 1.0, seen)
+    for made in (for_outcome(tool, NEW, seen), own):
+        (risk,) = made.risk_factors
+        assert (risk.severity, risk.probability) == (severity, 0.5)
+        assert faults(made) == ()
+        name = f"risk, {'destructive tool' if code is None else 'unknown outcome'}"
+        assert matches("hints", name, f"{risk.description}\n{risk.mitigation}")
+
+
+def test_certain_or_harmless_outcomes_are_no_risk() -> None:
+    harmless = a_tool(family="mcp", annotations={"destructiveHint": False})
+    for seen in (CallOutcome(), CallOutcome(problem=problem("INVALID_ARGUMENTS", "…"))):
+        assert for_outcome(harmless, NEW, seen).risk_factors == ()
 
 
 def test_context_needed_and_assumptions() -> None:
@@ -353,6 +410,19 @@ def test_context_needed_and_assumptions() -> None:
     assert (len(asks.context_needed), asks.assumptions) == (1, ())
     assert matches("hints", "context needed by a question", *asks.context_needed)
     assert for_outcome(GET, NEW, CallOutcome(problem=problem("TIMEOUT", "…"))).context_needed == ()
-    kept = for_outcome(a_tool(degraded=True), NEW, CallOutcome(cached=True))
-    assert len(kept.assumptions) == 2
+    old = CallOutcome(cached=True, age="about 3 minutes")
+    kept = for_outcome(a_tool(degraded=True, changed="notify"), NEW, old)
+    assert len(kept.assumptions) == 3
+    assert "about 3 minutes" in kept.assumptions[0]
     assert matches("hints", "assumptions of a cached answer", "\n".join(kept.assumptions))
+    own = Hints(confidence=0.5, assumptions=("It is spring.",))
+    assert with_record(own, a_tool(), NEW, 0.5, old).assumptions == ("It is spring.", kept.assumptions[0])
+    assert len(for_outcome(a_tool(), NEW, CallOutcome(cached=True)).assumptions) == 1
+
+
+@pytest.mark.parametrize(
+    "seconds, words",
+    [(59.9, "less than a minute"), (60, "about 1 minute"), (7_199, "about 1 hour"), (2e5, "about 2 days")],
+)
+def test_age_in_words(seconds: float, words: str) -> None:
+    assert age_text(seconds) == words

@@ -54,8 +54,8 @@ def test_reasoning_states_freshness(age: Any) -> None:
 def test_long_names_and_texts_are_truncated() -> None:
     assert str(hints.created("card", "x" * 80).reasoning).startswith(f"{'x' * 80} ")
     assert str(hints.created("card", "x" * 81).reasoning).startswith(f"{'x' * 79}… ")
-    assert str(hints.failed("y" * 500).reasoning).startswith(f"{'y' * 500} ")
-    assert str(hints.failed("y" * 501).reasoning).startswith(f"{'y' * 499}… ")
+    assert str(hints.failed("y" * 500).reasoning).startswith(f"Y{'y' * 499}. ")
+    assert str(hints.failed("y" * 501).reasoning).startswith(f"Y{'y' * 498}… ")
 
 
 def test_unknown_option_lists_the_known_ones() -> None:

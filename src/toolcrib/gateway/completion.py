@@ -8,14 +8,18 @@ from time import time
 from typing import Any, cast
 
 from toolcrib.errors import CODES
+from toolcrib.gateway.author_actions import resolved_actions
 from toolcrib.gateway.generated_hints import (
     MIN_JUDGED_CALLS,
+    PLAIN_OUTCOME,
     CallOutcome,
     ToolRecord,
     for_outcome,
     with_record,
 )
+from toolcrib.gateway.hint_reasoning import age_text
 from toolcrib.gateway.related_tools import NO_RELATED_TOOLS, RelatedTools
+from toolcrib.gateway.result_pages import page_of
 from toolcrib.hints.rules import smoothed_success
 from toolcrib.interfaces import Followers
 from toolcrib.model import PROMISES, Ask, Hints, Json, JsonObject, Metadata, Origin, Result, Tool
@@ -54,12 +58,15 @@ class HintCache:
         related: RelatedTools,
     ) -> Hints:
         """Return the hints of a result: the tool's own with its record added, else generated ones."""
-        tool, made = self.tool, result.made
+        made = result.made
         # Rounded to tenths and twentieths: an agent gains nothing from more, and the cache would rarely hit.
         freshness_twentieths = 20 if not made else self._freshness(now_seconds - made)
-        if result.hints is not None and tool is not None:
-            shown_tool = related.without_hidden_replacement(tool)
-            return with_record(result.hints, shown_tool, ToolRecord(*record), freshness_twentieths / 20)
+        age = age_text(now_seconds - made) if made and result.cached else ""
+        if result.hints is not None and self.tool is not None:
+            own = resolved_actions(result.hints, self.tool, related.callable_tools)
+            shown_tool = related.without_hidden_replacement(self.tool)
+            outcome = _own_outcome(result, age)
+            return with_record(own, shown_tool, ToolRecord(*record), freshness_twentieths / 20, outcome)
         rate, seconds, calls = record
         problem = result.problem
         completeness_tenths = (
@@ -75,6 +82,8 @@ class HintCache:
             result.cached,
             freshness_twentieths,
             completeness_tenths,
+            age,
+            page_of(result.data) if problem is None else None,
             followers,
             related,
         )
@@ -95,12 +104,21 @@ class HintCache:
             cached=result.cached,
             freshness=key[7] / 20,
             completeness=key[8] / 10,
+            age=key[9],
+            page=key[10],
         )
         tool = self.tool
         shown_tool = None if tool is None else related.without_hidden_replacement(tool)
         related_tools = () if tool is None else related.of(tool, followers)
         hints = self._cached[key] = for_outcome(shown_tool, record, outcome, related_tools)
         return hints
+
+
+def _own_outcome(result: Result, age: str) -> CallOutcome:
+    """Return what the gateway adds about the outcome to a tool's own hints; mostly there is nothing."""
+    if result.problem is None and not result.cached:
+        return PLAIN_OUTCOME
+    return CallOutcome(problem=result.problem, cached=result.cached, age=age)
 
 
 def _completeness_of(tool: Tool | None) -> Callable[[Any], float]:

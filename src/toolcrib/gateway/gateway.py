@@ -11,6 +11,7 @@ from typing import Any, TypeVar, Unpack, cast
 from toolcrib.catalog import Snapshot
 from toolcrib.cooperative import map_cooperatively
 from toolcrib.errors import Refused
+from toolcrib.gateway.author_actions import ArgumentCheck, CallableTools
 from toolcrib.gateway.call_options import AccessDenied, CallOptions, ProcessSlots, overloaded
 from toolcrib.gateway.completion import Completion
 from toolcrib.gateway.multi_round_calls import ClientRequest, MultiRoundCalls, StateSigner
@@ -60,6 +61,9 @@ class _CatalogState:
     related_by_audience: dict[object, RelatedTools] = field(default_factory=dict[object, RelatedTools])
     related: dict[int, _CachedRelatedTools] = field(default_factory=dict[int, _CachedRelatedTools])
     """What each caller sees, by `id()` of the caller: evaluating the policy would cost every call."""
+
+    accepts: ArgumentCheck = field(default_factory=ArgumentCheck)
+    """The compiled input schemas of tools that authors suggested."""
 
     @cached_property
     def tag_index(self) -> TagIndex:
@@ -417,7 +421,9 @@ class Gateway:
         if related is None:
             if len(state.related_by_audience) >= _MAX_CACHED_VIEWS:
                 state.related_by_audience.clear()
-            related = RelatedTools(state.tag_index, lambda tool: self._policy.visible(tool, caller))
+            visible = partial(self._policy.visible, caller=caller)
+            callable_tools = CallableTools(state.snapshot, visible, state.accepts)
+            related = RelatedTools(state.tag_index, visible, callable_tools)
             state.related_by_audience[audience] = related
         state.related[id(caller)] = (caller, now + _AUDIENCE_TTL_SECONDS, related)
         return related

@@ -6,6 +6,11 @@ from typing import NamedTuple
 import orjson
 
 from toolcrib.errors import CODES
+from toolcrib.gateway.hint_reasoning import (
+    reasoning_of_failure,
+    reasoning_of_question,
+    reasoning_of_result,
+)
 from toolcrib.gateway.related_tools import (
     RelatedTool,
     example_of,
@@ -13,6 +18,8 @@ from toolcrib.gateway.related_tools import (
     next_actions,
     related_resources,
 )
+from toolcrib.gateway.result_pages import ResultPage
+from toolcrib.hints.parts import impact_of
 from toolcrib.hints.rules import (
     EXPLAINED_FAILURE,
     QUALITY_VALUES,
@@ -21,8 +28,9 @@ from toolcrib.hints.rules import (
     smoothed_success,
     validity,
 )
-from toolcrib.model import PROMISES, Evidence, Hints, JsonObject, Kind, Problem, Tool
-from toolcrib.model.hints import ActionCategory, Caution, Dependency, Impact, Level, NextAction, Quality, Risk
+from toolcrib.hints.value_types import MAX_ITEMS
+from toolcrib.model import Evidence, Hints, JsonObject, Kind, Problem, Tool
+from toolcrib.model.hints import ActionCategory, Caution, Dependency, Level, NextAction, Quality, Risk
 
 # --- The next action for an agent after a problem, a pending question, or a call of a deprecated tool ---
 
@@ -99,10 +107,10 @@ def replacement_action(tool: Tool) -> NextAction | None:
 
 # --- Generates hints for tools that return none, from the tool's definition, its record and the outcome ---
 
-_EFFORT = {"fast": 0.1, "medium": 0.3, "slow": 0.6}
-"""Estimated effort by speed class."""
 _MAX_PATH_CHARACTERS = 500
 """A problem's path is cut to this: a caller chooses the names in it."""
+_UNKNOWN_PROBABILITY = 0.5
+"""Probability of a risk for which there are no figures."""
 _UNRELIABLE_SUCCESS_RATE = 0.9
 """Success rate below which a tool counts as unreliable."""
 MIN_JUDGED_CALLS = 5
@@ -119,13 +127,21 @@ class ToolRecord(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CallOutcome:
-    """The outcome of a call: its problem, whether it needs input, was cached, how fresh and how complete."""
+    """The outcome of a call: its problem, whether it needs input, was cached, how old and how complete."""
 
     problem: Problem | None = None
     asks: bool = False
     cached: bool = False
+    age: str = ""
+    """Age of a cached result in words, where it is known."""
     freshness: float = 1.0
     completeness: float = 1.0
+    page: ResultPage | None = None
+    """Which part of all results it is, where it is not the whole."""
+
+
+PLAIN_OUTCOME = CallOutcome()
+"""A new result of a call that succeeded."""
 
 
 def quality_of(tool: Tool | None) -> Quality:
@@ -162,27 +178,33 @@ def for_outcome(
     problem, asks = outcome.problem, outcome.asks
     has_result = problem is None and not asks
     ttl = tool.cache_ttl if tool is not None else None
+    actions = _suggested_actions(tool, outcome, related if has_result else ())
     return encoded(
         Hints(
-            suggested_next_actions=_suggested_actions(tool, outcome, related if has_result else ()),
+            suggested_next_actions=actions,
             related_resources=related_resources(related),
             confidence=trust,
             source_quality=quality_of(tool),
             validity_period=validity(ttl) if has_result and ttl else "immediate",
             context_needed=_needed_context(outcome),
-            assumptions=_assumptions(tool, outcome),
-            risk_factors=risks(tool, record),
+            assumptions=assumptions(tool, outcome),
+            risk_factors=risks(tool, record, problem),
             dependencies=dependencies_before_retry(problem),
-            estimated_impact=_impact(tool, record, trust if problem is None else 0.0),
-            reasoning=_reasoning(record, outcome),
+            estimated_impact=impact_of(actions, trust),
+            reasoning=_reasoning(tool, record, outcome, trust),
             warnings=cautions(tool, record),
             evidence=evidence,
         )
     )
 
 
-def with_record(hints: Hints, tool: Tool, record: ToolRecord, freshness: float = 1.0) -> Hints:
-    """Add to a tool's own hints what only the gateway knows: record, freshness and warnings."""
+def with_record(
+    hints: Hints, tool: Tool, record: ToolRecord, freshness: float = 1.0, outcome: CallOutcome = PLAIN_OUTCOME
+) -> Hints:
+    """Add to a tool's own hints what only the gateway knows: record, age, risks and warnings.
+
+    An error without a suggestion of its author gets the advice on its code.
+    """
     changes: dict[str, object] = {}
     evidence = hints.evidence
     if evidence is not None:
@@ -196,7 +218,17 @@ def with_record(hints: Hints, tool: Tool, record: ToolRecord, freshness: float =
     warned_types = {caution.type for caution in hints.warnings}
     missing = tuple(caution for caution in cautions(tool, record) if caution.type not in warned_types)
     if missing:
-        changes["warnings"] = hints.warnings + missing
+        changes["warnings"] = (hints.warnings + missing)[:MAX_ITEMS]
+    if outcome.problem is not None and not hints.suggested_next_actions:
+        actions = (action_after(outcome.problem, tool),)
+        changes |= {
+            "suggested_next_actions": actions,
+            "estimated_impact": impact_of(actions, hints.confidence),
+        }
+    if assumed := assumptions(tool, outcome):
+        changes["assumptions"] = (hints.assumptions + assumed)[:MAX_ITEMS]
+    if risky := _risks_of_change(tool, outcome.problem):
+        changes["risk_factors"] = (hints.risk_factors + risky)[:MAX_ITEMS]
     return encoded(hints.but(**changes))
 
 
@@ -205,9 +237,9 @@ def encoded(hints: Hints) -> Hints:
     return hints.but(encoded=orjson.dumps(hints.as_json()))
 
 
-def risks(tool: Tool | None, record: ToolRecord) -> tuple[Risk, ...]:
-    """Return the risks that the record of a tool shows."""
-    found: list[Risk] = []
+def risks(tool: Tool | None, record: ToolRecord, problem: Problem | None = None) -> tuple[Risk, ...]:
+    """Return the risks of an unknown outcome, of a destructive tool, and those that its record shows."""
+    found = [*_risks_of_change(tool, problem)]
     if record.calls >= MIN_JUDGED_CALLS and record.success < _UNRELIABLE_SUCCESS_RATE:
         failure_rate = round(1 - record.success, 2)
         found.append(
@@ -225,6 +257,34 @@ def risks(tool: Tool | None, record: ToolRecord) -> tuple[Risk, ...]:
         text = f"It recently took longer than the {promised_seconds:g} s it promises."
         found.append(Risk(type="performance", severity="low", description=text, probability=0.5, impact=0.2))
     return tuple(found)
+
+
+def _risks_of_change(tool: Tool | None, problem: Problem | None) -> tuple[Risk, ...]:
+    """Return the risk that a change is made twice or cannot be undone; no figures are known for it."""
+    destructive = tool is not None and (tool.destructive or tool.annotations.get("destructiveHint") is True)
+    if problem is not None and problem.kind is Kind.UNKNOWN:
+        return (
+            Risk(
+                type="accuracy",
+                severity="critical" if destructive else "high",
+                description="It is not known whether the call took effect; a repetition may do it twice.",
+                probability=_UNKNOWN_PROBABILITY,
+                impact=1.0 if destructive else 0.5,
+                mitigation="Check the outcome before you repeat the call.",
+            ),
+        )
+    if tool is None or not destructive:
+        return ()
+    return (
+        Risk(
+            type="user-experience",
+            severity="high",
+            description=f"{tool.name} deletes or overwrites data, which may not be possible to undo.",
+            probability=_UNKNOWN_PROBABILITY,
+            impact=0.8,
+            mitigation="Check the arguments, and ask the user, before you call it again.",
+        ),
+    )
 
 
 def cautions(tool: Tool | None, record: ToolRecord) -> tuple[Caution, ...]:
@@ -284,33 +344,25 @@ def _needed_context(outcome: CallOutcome) -> tuple[str, ...]:
     return (path[:_MAX_PATH_CHARACTERS],) if path else ()
 
 
-def _assumptions(tool: Tool | None, outcome: CallOutcome) -> tuple[str, ...]:
+def assumptions(tool: Tool | None, outcome: CallOutcome) -> tuple[str, ...]:
+    """Return what a result assumes: that a cached result or an old definition still holds."""
+    if not outcome.cached and (tool is None or not (tool.degraded or tool.changed)):
+        return ()
     assumed: list[str] = []
     if outcome.cached:
-        assumed.append("The result was cached from an earlier, identical call.")
+        age = f", which is {outcome.age} old," if outcome.age else ""
+        assumed.append(f"The cached result of an identical call{age} is still correct.")
     if tool is not None and tool.degraded:
-        assumed.append("The definition is from when its source was last connected.")
+        assumed.append("The definition is from when its source was last connected; the source is down now.")
+    if tool is not None and tool.changed:
+        assumed.append("The definition of the tool has changed, and the change is not approved.")
     return tuple(assumed)
 
 
-def _impact(tool: Tool | None, record: ToolRecord, benefit: float) -> Impact:
-    effort = _EFFORT[_speed_class(tool, record)]
-    return Impact(benefit=benefit, effort=effort, roi=round(benefit / effort, 2))
-
-
-def _speed_class(tool: Tool | None, record: ToolRecord) -> str:
-    """Return the speed class: measured, or the declared one while there are too few calls."""
-    if record.calls < MIN_JUDGED_CALLS:
-        return tool.response_time if tool is not None else "fast"
-    return next((word for word, bound in PROMISES.items() if record.seconds <= bound), "slow")
-
-
-def _reasoning(record: ToolRecord, outcome: CallOutcome) -> str:
-    rate = (
-        f"{record.success:.0%} of the latest calls succeeded"
-        if record.calls
-        else "there are no earlier calls"
-    )
+def _reasoning(tool: Tool | None, record: ToolRecord, outcome: CallOutcome, trust: float) -> str:
+    success = record.success if record.calls else None
+    if outcome.problem is not None:
+        return reasoning_of_failure(outcome.problem, success)
     if outcome.asks:
-        return f"The call waits for answers; {rate}."
-    return f"{'The call succeeded' if outcome.problem is None else 'The call failed'}; {rate}."
+        return reasoning_of_question(success)
+    return reasoning_of_result(tool, trust, success, outcome.page, partial=outcome.completeness < 1)

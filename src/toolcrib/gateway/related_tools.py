@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 import orjson
 
+from toolcrib.gateway.author_actions import NO_CALLABLE_TOOLS, CallableTools
 from toolcrib.interfaces import Followers
 from toolcrib.model import JsonObject, Tool
 from toolcrib.model.hints import NextAction, Resource
@@ -56,8 +57,15 @@ class TagIndex:
 class RelatedTools:
     """Related tools for one audience. The policy is evaluated only for tools that are about to be named."""
 
-    def __init__(self, tag_index: TagIndex, visible: Callable[[Tool], bool]) -> None:
+    def __init__(
+        self,
+        tag_index: TagIndex,
+        visible: Callable[[Tool], bool],
+        callable_tools: CallableTools = NO_CALLABLE_TOOLS,
+    ) -> None:
         self._tag_index, self._visible = tag_index, visible
+        self.callable_tools = callable_tools
+        """The tools that authors may suggest to this audience."""
 
     def of(self, tool: Tool, followers: Followers) -> tuple[RelatedTool, ...]:
         """Return the tools related to one, best first: called after it, then those with similar tags."""

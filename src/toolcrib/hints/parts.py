@@ -16,7 +16,7 @@ from toolcrib.hints.rules import (
     validity,
 )
 from toolcrib.hints.value_types import SHARE, is_number, is_share, value_description
-from toolcrib.model import Evidence, Hints, JsonObject
+from toolcrib.model import Evidence, Hints, JsonObject, Kind, Problem
 from toolcrib.model.hints import (
     ActionCategory,
     Alignment,
@@ -46,10 +46,9 @@ Several = T | Iterable[T]
 """One item, or an iterable of them."""
 
 
-class ActionFields(TypedDict, total=False):
-    """Optional fields of an action."""
+class CallFields(TypedDict, total=False):
+    """Optional fields of a suggested call."""
 
-    data: JsonObject | None
     description: str | None
     estimated_time: float | None
     """Milliseconds."""
@@ -58,6 +57,12 @@ class ActionFields(TypedDict, total=False):
     expected_outcome: str | None
     reversible: bool | None
     confidence: float | None
+
+
+class ActionFields(CallFields, total=False):
+    """Optional fields of an action."""
+
+    data: JsonObject | None
 
 
 class ResourceDetails(TypedDict, total=False):
@@ -79,6 +84,24 @@ def action(
 ) -> NextAction:
     """Return a suggested action: the name of a tool, or a step in kebab-case."""
     return NextAction(action=action, priority=priority, prerequisites=as_texts(prerequisites), **more)
+
+
+def call(
+    tool: str,
+    arguments: JsonObject | None = None,
+    priority: Level = "medium",
+    *,
+    prerequisites: Several[str] = (),
+    **more: Unpack[CallFields],
+) -> NextAction:
+    """Return a suggested call of a tool, with the complete arguments; without arguments it takes none."""
+    return NextAction(
+        action=tool,
+        priority=priority,
+        data={"tool": tool, "arguments": dict(arguments or {})},
+        prerequisites=as_texts(prerequisites),
+        **more,
+    )
 
 
 def resource(
@@ -199,6 +222,7 @@ def provenance(
 
 _MAX_BRIEF_CHARACTERS = 80
 _MAX_OUTCOME_CHARACTERS = 500
+_SENTENCE_ENDS = (".", "!", "?", "…")
 _WEIGHT_OF_PRIORITY: dict[Level, float] = {"critical": 1.0, "high": 0.8, "medium": 0.5, "low": 0.2}
 _EFFORT_PER_ACTION = 0.05
 """Effort of one action, as a share of the maximum."""
@@ -207,10 +231,10 @@ _MAX_EFFORT_MILLISECONDS = 600_000.0
 
 
 class HintOptions(TypedDict, total=False):
-    """Options of every builder; each one replaces the builder's own value."""
+    """Options of every builder: lists are added to the builder's own, other values replace them."""
 
     next: Several[NextAction | str]
-    """Suggested steps: names of tools, or actions."""
+    """Suggested steps, most important first: names of tools, calls or actions."""
     related: Several[Resource]
     quality: Quality | float
     freshness: Freshness | float
@@ -233,16 +257,18 @@ class HintOptions(TypedDict, total=False):
 
 
 _OPTION_NAMES = frozenset(HintOptions.__annotations__)
+_LISTS = ("next", "related", "risk_factors", "context_needed", "assumptions", "constraints")
+"""Options of which builders have items of their own, to which those of the author are added."""
 
 
 def build(outcome: str, options: HintOptions, preset: HintOptions, *, because: str = "") -> Hints:
-    """Build hints from the given options, and from `preset` for those that are missing.
+    """Build hints from the options of the author and from the builder's own, `preset`.
 
     The first argument is a sentence on what happened, `because` a further reason for or against the result.
     """
-    given: HintOptions = {**preset, **options}
-    if unknown := given.keys() - _OPTION_NAMES:
+    if unknown := options.keys() - _OPTION_NAMES:
         raise TypeError(_unknown_option_message(min(unknown)))
+    given = _combined(options, preset)
     quality_word, quality_value = quality(given.get("quality", "high"))
     freshness_word, freshness_value = freshness(given.get("freshness", "current"))
     evidence = Evidence(
@@ -253,7 +279,7 @@ def build(outcome: str, options: HintOptions, preset: HintOptions, *, because: s
     )
     result_confidence = confidence(evidence)
     why = because or _evidence_text(evidence)
-    actions = as_actions(given.get("next", ()))
+    actions: tuple[NextAction, ...] = given.get("next", ())
     return checked(
         Hints(
             suggested_next_actions=actions,
@@ -261,7 +287,7 @@ def build(outcome: str, options: HintOptions, preset: HintOptions, *, because: s
             confidence=result_confidence,
             source_quality=quality_word,
             validity_period=validity(given.get("valid_for", "short")),
-            estimated_impact=given.get("estimated_impact") or _estimated_impact(actions, result_confidence),
+            estimated_impact=given.get("estimated_impact") or impact_of(actions, result_confidence),
             reasoning=given.get("reasoning") or _reasoning_text(outcome, quality_word, freshness_word, why),
             context_needed=as_tuple(given.get("context_needed", ())),
             assumptions=as_tuple(given.get("assumptions", ())),
@@ -275,6 +301,27 @@ def build(outcome: str, options: HintOptions, preset: HintOptions, *, because: s
             evidence=evidence,
         )
     )
+
+
+def _combined(options: HintOptions, preset: HintOptions) -> dict[str, Any]:
+    """Combine the options: the author's items come first; the same action or resource is not repeated."""
+    given: dict[str, Any] = {**preset, **options}
+    own, added = cast("Mapping[str, Any]", options), cast("Mapping[str, Any]", preset)
+    given["next"] = as_actions(options.get("next", ()))
+    for name in _LISTS:
+        if name in added:
+            items = given["next"] if name == "next" else as_tuple(own.get(name, ()))
+            keys = [_identity(each) for each in items]
+            further = as_actions(added[name]) if name == "next" else as_tuple(added[name])
+            given[name] = items + tuple(each for each in further if _identity(each) not in keys)
+    return given
+
+
+def _identity(item: object) -> object:
+    """Return what makes two items of a list the same one for a reader."""
+    if isinstance(item, NextAction):
+        return item.action
+    return (item.type, item.id) if isinstance(item, Resource) else item
 
 
 def as_actions(steps: Several[NextAction | str]) -> tuple[NextAction, ...]:
@@ -296,9 +343,34 @@ def brief(text: str) -> str:
     return text if len(text) <= _MAX_BRIEF_CHARACTERS else f"{text[: _MAX_BRIEF_CHARACTERS - 1]}…"
 
 
+def sentence(text: str) -> str:
+    """Return a text as one sentence of limited length: with a capital, and a full stop unless it has one."""
+    text = text.strip()
+    if len(text) > _MAX_OUTCOME_CHARACTERS:
+        text = f"{text[: _MAX_OUTCOME_CHARACTERS - 1]}…"
+    return f"{text[:1].upper()}{text[1:]}{'' if text.endswith(_SENTENCE_ENDS) else '.'}"
+
+
+_EFFECTS = {
+    "no": "The call was not executed.",
+    "maybe": "The call may have taken effect.",
+    "yes": "The call was executed, but its result cannot be used.",
+}
+_UNEXECUTED_KINDS = frozenset({Kind.INVALID, Kind.NOT_FOUND, Kind.DENIED, Kind.LIMITED, Kind.UNAVAILABLE})
+
+
+def effect_of(problem: Problem | None) -> str:
+    """Return a sentence on whether a failed call took effect; without a problem, the tool itself failed."""
+    if problem is None or problem.code == "TOOL_FAILED":
+        return "The tool reports this failure."
+    if problem.kind in _UNEXECUTED_KINDS and problem.code != "HTTP_ERROR":
+        return _EFFECTS["no"]
+    return _EFFECTS["yes" if problem.kind is Kind.BAD_RESULT else "maybe"]
+
+
 def _unknown_option_message(name: str) -> str:
     if name == "confidence":
-        return "confidence is reckoned: say quality, freshness, completeness or validation instead"
+        return "confidence is calculated: give quality, freshness, completeness or validation instead"
     return f"hints have no {name!r}; there are {', '.join(sorted(_OPTION_NAMES))}"
 
 
@@ -309,27 +381,34 @@ def _share_option(options: Mapping[str, Any], name: str) -> float:
     return value
 
 
-def _estimated_impact(actions: tuple[NextAction, ...], confidence: float) -> Impact:
-    """Estimate the impact: benefit is confidence times the weight of the highest priority."""
+def impact_of(actions: tuple[NextAction, ...], confidence: float) -> Impact:
+    """Estimate the impact of the suggestions; without suggestions it is zero.
+
+    The benefit is that of the best one: its own confidence, else the given one, times its weight.
+    """
     if not actions:
         return Impact()
     times = (getattr(each, "estimated_time", None) for each in actions)
     time = sum(each for each in times if is_number(each) and each > 0)
-    weight = max(_WEIGHT_OF_PRIORITY.get(getattr(each, "priority", "low"), 0.0) for each in actions)
     effort = min(1.0, _EFFORT_PER_ACTION * len(actions) + time / _MAX_EFFORT_MILLISECONDS)
-    return impact(confidence * weight, effort)
+    return impact(max(_benefit(each, confidence) for each in actions), effort)
+
+
+def _benefit(action: NextAction, confidence: float) -> float:
+    # Authors may pass anything as an action; `checked` refuses it afterwards, by its path.
+    own = getattr(action, "confidence", None)
+    weight = _WEIGHT_OF_PRIORITY.get(getattr(action, "priority", "low"), 0.0)
+    return weight * (own if is_number(own) and is_share(own) else confidence)
 
 
 def _reasoning_text(outcome: str, quality: Quality, freshness: Freshness, why: str) -> str:
-    """Return the inputs of the confidence in words."""
-    if len(outcome) > _MAX_OUTCOME_CHARACTERS:
-        outcome = f"{outcome[: _MAX_OUTCOME_CHARACTERS - 1]}…"
+    """Return the outcome and the inputs of the confidence in words."""
     age = "of unknown age" if freshness == "unknown" else freshness
-    return f"{outcome} The source is of {quality} quality, its data {age}; {why}."
+    return f"{outcome} The source quality is {quality}, and the data is {age}; {why}."
 
 
 def _evidence_text(evidence: Evidence) -> str:
     complete, validated = evidence.completeness, evidence.validation
-    share = "all of it is here" if complete == 1 else f"{int(complete * 100)} % of it is here"
-    checks = "was checked" if validated == 1 else "was checked in part" if validated else "was not checked"
-    return f"{share}, and it {checks}"
+    share = "it is complete" if complete == 1 else f"{int(complete * 100)} % of it is present"
+    checks = "validated" if validated == 1 else "partly validated" if validated else "not validated"
+    return f"{share} and {checks}"

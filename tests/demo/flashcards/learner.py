@@ -78,6 +78,11 @@ def actions(hints: dict[str, Any]) -> dict[str, dict[str, Any]]:
     return {each["action"]: each for each in hints["suggestedNextActions"]}
 
 
+def suggested(tool: str, **arguments: Any) -> dict[str, Any]:
+    """The data of a suggested call."""
+    return {"tool": f"tools:{tool}", "arguments": arguments}
+
+
 def risk(hints: dict[str, Any], kind: str) -> dict[str, Any]:
     """The risk of a kind."""
     return next(each for each in hints["riskFactors"] if each["type"] == kind)

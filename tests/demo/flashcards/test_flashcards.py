@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.demo.flashcards.learner import MORNING, Learner, actions
+from tests.demo.flashcards.learner import MORNING, Learner, actions, suggested
 from tests.gateways import open_gateway
 from toolcrib.demo.flashcards import flashcards, registry
 from toolcrib.demo.flashcards.card_store import Card, CardStore
@@ -110,9 +110,18 @@ async def test_decks_lead_to_the_one_with_the_most_to_do(learner: Learner) -> No
     for card in ("card_canberra", OTTAWA, "card_ankara"):
         await learner.review(card, "easy")
     told = (await learner.call("search-decks"))["agentHints"]
-    assert actions(told)["review-next-card"]["data"] == {"deckId": "deck_arithmetic"}
+    assert list(actions(told)) == ["get-card", "review-next-card"]
+    assert actions(told)["get-card"]["data"] == suggested("get-card", cardId="card_squares")
+    assert actions(told)["review-next-card"]["data"] == suggested(
+        "review-next-card", deckId="deck_arithmetic"
+    )
     relevance = {each["id"]: each["relevance"] for each in told["relatedResources"]}
     assert relevance["deck_capitals"] < relevance["deck_arithmetic"]
+
+
+async def test_a_page_of_decks_says_how_to_get_more(learner: Learner) -> None:
+    told = (await learner.call("search-decks", limit=1))["agentHints"]
+    assert list(actions(told)) == ["get-card", "review-next-card", "fetch-more"]
 
 
 async def test_hints_without_deck(learner: Learner) -> None:
@@ -211,8 +220,8 @@ async def test_difficulty_can_be_set_and_undone(learner: Learner) -> None:
     answer = await learner.call("adjust-difficulty", cardId=OTTAWA, difficulty=9)
     before = answer["data"]["before"]
     undo = actions(answer["agentHints"])["adjust-difficulty"]
-    assert undo["data"] == {"cardId": OTTAWA, "difficulty": before}
-    assert (await learner.ask("adjust-difficulty", **undo["data"]))["before"] == 9
+    assert undo["data"] == suggested("adjust-difficulty", cardId=OTTAWA, difficulty=before)
+    assert (await learner.ask("adjust-difficulty", **undo["data"]["arguments"]))["before"] == 9
 
 
 async def test_learners_do_not_see_each_other(learner: Learner) -> None:

@@ -48,7 +48,7 @@ async def test_every_field_is_filled(learner: Learner) -> None:
     assert going_on["estimatedTime"] == 4000
     adjusting = actions(told)["adjust-difficulty"]
     assert (adjusting["priority"], adjusting["category"]) == ("medium", "optimization")
-    assert adjusting["data"]["cardId"] == OTTAWA
+    assert adjusting["data"]["arguments"]["cardId"] == OTTAWA
     card, deck = told["relatedResources"]
     assert (card["type"], card["id"], card["label"]) == ("card", OTTAWA, "What is the capital of Canada?")
     assert (deck["type"], deck["id"], deck["label"]) == ("deck", "deck_capitals", "Capitals of the world")
@@ -204,8 +204,9 @@ async def test_lapses_suggest_adjusting_difficulty(learner: Learner) -> None:
     wanted = actions(many)["adjust-difficulty"]
     assert "prerequisites" not in wanted
     assert wanted["confidence"] > actions(one)["adjust-difficulty"]["confidence"]
-    done = await learner.ask("adjust-difficulty", **wanted["data"])
-    assert done["difficulty"] == wanted["data"]["difficulty"] != done["before"]
+    arguments = wanted["data"]["arguments"]
+    done = await learner.ask("adjust-difficulty", **arguments)
+    assert done["difficulty"] == arguments["difficulty"] != done["before"]
 
 
 async def test_an_early_review_is_a_warning(learner: Learner) -> None:

@@ -1,5 +1,6 @@
 """Tools that read and change decks and cards."""
 
+from collections.abc import Iterator
 from secrets import token_hex
 from typing import Annotated, Any, Literal
 
@@ -83,8 +84,15 @@ def get_card(box: CardStore) -> AnyTool:
             card = card_of(drawer, card_id)
             deck = deck_of(drawer, card.deck)
         shown = FlashCard.of(card)
-        going_on = hints.action("review-card", data={"cardId": card.id}, category="learning")
-        told = hints.found(shown, next=going_on, related=related(deck), valid_for="long")
+        review = hints.call(
+            "review-next-card",
+            {"deckId": card.deck},
+            description=f"Ask the next card of {deck.name} that is due.",
+            category="learning",
+        )
+        # Without its arguments: only the learner knows the rating.
+        rate = hints.action("review-card", data={"cardId": card.id}, category="learning")
+        told = hints.found(shown, next=(review, rate), related=related(deck), valid_for="long")
         return ToolResult(data=shown, hints=told)
 
     return get_card
@@ -95,7 +103,14 @@ _CODES = {
     "params": {"text": "computing", "sortBy": "name", "limit": 10},
     "expectedResult": {
         "decks": [
-            {"id": "deck_http", "name": "HTTP status codes", "topic": "computing", "cards": 5, "due": 5}
+            {
+                "id": "deck_http",
+                "name": "HTTP status codes",
+                "topic": "computing",
+                "cards": 5,
+                "due": 5,
+                "nextCardId": "card_http201",
+            }
         ],
         "total": 1,
         "nextCursor": None,
@@ -118,21 +133,22 @@ def search_decks(box: CardStore) -> AnyTool:
         """Search the learner's decks by words and return those that match, a page at a time.
 
         Use it when someone asks what there is to learn, or names a subject, such as geography. Each deck
-        comes with how many cards it has and how many are due.
+        comes with how many cards it has, how many are due, and the card that is next.
         """
+        start = _start(params)
         with box.open(ctx.user_id) as drawer:
             found = [deck for deck in drawer.decks() if _matches(deck, params.text)]
-        found.sort(key=lambda deck: _key(deck, params.sort_by), reverse=params.sort_order == "desc")
-        start = _start(params)
-        page = found[start : start + params.limit]
+            found.sort(key=lambda deck: _key(deck, params.sort_by), reverse=params.sort_order == "desc")
+            page = found[start : start + params.limit]
+            decks = [FoundDeck.of(deck, drawer.due(deck.id)) for deck in page]
         more = start + len(page) < len(found)
         data = FoundDecks(
-            decks=[FoundDeck.of(deck) for deck in page],
+            decks=decks,
             total=len(found),
             next_cursor=str(start + len(page)) if more else None,
         )
         said = f"I found {counted(len(found), 'deck')}."
-        return ToolResult(data=data, message=said, hints=_of_decks(page, len(found), params.text))
+        return ToolResult(data=data, message=said, hints=_of_decks(decks, len(found), params))
 
     return search_decks
 
@@ -155,21 +171,38 @@ def _start(params: SearchDecks) -> int:
     return int(params.cursor)
 
 
-def _of_decks(page: list[Deck], total: int, text: str) -> hints.Hints:
-    if not page:
-        return hints.empty(text)
+def _of_decks(decks: list[FoundDeck], total: int, params: SearchDecks) -> hints.Hints:
+    if not decks:
+        return hints.empty(params.text)
     # The deck with the most to do is the most worth a look.
-    busiest = max(page, key=lambda deck: deck.due)
-    going_on = hints.action(
-        "review-next-card",
-        "high" if busiest.due else "low",
-        data={"deckId": busiest.id},
-        category="learning",
-        expected_outcome=f"{counted(busiest.due, 'card')} of {busiest.name} to review",
-    )
+    busiest = max(decks, key=lambda deck: deck.due)
     most = busiest.due or 1
-    beside = [related(deck, round(0.5 + deck.due / most / 2, 3)) for deck in page[:10]]
-    return hints.found(page, total=total, next=going_on, related=beside)
+    beside = [
+        hints.resource("deck", deck.id, deck.name, round(0.5 + deck.due / most / 2, 3), category=deck.topic)
+        for deck in decks[:10]
+    ]
+    return hints.found(decks, total=total, next=tuple(_with_deck(busiest)), related=beside)
+
+
+def _with_deck(deck: FoundDeck) -> Iterator[hints.NextAction]:
+    """Say what can be done with the deck that has the most to do; nothing if no card is due."""
+    if deck.next_card_id is None:
+        return
+    yield hints.call(
+        "get-card",
+        {"cardId": deck.next_card_id},
+        "high",
+        description=f"Read the card of {deck.name} that has been due the longest.",
+        category="exploration",
+    )
+    yield hints.call(
+        "review-next-card",
+        {"deckId": deck.id},
+        "high",
+        description="Ask it without its answer.",
+        category="learning",
+        expected_outcome=f"{counted(deck.due, 'card')} of {deck.name} to review",
+    )
 
 
 # --- The tools that add things: create-card-v2, create-card before it, and set-preference ---
@@ -319,10 +352,10 @@ def _created(card: Card, deck: Deck, same: tuple[str, ...]) -> hints.Hints:
         "card",
         card.id,
         card.front,
-        read=hints.action("get-card", "low", data={"cardId": card.id}),
-        next=hints.action(
-            "review-card",
-            data={"cardId": card.id},
+        read=hints.call("get-card", {"cardId": card.id}, "low"),
+        next=hints.call(
+            "review-next-card",
+            {"deckId": deck.id},
             category="learning",
             expected_outcome=f"{counted(deck.due + 1, 'card')} to learn in {deck.name}, this one among them",
         ),
@@ -347,7 +380,7 @@ def _duplicate(card: Card, same: tuple[str, ...]) -> hints.Caution:
 
 def _full(deck: Deck) -> BusinessRuleError:
     said = f"{deck.name} is full: a deck takes {MAX_DECK_CARDS} cards, choose another one"
-    fix = hints.action("search-decks", "high", category="correction", expected_outcome="A deck with room")
+    fix = hints.call("search-decks", {}, "high", category="correction", expected_outcome="A deck with room")
     return BusinessRuleError(
         "DECK_FULL", said, hints=hints.failed(f"{said}.", fix=fix, related=related(deck))
     )
@@ -382,7 +415,7 @@ def set_preference(box: CardStore) -> AnyTool:
         """
         with box.open(ctx.user_id) as drawer:
             drawer.prefer(name, weight)
-        told = hints.changed("preference", name, fields=("weight",), next="review-next-card")
+        told = hints.changed("preference", name, fields=("weight",), next=hints.call("review-next-card"))
         return ToolResult(data=Preference(name=name, weight=weight), hints=told)
 
     return set_preference

@@ -1,5 +1,6 @@
 """Payloads of the flashcard tools, and lookups that fail with a hint."""
 
+from collections.abc import Sequence
 from datetime import datetime
 
 from pydantic import BaseModel, ConfigDict
@@ -64,11 +65,20 @@ class FoundDeck(Payload):
     topic: str
     cards: int
     due: int
+    next_card_id: CardId | None = None
+    """The card that has been due the longest; None if no card of the deck is due."""
 
     @classmethod
-    def of(cls, deck: Deck) -> "FoundDeck":
-        """Show a deck."""
-        return cls(id=DeckId(deck.id), name=deck.name, topic=deck.topic, cards=deck.cards, due=deck.due)
+    def of(cls, deck: Deck, due: Sequence[Card]) -> "FoundDeck":
+        """Show a deck; `due` are its cards that are due, the longest waiting first."""
+        return cls(
+            id=DeckId(deck.id),
+            name=deck.name,
+            topic=deck.topic,
+            cards=deck.cards,
+            due=deck.due,
+            next_card_id=CardId(due[0].id) if due else None,
+        )
 
 
 class FoundDecks(Payload):
@@ -151,5 +161,5 @@ def counted(number: int, noun: str) -> str:
 
 
 def _refusal(code: str, said: str) -> BusinessRuleError:
-    fix = hints.action("search-decks", "high", category="correction", expected_outcome="Ids that exist")
+    fix = hints.call("search-decks", {}, "high", category="correction", expected_outcome="Ids that exist")
     return BusinessRuleError(code, said, hints=hints.failed(f"{said}.", fix=fix))

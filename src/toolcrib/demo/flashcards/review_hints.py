@@ -211,17 +211,18 @@ def _next(facts: ReviewFacts) -> Iterator[hints.NextAction]:
     if facts.due:
         yield _going_on(facts)
     else:
-        yield hints.action(
+        yield hints.call(
             "search-decks",
+            {},
             "low",
             category="exploration",
             expected_outcome="Another deck to learn from: nothing is due now",
         )
     if facts.forgotten:
-        yield hints.action(
+        yield hints.call(
             "get-card",
+            {"cardId": facts.card.id},
             "high",
-            data={"cardId": facts.card.id},
             category="correction",
             expected_outcome=f"The learner sees the answer again before {_spelled(facts.after.due)}",
             confidence=round(facts.at_risk, 3),
@@ -234,8 +235,9 @@ def _going_on(facts: ReviewFacts) -> hints.NextAction:
     first, count = facts.due[0], len(facts.due)
     urgency: list[Urgency] = [word for least, word in _URGENCY if count >= least]
     known = recall(first.memory, facts.now)
-    return hints.action(
+    return hints.call(
         "review-next-card",
+        {},
         urgency[min(1, len(urgency) - 1)] if facts.fatigue >= 0.5 else urgency[0],
         description=f"Ask the first of {counted(count, 'card')} that are due",
         estimated_time=facts.usual or FIRST_GUESS,
@@ -250,10 +252,10 @@ def _going_on(facts: ReviewFacts) -> hints.NextAction:
 def _adjusting(facts: ReviewFacts, difficulty: float) -> hints.NextAction:
     told = len(facts.history)
     off = abs(difficulty - (facts.after.difficulty or 0.0))
-    return hints.action(
+    return hints.call(
         "adjust-difficulty",
+        {"cardId": facts.card.id, "difficulty": difficulty},
         "high" if off >= 1.5 and told >= SUFFICIENT_REVIEWS else "medium",
-        data={"cardId": facts.card.id, "difficulty": difficulty},
         category="optimization",
         prerequisites=() if told >= SUFFICIENT_REVIEWS else ("review-next-card",),
         expected_outcome=f"A difficulty of {difficulty} of 10 instead of {facts.after.difficulty or 0.0:.1f},"

@@ -97,6 +97,7 @@ def _to_ask(drawer: LearnerCards, card: Card) -> hints.Hints:
         "review-card",
         "high",
         data={"cardId": card.id},
+        description="Ask the learner the front, then report how well it was known.",
         category="learning",
         expected_outcome="The card is due again when its predicted recall has fallen",
         confidence=round(1.0 - chance / 2, 3),
@@ -114,10 +115,11 @@ def _to_ask(drawer: LearnerCards, card: Card) -> hints.Hints:
 
 def _nothing_due(drawer: LearnerCards, later: Card | None) -> hints.Hints:
     wait = None if later is None else later.memory.due - drawer.now
-    return hints.empty(
-        "cards that are due",
-        next=hints.action("search-decks", "low", category="exploration"),
+    return hints.found(
+        {"due": 0},
+        next=hints.call("search-decks", {}, "low", category="exploration"),
         valid_for="indefinite" if wait is None else wait.total_seconds(),
+        reasoning="No card is due now.",
     )
 
 
@@ -237,10 +239,10 @@ def _adjusted(drawer: LearnerCards, card: Card, before: float) -> hints.Hints:
         card.id,
         card.front,
         fields=("difficulty",),
-        undo=hints.action(
+        undo=hints.call(
             "adjust-difficulty",
+            {"cardId": card.id, "difficulty": round(before, 2)},
             "low",
-            data={"cardId": card.id, "difficulty": round(before, 2)},
             reversible=True,
         ),
         related=(hints.resource("card", card.id, card.front), related(deck_of(drawer, card.deck))),
