@@ -127,7 +127,6 @@ class Advice:
 
 _CHECK_CHANGE = "First check whether the change was made, by reading what the call was meant to change."
 _WAIT = "Wait as long as `retryAfter` says, then make the same call."
-_OTHER_WAY = "Read the message and choose another way; the same call fails the same way."
 _THEN_DECIDE = "Then decide what to do; a repetition may make the change twice."
 _TELL_OPERATOR = "Tell the operator the trace id, or choose another tool; the cause is in the operator's log."
 
@@ -226,7 +225,7 @@ ADVICE: dict[str, Advice] = {
         "maybe",
     ),
     "OUTCOME_UNKNOWN": Advice("check-outcome", "critical", _THEN_DECIDE, "checked", "maybe", _CHECK_CHANGE),
-    "TOOL_FAILED": Advice("reconsider", "high", _OTHER_WAY, "never", "maybe"),
+    "TOOL_FAILED": Advice("reconsider", "high", "Read the message and choose another way.", "never", "maybe"),
     "HANDLER_ERROR": Advice("report-tool-error", "medium", _TELL_OPERATOR, "never", "maybe", _CHECK_CHANGE),
     "ANSWER_NOT_KEPT": Advice(
         "read-what-changed",
@@ -303,7 +302,7 @@ _FINAL = Advice("use-another-tool", "medium", "Choose another tool or another wa
 def advice_on(problem: Problem) -> Advice:
     """Return the advice on a problem; it suggests the same call only where the problem is retryable."""
     advice = ADVICE[problem.code]
-    if problem.retryable == CODES[problem.code].retryable:
+    if problem.retryable == CODES[problem.code].retryable or problem.kind == Kind.UNKNOWN:
         return advice
     return _EXCEPTIONS.get(problem.code) or (_RETRYABLE if problem.retryable else _FINAL)
 

@@ -128,8 +128,9 @@ def with_record(hints: Hints, tool: Tool, record: ToolRecord, freshness: float =
 
 
 def with_repair(hints: Hints, repair: NextAction) -> Hints:
-    """Put a repair before the other suggested actions."""
-    return encoded(hints.but(suggested_next_actions=(repair, *hints.suggested_next_actions)))
+    """Put a repair before the other suggested actions, and in place of the one with the same name."""
+    others = (each for each in hints.suggested_next_actions if each.action != repair.action)
+    return encoded(hints.but(suggested_next_actions=(repair, *others)))
 
 
 def encoded(hints: Hints) -> Hints:

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 from urllib.parse import quote
 
+from toolcrib.errors import ADVICE
 from toolcrib.hints.value_types import OBJECT
 from toolcrib.model import Call, Json, JsonObject, Problem, Tool
 from toolcrib.model.hints import NextAction
@@ -16,6 +17,7 @@ FindTool = Callable[[str], Tool | None]
 """Returns the tool of a name if the caller can see and use it now, else None."""
 
 _WAITING_CODES = frozenset({"RATE_LIMITED", "IN_PROGRESS", "OVERLOADED"})
+_MAY_CHANGE = "It may change something."
 _MAX_VALIDATORS = 256
 _MAX_DESCRIBED_CHARACTERS = 160
 """Characters of a tool's name in a description."""
@@ -82,28 +84,31 @@ class Repairs:
             name = clearly_nearest(sent.name, matching)
         if name is None or not _may_mean(sent.name, tools[name]):
             return None
-        return self._call("call-nearest-tool", tools[name], sent, "has the nearest name")
+        words = "Call {tool}, which has the nearest name, with the arguments you sent."
+        return self._call("call-nearest-tool", tools[name], sent, words)
 
     def _corrected(self, tool: Tool, sent: RequestedCall) -> NextAction | None:
         if not _fits(sent.arguments) or self._validator(tool).ok(sent.arguments):
             return None
-        return self._call("make-corrected-call", tool, sent, "then accepts the arguments")
+        return self._call("make-corrected-call", tool, sent, "Call {tool} with the corrected arguments.")
 
     def _replaced(self, tool: Tool, sent: RequestedCall, find: FindTool) -> NextAction | None:
         replacement = _replacement_of(tool, find)
         if replacement is None or not _fits(sent.arguments):
             return None
-        return self._call("call-replacement", replacement, sent, "replaces the tool you called")
+        words = "Call {tool}, which replaces the tool you called, with the arguments you sent."
+        return self._call("call-replacement", replacement, sent, words)
 
-    def _call(self, action: str, tool: Tool, sent: RequestedCall, why: str) -> NextAction | None:
+    def _call(self, action: str, tool: Tool, sent: RequestedCall, words: str) -> NextAction | None:
         """Return the call of a tool with the arguments sent, corrected where necessary and possible."""
         validator, arguments = self._validator(tool), sent.arguments
         if not validator.ok(arguments):
             arguments = repaired(arguments, tool.input_schema)
             if not validator.ok(arguments):
                 return None
-        left_out = " Unknown arguments are left out." if len(arguments) < len(sent.arguments) else ""
-        description = f"Call {_shown(tool)} with these arguments; it {why}.{left_out}"
+        description = words.replace("{tool}", _shown(tool))
+        if len(arguments) < len(sent.arguments):
+            description = f"{description} Those that it does not have are left out."
         return _action(action, tool, sent._replace(arguments=arguments), description)
 
     def _validator(self, tool: Tool) -> Validator:
@@ -125,10 +130,15 @@ def session_request(problem: Problem) -> NextAction | None:
     path = f"/api/users/{quote(user, safe='')}/session"
     data: JsonObject = {"request": {"method": "PUT", "path": path, "body": {}}, "repair": True}
     description = "Begin a session of this user, then make the same call."
-    action = NextAction(
-        action="begin-session", priority="high", data=data, description=description, category="correction"
+    if not OBJECT.fits(data):
+        return None
+    return NextAction(
+        action=ADVICE[problem.code].action,
+        priority="high",
+        data=data,
+        description=description,
+        category="correction",
     )
-    return action if OBJECT.fits(data) else None
 
 
 def _repeated(tool: Tool, sent: RequestedCall, problem: Problem) -> NextAction | None:
@@ -137,7 +147,7 @@ def _repeated(tool: Tool, sent: RequestedCall, problem: Problem) -> NextAction |
         return None
     with_key = ", with the same idempotency key" if sent.idempotency_key else ""
     description = f"Wait {problem.retry_after:g} s, then make the same call of {_shown(tool)}{with_key}."
-    return _action("wait-and-repeat", tool, sent, description, after=problem.retry_after)
+    return _action(ADVICE[problem.code].action, tool, sent, description, after=problem.retry_after)
 
 
 def _action(
@@ -153,8 +163,8 @@ def _action(
         data["idempotencyKey"] = sent.idempotency_key
     if not OBJECT.fits(data):
         return None
-    if not tool.read_only:
-        description = f"{description} It changes something."
+    if not (tool.read_only or tool.annotations.get("readOnlyHint") is True):
+        description = f"{description} {_MAY_CHANGE}"
     return NextAction(
         action=action,
         priority="high",
