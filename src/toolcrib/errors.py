@@ -268,7 +268,7 @@ ADVICE: dict[str, Advice] = {
 }
 """For each code, the advice on a problem with the code's own retryability."""
 
-_EXCEPTIONS: dict[str, Advice] = {
+EXCEPTIONAL_ADVICE: dict[str, Advice] = {
     "APP_NOT_AVAILABLE": Advice(
         "use-another-tool",
         "medium",
@@ -304,7 +304,7 @@ def advice_on(problem: Problem) -> Advice:
     advice = ADVICE[problem.code]
     if problem.retryable == CODES[problem.code].retryable or problem.kind == Kind.UNKNOWN:
         return advice
-    return _EXCEPTIONS.get(problem.code) or (_RETRYABLE if problem.retryable else _FINAL)
+    return EXCEPTIONAL_ADVICE.get(problem.code) or (_RETRYABLE if problem.retryable else _FINAL)
 
 
 def problem(code: str, message: str, **more: Any) -> Problem:

@@ -107,12 +107,16 @@ def test_unknown_names_stay_where_they_are_allowed() -> None:
 
 
 def test_missing_default_is_filled_in_only_if_required() -> None:
-    schema = {"properties": {"a": {"default": 1}, "b": {"default": 2}}, "required": ["a"]}
+    schema: dict[str, Any] = {"properties": {"a": {"default": 1}, "b": {"default": 2}}, "required": ["a"]}
     assert repaired({}, schema) == {"a": 1}
 
 
 def test_only_unknown_name_takes_the_only_missing_place() -> None:
-    schema = {"properties": {"query": {}, "size": {}}, "required": ["query"], "additionalProperties": False}
+    schema: dict[str, Any] = {
+        "properties": {"query": {}, "size": {}},
+        "required": ["query"],
+        "additionalProperties": False,
+    }
     assert repaired({"q": "x"}, schema) == {"query": "x"}
     assert repaired({"text": "x"}, schema) == {}
 

@@ -161,10 +161,7 @@ class Completion:
         *,
         repair: NextAction | None = None,
     ) -> Result:
-        """Fill in what is missing; fields that the tool set stay. `related` are tools the caller may see.
-
-        A repair depends on the arguments, so it is added to the cached hints of the outcome.
-        """
+        """Fill in what is missing; fields that the tool set stay. `related` are tools the caller may see."""
         now_seconds = time()
         now_milliseconds = int(now_seconds * 1000)
         metadata = Metadata.of(
@@ -187,6 +184,7 @@ class Completion:
             cache = self._caches[name] = HintCache(tool)
         record, followers = (self._record_of(name), self._followers(name)) if name else (_NO_RECORD, ())
         hints = cache.hints(result, record, now_seconds, followers, related)
+        # A repair depends on the arguments, so it is no part of the cached hints.
         return result.replace(
             message=result.message or _speech_message(result),
             hints=hints if repair is None else with_repair(hints, repair),
