@@ -207,8 +207,9 @@ ADVICE: dict[str, Advice] = {
         "medium",
         "Make the same call after `retryAfter` if that is given, else later, or use another tool.",
         "later",
+        "maybe",
     ),
-    "NETWORK_ERROR": Advice("retry-later", "medium", "Make the same call later.", "later"),
+    "NETWORK_ERROR": Advice("retry-later", "medium", "Make the same call later.", "later", "maybe"),
     "HTTP_ERROR": Advice(
         "retry-service-later",
         "medium",

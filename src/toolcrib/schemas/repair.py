@@ -120,6 +120,8 @@ def _parsed_container(text: str, kind: str) -> Json:
 # --- The walk through value and schema ---
 
 _MAX_DEPTH = 16
+_MAX_COMPARISONS = 500
+"""Names that one repair may compare, which takes some milliseconds at most: a caller chooses them."""
 _LOOKUPS = 8
 """References that are followed for one value."""
 
@@ -138,6 +140,12 @@ class _Repair:
 
     def __init__(self, root: JsonObject) -> None:
         self._root = root
+        self._comparisons = 0
+
+    def nearest(self, name: str, candidates: Collection[str]) -> str | None:
+        """Return what `nearest_name` does, until the limit of comparisons is reached."""
+        self._comparisons += len(candidates)
+        return nearest_name(name, candidates) if self._comparisons <= _MAX_COMPARISONS else None
 
     def resolved(self, schema: Json) -> JsonObject:
         """Follow references, and unions with one alternative besides null; empty if none applies."""
@@ -184,7 +192,7 @@ class _Repair:
             return value
         options = _options(found)
         if options is not None:
-            return _nearest_option(value, options)
+            return self._option(value, options)
         kinds = _types(found)
         if kinds and not any(_is_of(value, kind) for kind in kinds):
             value = next(
@@ -201,7 +209,7 @@ class _Repair:
         properties = _mapping(schema.get("properties"))
         required = cast("list[str]", schema.get("required") or [])
         members: dict[str, Json] = {}
-        for name, each in _renamed(value, schema, properties).items():
+        for name, each in self._renamed(value, schema, properties).items():
             if name not in properties:
                 members[name] = each
             elif each is not None or name in required or _allows_null(self._referenced(properties[name])):
@@ -228,11 +236,54 @@ class _Repair:
             elif "default" in found:
                 yield name, found["default"]
 
+    def _renamed(self, value: JsonObject, schema: JsonObject, properties: JsonObject) -> dict[str, Json]:
+        """Give misspelled members the names they clearly mean, and drop unknown ones that are not allowed."""
+        free = [name for name in properties if name not in value]
+        closed = False in (schema.get("additionalProperties"), schema.get("unevaluatedProperties"))
+        closed = closed and not schema.get("patternProperties")
+        unknown = [name for name in value if name not in properties]
+        meant = {name: self.nearest(name, free) for name in unknown}
+        meant |= _last_pair(meant, cast("list[str]", schema.get("required") or []), value) if closed else {}
+        # Two members that mean the same one are ambiguous: they stay, and the result is not valid.
+        targets = [target for target in meant.values() if target is not None]
+        names: dict[str, Json] = {}
+        for name, each in value.items():
+            target = meant.get(name)
+            if name in properties or (target is not None and targets.count(target) > 1):
+                names[name] = each
+            elif target is not None:
+                names[target] = each
+            elif not closed or self._conflicts(name, each, value, properties):
+                names[name] = each
+        return names
+
+    def _conflicts(self, name: str, each: Json, value: JsonObject, properties: JsonObject) -> bool:
+        """Whether an unknown member means a known one that is present with another value."""
+        twin = self.nearest(name, [known for known in properties if known in value])
+        return twin is not None and value[twin] != each
+
+    def _option(self, value: Json, options: list[Json]) -> Json:
+        """Return the option that a value means, if that is clear, else the value."""
+        if any(each == value and type(each) is type(value) for each in options):
+            return value
+        if isinstance(value, list):
+            items = cast("list[Json]", value)
+            return self._option(items[0], options) if len(items) == 1 else items
+        texts = [each for each in options if isinstance(each, str)]
+        near = self.nearest(value, texts) if isinstance(value, str) else None
+        if near is not None:
+            return near
+        # "3" for 3, or 3 for "3".
+        same = [each for each in options if _as_text(each) == _as_text(value)]
+        return same[0] if len(same) == 1 else value
+
 
 def holds_secret(value: JsonObject, schema: JsonObject) -> bool:
     """Whether a value has members that a schema marks as `writeOnly`, at any depth."""
     properties, rest = _mapping(schema.get("properties")), schema.get("additionalProperties")
-    return any(_is_write_only(properties.get(name, rest), schema, set()) for name in value)
+    places = {id(place): place for place in (properties.get(name, rest) for name in value)}
+    seen: set[str] = set()
+    return any(_is_write_only(place, schema, seen) for place in places.values())
 
 
 def _is_write_only(place: Json, root: JsonObject, seen: set[str]) -> bool:
@@ -245,28 +296,6 @@ def _is_write_only(place: Json, root: JsonObject, seen: set[str]) -> bool:
         if _is_write_only(_Repair(root).definition(reference), root, seen):
             return True
     return found.get("writeOnly") is True or any(_is_write_only(each, root, seen) for each in found.values())
-
-
-def _renamed(value: JsonObject, schema: JsonObject, properties: JsonObject) -> dict[str, Json]:
-    """Give misspelled members the names they clearly mean, and drop unknown ones that are not allowed."""
-    free = [name for name in properties if name not in value]
-    closed = False in (schema.get("additionalProperties"), schema.get("unevaluatedProperties"))
-    closed = closed and not schema.get("patternProperties")
-    unknown = [name for name in value if name not in properties]
-    meant = {name: nearest_name(name, free) for name in unknown}
-    meant |= _last_pair(meant, cast("list[str]", schema.get("required") or []), value) if closed else {}
-    # Two members that mean the same one are ambiguous: they stay, and the result is not valid.
-    targets = [target for target in meant.values() if target is not None]
-    names: dict[str, Json] = {}
-    for name, each in value.items():
-        target = meant.get(name)
-        if name in properties or (target is not None and targets.count(target) > 1):
-            names[name] = each
-        elif target is not None:
-            names[target] = each
-        elif not closed or _conflicts(name, each, value, properties):
-            names[name] = each
-    return names
 
 
 def _last_pair(
@@ -282,32 +311,11 @@ def _last_pair(
     return {name: missing} if one and (other.startswith(one) or one.startswith(other)) else {}
 
 
-def _conflicts(name: str, each: Json, value: JsonObject, properties: JsonObject) -> bool:
-    """Whether an unknown member means a known one that is present with another value."""
-    twin = nearest_name(name, [known for known in properties if known in value])
-    return twin is not None and value[twin] != each
-
-
 def _options(schema: JsonObject) -> list[Json] | None:
     if "const" in schema:
         return [schema["const"]]
     options = schema.get("enum")
     return cast("list[Json]", options) if isinstance(options, list) else None
-
-
-def _nearest_option(value: Json, options: list[Json]) -> Json:
-    if any(each == value and type(each) is type(value) for each in options):
-        return value
-    if isinstance(value, list):
-        items = cast("list[Json]", value)
-        return _nearest_option(items[0], options) if len(items) == 1 else items
-    texts = [each for each in options if isinstance(each, str)]
-    near = nearest_name(value, texts) if isinstance(value, str) else None
-    if near is not None:
-        return near
-    # "3" for 3, or 3 for "3".
-    same = [each for each in options if _as_text(each) == _as_text(value)]
-    return same[0] if len(same) == 1 else value
 
 
 def _as_text(value: Json) -> str | None:
