@@ -299,6 +299,20 @@ def test_near_finds_nothing_in_nonsense(typed: str) -> None:
     assert names.similar_names(typed, ()) == ()
 
 
+@pytest.mark.requirement("E19")
+@pytest.mark.parametrize(
+    "typed, candidates, meant",
+    [
+        ("get_crad", ["cards:get-card", "cards:list-decks"], "cards:get-card"),
+        ("get-card", ["a:get-card", "b:get-card"], None),
+        ("remove-card", ["cards:delete-card"], None),
+        ("get-card", [], None),
+    ],
+)
+def test_nearest_name_is_clear_or_none(typed: str, candidates: list[str], meant: str | None) -> None:
+    assert names.clearly_nearest(typed, candidates) == meant
+
+
 @pytest.mark.requirement("A5")
 @given(st.text(max_size=40), st.lists(st.text(max_size=40), max_size=30), st.integers(0, 4))
 def test_near_gives_a_few_of_the_candidates_always_the_same(

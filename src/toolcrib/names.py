@@ -137,6 +137,9 @@ def _invalid(name: str, why: str) -> Refused:
 # candidates, and only a few are compared in full.
 _MAX_CANDIDATES = 16
 _MIN_SIMILARITY = 0.6
+_MIN_CLEAR_SIMILARITY = 0.75
+_MIN_LEAD = 0.04
+"""By how much the clearly nearest name is more similar than the next one."""
 _MAX_COMPARED_CHARS = 96
 _WORD = re.compile(r"[^\W_]+")
 
@@ -144,12 +147,29 @@ _WORD = re.compile(r"[^\W_]+")
 def similar_names(name: str, candidates: Iterable[str], limit: int = 3) -> tuple[str, ...]:
     """Return the candidates most similar to a name, best first."""
     wanted = fold(name[:_MAX_COMPARED_CHARS])
+    scored = _scored(wanted, _candidates_by_fragments(wanted, candidates))
+    return tuple(each for score, each in scored[:limit] if score >= _MIN_SIMILARITY)
+
+
+def clearly_nearest(name: str, candidates: Iterable[str]) -> str | None:
+    """Return the candidate that a misspelled name clearly means; None where there is none, or several."""
+    scored = _scored(fold(name[:_MAX_COMPARED_CHARS]), candidates)
+    if not scored or scored[0][0] < _MIN_CLEAR_SIMILARITY:
+        return None
+    lead = scored[0][0] - scored[1][0] if len(scored) > 1 else 1.0
+    return scored[0][1] if lead >= _MIN_LEAD else None
+
+
+def words_of(name: str) -> tuple[str, ...]:
+    """Return the words of a name in lower case, without its source."""
+    return tuple(snake_case(name.rpartition(":")[2]).split("_"))
+
+
+def _scored(wanted: str, candidates: Iterable[str]) -> list[tuple[float, str]]:
+    """Return the candidates with their similarity to a folded name, best first."""
     like = _Similarity(wanted)
-    scored = sorted(
-        (-like(fold(each[:_MAX_COMPARED_CHARS])), each)
-        for each in _candidates_by_fragments(wanted, candidates)
-    )
-    return tuple(each for score, each in scored[:limit] if -score >= _MIN_SIMILARITY)
+    scored = sorted((-like(fold(each[:_MAX_COMPARED_CHARS])), each) for each in candidates)
+    return [(-score, each) for score, each in scored]
 
 
 def _candidates_by_fragments(wanted: str, candidates: Iterable[str]) -> list[str]:

@@ -7,7 +7,7 @@ from tests.docs import inventory, limits
 from tests.docs.pages import DOCS
 from toolcrib.config import Setting, settings
 from toolcrib.config.sections import UNIMPLEMENTED
-from toolcrib.errors import CODES
+from toolcrib.errors import ADVICE, CODES, EXCEPTIONAL_ADVICE, Advice
 from toolcrib.http import Route
 from toolcrib.sdk.checklist import ITEMS
 
@@ -82,6 +82,44 @@ def _codes() -> str:
     return table(("code", "status", "kind", "class", "retryable", "on MCP"), rows)
 
 
+_WHEN = {
+    "never": "no",
+    "corrected": "only corrected",
+    "checked": "only after a check",
+    "later": "yes, later",
+    "after_wait": "yes, after `retryAfter`",
+    "once": "yes, once",
+}
+
+
+def _advice() -> str:
+    rows = (
+        (f"[`{code}`](#{code.lower()})", state, f"`{each.action}`", _WHEN[each.retry], each.happened)
+        for code in ADVICE
+        for state, each in _advice_of(code)
+    )
+    return table(("code", "retryable", "first action", "make the same call", "has it taken effect"), rows)
+
+
+def _advice_of(code: str) -> Iterator[tuple[str, Advice]]:
+    retryable = CODES[code].retryable
+    yield "yes" if retryable else "no", ADVICE[code]
+    if code in EXCEPTIONAL_ADVICE:
+        yield "no" if retryable else "yes", EXCEPTIONAL_ADVICE[code]
+
+
+def advice_text(code: str) -> str:
+    """Return what the section of a code says to do."""
+    (_, advice), *other = _advice_of(code)
+    sentences = [f"**Do:** {advice.text}"]
+    sentences += [
+        f"If `retryable` is {'true' if state == 'yes' else 'false'}: {each.text}" for state, each in other
+    ]
+    if advice.check:
+        sentences.append(f"If the tool changes something: {advice.check}")
+    return " ".join(sentences)
+
+
 def _command(path: str) -> str:
     command = next(each for each in inventory.commands() if each.path == f"toolcrib {path}")
     usage = f"\n```text\n{' '.join(command.usage.split())}\n```\n"
@@ -103,6 +141,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "settings": _settings,
     "routes": _routes,
     "codes": _codes,
+    "advice": _advice,
     "limits": _limits,
     "checklist": _checklist,
 }

@@ -7,6 +7,7 @@ import pytest
 from tests.docs import tables
 from tests.docs.pages import DOCS, README, ROOT, anchors, broken_links, fences, linked, name_of, pages
 from tests.docs.snippets import FRAGMENT
+from toolcrib.errors import CODES
 
 
 @pytest.mark.parametrize("page", [*pages(), ROOT / "CONTRIBUTING.md", ROOT / "SECURITY.md"], ids=name_of)
@@ -26,6 +27,14 @@ def test_every_page_can_be_reached_from_the_readme() -> None:
 def test_generated_tables_are_current() -> None:
     stale = list(tables.stale())
     assert stale == [], "run `python -m tests.docs.generate` and look at what changed"
+
+
+@pytest.mark.requirement("E19")
+@pytest.mark.parametrize("code", sorted(CODES))
+def test_section_of_each_code_gives_the_advice_of_the_table(code: str) -> None:
+    page = (DOCS / "errors.md").read_text(encoding="utf-8")
+    section = page.partition(f"\n### {code}\n")[2].partition("\n## ")[0].partition("\n### ")[0]
+    assert " ".join(section.split()).endswith(tables.advice_text(code))
 
 
 @pytest.mark.parametrize("page", pages(), ids=name_of)

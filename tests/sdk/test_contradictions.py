@@ -3,7 +3,7 @@
 from collections.abc import AsyncIterator, Callable, Iterator
 from datetime import UTC, date, datetime, timedelta
 from functools import partial
-from typing import Annotated, Any
+from typing import Annotated, Any, TypedDict, Unpack
 
 import pytest
 from pydantic import Field
@@ -153,8 +153,12 @@ def test_a_definition_can_be_imported_until_its_end_and_after(removal: date, ann
     assert gone.removal_date == removal.isoformat()
 
 
+class Area(TypedDict):
+    city: str
+
+
 def star_arguments(*names: str) -> None: ...
-def star_options(**names: str) -> None: ...
+def unpacked_options(**area: Unpack[Area]) -> None: ...
 def positional_only(name: str, /) -> None: ...
 def method(self, name: str) -> None: ...  # noqa: ANN001 # pyright: ignore[reportUnknownParameterType, reportMissingParameterType]
 def unknown_type(when: "Whenever") -> None: ...  # noqa: F821 # pyright: ignore[reportUndefinedVariable, reportUnknownParameterType]
@@ -178,7 +182,7 @@ async def async_generator() -> AsyncIterator[int]:
 
 BAD_SIGNATURES: list[tuple[Any, str]] = [
     (star_arguments, r"the parameter \*names cannot be passed by name"),
-    (star_options, r"the parameter \*\*names"),
+    (unpacked_options, r"the parameter \*\*area"),
     (positional_only, "the parameter name cannot be passed by name"),
     (method, r"wrap the bound one, tool\(thing.method\)"),
     (unknown_type, "'Whenever' cannot be resolved"),

@@ -70,6 +70,7 @@ def test_parameters_become_json_schema_without_the_context() -> None:
         "type": "object",
         "properties": {"card_id": {"type": "string", "description": "Which card.", "pattern": "^card_"}},
         "required": ["card_id"],
+        "additionalProperties": False,
     }
     assert get_card.signature.context == "ctx"
 
@@ -111,7 +112,7 @@ def test_defaults_are_the_safe_choice() -> None:
     made = touch.definition
     assert (made.category, made.response_time, made.version) == ("mutation", "medium", "1.0.0")
     assert (made.idempotent, made.cache_ttl, made.permissions) == (False, None, frozenset())
-    assert made.input_schema == {"type": "object", "properties": {}}
+    assert made.input_schema == {"type": "object", "properties": {}, "additionalProperties": False}
     assert (made.timeout, made.rate_limit, made.deprecated, made.slow) == (None, None, None, None)
 
 

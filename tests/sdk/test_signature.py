@@ -11,10 +11,11 @@ from uuid import UUID
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, ConfigDict, Field
 from typing_extensions import TypedDict
 
 from toolcrib.errors import Refused
+from toolcrib.schemas import compile_schema
 from toolcrib.sdk import ToolContext, create_tool
 from toolcrib.sdk.signature import deep_copy, read_signature
 
@@ -173,6 +174,57 @@ def test_params_alone_takes_all_arguments_as_one_value() -> None:
 def test_params_is_a_name_like_any_other_otherwise() -> None:
     assert list(read_signature(take_number).schema["properties"]) == ["params"]
     assert list(read_signature(take_two).schema["properties"]) == ["params", "other"]
+
+
+class Node(BaseModel):
+    label: str = ""
+    children: list["Node"] = []
+
+
+class Extensible(BaseModel):
+    model_config = ConfigDict(extra="allow")
+    label: str = ""
+
+
+def take_nothing() -> None: ...
+def take_node(params: Node) -> None: ...
+def take_extensible(params: Extensible) -> None: ...
+def take_extras(label: str = "", **extras: Any) -> None: ...
+def take_typed_extras(ctx: ToolContext, label: str = "", **extras: int) -> None: ...
+
+
+@pytest.mark.requirement("E20")
+@pytest.mark.parametrize("function", [take_all, take_nothing, take_model, take_typed_dict, take_node])
+def test_arguments_that_are_not_declared_are_refused(function: Any) -> None:
+    assert read_signature(function).schema["additionalProperties"] is False
+
+
+@pytest.mark.requirement("E20")
+def test_root_of_a_recursive_model_is_closed() -> None:
+    validator = compile_schema(read_signature(take_node).schema)
+    assert validator.ok({"label": "a", "children": [{"label": "b", "note": "ignored as by pydantic"}]})
+    (fault,) = validator.faults({"labell": "a"})
+    assert (fault.path, fault.near) == ("arguments.labell", "label")
+
+
+@pytest.mark.requirement("E20")
+def test_extras_are_accepted_and_passed_on() -> None:
+    signature = read_signature(take_extras)
+    assert signature.schema["additionalProperties"] is True
+    assert signature.convert({"label": "a", "more": [1]}) == {"label": "a", "more": [1]}
+    extensible = read_signature(take_extensible)
+    assert extensible.schema["additionalProperties"] is True
+    assert extensible.convert({"more": 1}) == {"params": Extensible.model_validate({"more": 1})}
+
+
+@pytest.mark.requirement("E20")
+def test_extras_have_the_annotated_type() -> None:
+    signature = read_signature(take_typed_extras)
+    assert signature.schema["additionalProperties"] == {"type": "integer"}
+    assert signature.convert({"more": 1}) == {"label": "", "more": 1}
+    with pytest.raises(Refused) as caught:
+        signature.convert({"ctx": 1})
+    assert caught.value.problem.path == "arguments.ctx"
 
 
 def context_first(ctx: ToolContext, name: str) -> None: ...

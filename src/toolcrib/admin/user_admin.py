@@ -402,4 +402,4 @@ def _not_installed(id: str, package: str) -> Refused:
 
 def _no_session(id: str) -> Refused:
     message = f"{id[:MAX_USER_CHARS]} has no session; begin one with PUT /api/users/{{id}}/session"
-    return Refused("NO_SESSION", message, path="id")
+    return Refused("NO_SESSION", message, path="id", details={"user": id[:MAX_USER_CHARS]})

@@ -16,6 +16,7 @@ from toolcrib.gateway.generated_hints import (
     ToolRecord,
     for_outcome,
     with_record,
+    with_repair,
 )
 from toolcrib.gateway.hint_reasoning import age_text
 from toolcrib.gateway.related_tools import NO_RELATED_TOOLS, RelatedTools
@@ -23,6 +24,7 @@ from toolcrib.gateway.result_pages import page_of
 from toolcrib.hints.rules import smoothed_success
 from toolcrib.interfaces import Followers
 from toolcrib.model import PROMISES, Ask, Hints, Json, JsonObject, Metadata, Origin, Result, Tool
+from toolcrib.model.hints import NextAction
 from toolcrib.version import VERSION
 
 # --- Cache of generated hints for one tool ---
@@ -77,7 +79,7 @@ class HintCache:
             int(smoothed_success(rate, calls) * 100 + 0.5),
             calls if calls < MIN_JUDGED_CALLS else MIN_JUDGED_CALLS,  # noqa: FURB136 - `min` costs twice as much, on every call
             0 if seconds <= _FAST_SECONDS else 1 if seconds <= _MEDIUM_SECONDS else 2,
-            problem if problem is None else (problem.code, problem.path),
+            problem if problem is None else (problem.code, problem.path, problem.retryable),
             result.ask is None,
             result.cached,
             freshness_twentieths,
@@ -174,6 +176,8 @@ class Completion:
         origin: Origin,
         seconds: float,
         related: RelatedTools = NO_RELATED_TOOLS,
+        *,
+        repair: NextAction | None = None,
     ) -> Result:
         """Fill in what is missing; fields that the tool set stay. `related` are tools the caller may see."""
         now_seconds = time()
@@ -197,9 +201,11 @@ class Completion:
         if cache is None or cache.tool is not tool:
             cache = self._caches[name] = HintCache(tool)
         record, followers = (self._record_of(name), self._followers(name)) if name else (_NO_RECORD, ())
+        hints = cache.hints(result, record, now_seconds, followers, related)
+        # A repair depends on the arguments, so it is no part of the cached hints.
         return result.replace(
             message=result.message or _speech_message(result),
-            hints=cache.hints(result, record, now_seconds, followers, related),
+            hints=hints if repair is None else with_repair(hints, repair),
             metadata=metadata,
         )
 

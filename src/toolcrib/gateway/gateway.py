@@ -16,10 +16,12 @@ from toolcrib.gateway.call_options import AccessDenied, CallOptions, ProcessSlot
 from toolcrib.gateway.completion import Completion
 from toolcrib.gateway.multi_round_calls import ClientRequest, MultiRoundCalls, StateSigner
 from toolcrib.gateway.related_tools import RelatedTools, TagIndex
+from toolcrib.gateway.repairs import Repairs, RequestedCall
 from toolcrib.gateway.resources import ResourceAccess
 from toolcrib.gateway.suspended_calls import EMPTY_OBJECT, SendLog, SuspensionLimits
 from toolcrib.interfaces import Handler, Recorder
 from toolcrib.model import Call, Caller, JsonObject, Origin, Problem, Report, Result, Tool
+from toolcrib.model.hints import NextAction
 from toolcrib.names import similar_names, split
 from toolcrib.policy import Context, Policy
 from toolcrib.search import Corpus, Index
@@ -113,7 +115,7 @@ class Gateway:
         """Identifies this gateway, with all its replicas, among others; empty where none is configured."""
         self._policy, self._compose, self._completion, self._recorder = policy, compose, completion, recorder
         self._new_id, self._contexts, self._present, self._on_denied = new_id, contexts, present, denied
-        self._state, self._corpus = _CatalogState(), Corpus()
+        self._state, self._corpus, self._repairs = _CatalogState(), Corpus(), Repairs()
         self._slots = slots or ProcessSlots()
         self.share = self._slots.share
         """The largest share of any common limit that one principal may hold."""
@@ -305,7 +307,8 @@ class Gateway:
         except AccessDenied as error:
             tool, denied = error.tool, error.problem
         except Refused as error:
-            return self.refusal(error.problem, origin)
+            sent = RequestedCall(name, arguments or {}, options.get("idempotency_key", ""))
+            return self._not_found(sent, error.problem, caller, origin)
         fields: dict[str, Any] = {
             **_CALL_DEFAULTS,
             **options,
@@ -397,8 +400,17 @@ class Gateway:
 
     def refusal(self, problem: Problem, origin: Origin = UNKNOWN_ORIGIN) -> Result:
         """Return a completed result for a request that never reached a tool."""
+        return self._refused(problem, origin, self._repairs.repair_of(None, problem, _find_nothing))
+
+    def _not_found(self, sent: RequestedCall, problem: Problem, caller: Caller, origin: Origin) -> Result:
+        """Return the result of a call whose name is no tool of this caller."""
+        find = partial(self._usable_tool, caller)
+        return self._refused(problem, origin, self._repairs.repair_of_name(sent, problem, find))
+
+    def _refused(self, problem: Problem, origin: Origin, repair: NextAction | None) -> Result:
         self._recorder.refused(problem.code)
-        return self._completion.complete(Result(problem=problem), None, self.identified(origin), 0.0)
+        result = Result(problem=problem)
+        return self._completion.complete(result, None, self.identified(origin), 0.0, repair=repair)
 
     def completed(self, result: Result, tool: Tool, origin: Origin, seconds: float) -> Result:
         """Return a completed result for one that did not come out of a chain."""
@@ -406,8 +418,19 @@ class Gateway:
 
     def _complete(self, result: Result, call: Call, started: float) -> Result:
         ended = perf_counter()
-        related = self._related_tools(call.caller, ended)
-        return self._completion.complete(result, call.tool, call.origin, ended - started, related)
+        related, repair = self._related_tools(call.caller, ended), None
+        if result.problem is not None and result.hints is None:
+            find = partial(self._usable_tool, call.caller)
+            repair = self._repairs.repair_of(call, result.problem, find)
+        return self._completion.complete(
+            result, call.tool, call.origin, ended - started, related, repair=repair
+        )
+
+    def _usable_tool(self, caller: Caller, name: str) -> Tool | None:
+        try:
+            return self.tool(name, caller)
+        except Refused:
+            return None
 
     def _related_tools(self, caller: Caller, now: float) -> RelatedTools:
         state = self._state
@@ -458,6 +481,10 @@ class Gateway:
             f"there is no tool named {name[:200]}{suggestion}",
             details={"near": list(close)},
         )
+
+
+def _find_nothing(_name: str) -> None:
+    pass
 
 
 def _definition(tool: Tool) -> str:

@@ -1,4 +1,4 @@
-"""Hints that the gateway generates for tools that give none, and advice per error code."""
+"""Hints that the gateway generates for tools that give none."""
 
 from dataclasses import dataclass, replace
 from typing import NamedTuple
@@ -6,18 +6,18 @@ from typing import NamedTuple
 import orjson
 
 from toolcrib.errors import CODES
+from toolcrib.gateway.error_advice import (
+    ANSWER_QUESTIONS,
+    action_after,
+    dependencies_before_retry,
+    replacement_action,
+)
 from toolcrib.gateway.hint_reasoning import (
     reasoning_of_failure,
     reasoning_of_question,
     reasoning_of_result,
 )
-from toolcrib.gateway.related_tools import (
-    RelatedTool,
-    example_of,
-    kebab_case,
-    next_actions,
-    related_resources,
-)
+from toolcrib.gateway.related_tools import RelatedTool, next_actions, related_resources
 from toolcrib.gateway.result_pages import ResultPage
 from toolcrib.hints.parts import impact_of
 from toolcrib.hints.rules import (
@@ -29,81 +29,8 @@ from toolcrib.hints.rules import (
     validity,
 )
 from toolcrib.hints.value_types import MAX_ITEMS
-from toolcrib.model import Evidence, Hints, JsonObject, Kind, Problem, Tool
-from toolcrib.model.hints import ActionCategory, Caution, Dependency, Level, NextAction, Quality, Risk
-
-# --- The next action for an agent after a problem, a pending question, or a call of a deprecated tool ---
-
-_ACTION_BY_KIND: dict[Kind, tuple[str, Level, str]] = {
-    Kind.INVALID: ("correct-arguments", "high", "Correct what the error names and call again."),
-    Kind.NOT_FOUND: ("list-tools", "high", "List the available tools and choose one of them."),
-    Kind.DENIED: (
-        "ask-for-permission",
-        "medium",
-        "Tell the user what is missing; calling again does not help.",
-    ),
-    Kind.LIMITED: ("wait-and-retry", "medium", "Wait as long as the error says, then call again."),
-    Kind.UNAVAILABLE: ("retry-later", "medium", "Call again later, or choose another tool."),
-    Kind.TIMEOUT: ("retry-once", "medium", "It is safe to call again."),
-    Kind.UNKNOWN: (
-        "check-outcome",
-        "critical",
-        "Check whether the call took effect before you do anything else.",
-    ),
-    Kind.FAILED: ("reconsider", "high", "Read the error and choose another approach."),
-    Kind.BAD_RESULT: ("ask-for-less", "medium", "Ask for a smaller part, or choose another tool."),
-    Kind.CANCELLED: ("start-over", "low", "Call again if it is still wanted."),
-    Kind.INTERNAL: ("report-to-operator", "medium", "Tell the operator; calling again may not help."),
-}
-_CHECK_ADDRESS = ("check-address", "high", "Check the name or the address; nothing was found under this one.")
-_CORRECTION: ActionCategory = "correction"
-
-ANSWER_QUESTIONS = NextAction(
-    action="answer-questions",
-    priority="high",
-    description="Get the questions answered, then repeat the same call with the answers and the state.",
-)
-_CHECK_OUTCOME_FIRST = Dependency(
-    action="call-again",
-    depends_on=("check-outcome",),
-    reason="It may have taken effect already; repeating it may do harm.",
-)
-
-
-def action_after(problem: Problem, tool: Tool | None) -> NextAction:
-    """Return the next action after a problem; invalid arguments get an example of valid ones."""
-    action, priority, description = (
-        _CHECK_ADDRESS if problem.code == "NOT_FOUND" else _ACTION_BY_KIND[problem.kind]
-    )
-    data: JsonObject | None = None
-    if problem.code == "INVALID_ARGUMENTS" and tool is not None:
-        example = example_of(tool)
-        data = None if example is None else {"tool": tool.name, "arguments": example}
-    return NextAction(
-        action=action, priority=priority, data=data, description=description, category=_CORRECTION
-    )
-
-
-def dependencies_before_retry(problem: Problem | None) -> tuple[Dependency, ...]:
-    """Return what must be done before a retry."""
-    return (_CHECK_OUTCOME_FIRST,) if problem is not None and problem.kind == Kind.UNKNOWN else ()
-
-
-def replacement_action(tool: Tool) -> NextAction | None:
-    """Return the call of the replacement, where the tool is deprecated and has one."""
-    deprecation = tool.deprecated
-    if deprecation is None or not deprecation.replacement:
-        return None
-    return NextAction(
-        action="use-replacement",
-        priority="medium",
-        data={
-            "tool": deprecation.replacement,
-            "action": kebab_case(deprecation.replacement.rpartition(":")[2]),
-        },
-        description=f"{tool.name} is deprecated; call {deprecation.replacement} from now on.",
-    )
-
+from toolcrib.model import Evidence, Hints, Kind, Problem, Tool
+from toolcrib.model.hints import Caution, NextAction, Quality, Risk
 
 # --- Generates hints for tools that return none, from the tool's definition, its record and the outcome ---
 
@@ -232,6 +159,12 @@ def with_record(
     return encoded(hints.but(**changes))
 
 
+def with_repair(hints: Hints, repair: NextAction) -> Hints:
+    """Put a repair before the other suggested actions, and in place of the one with the same name."""
+    others = (each for each in hints.suggested_next_actions if each.action != repair.action)
+    return encoded(hints.but(suggested_next_actions=(repair, *others)))
+
+
 def encoded(hints: Hints) -> Hints:
     """Return the same hints with their JSON bytes."""
     return hints.but(encoded=orjson.dumps(hints.as_json()))
@@ -330,7 +263,7 @@ def _suggested_actions(
     actions = [ANSWER_QUESTIONS] if outcome.asks else []
     if outcome.problem is not None:
         actions.append(action_after(outcome.problem, tool))
-    replacement = replacement_action(tool) if tool is not None else None
+    replacement = replacement_action(tool, outcome.problem) if tool is not None else None
     if replacement is not None:
         actions.append(replacement)
     return (*actions, *next_actions(related))

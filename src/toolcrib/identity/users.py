@@ -74,7 +74,7 @@ class UserCache:
         found = await self.present(caller)
         if not found.session:
             message = "this user has no session; begin one with PUT /api/users/{id}/session"
-            raise Refused("NO_SESSION", message)
+            raise Refused("NO_SESSION", message, details={"user": caller.user})
         return found
 
     def forget(self, user: str) -> None:

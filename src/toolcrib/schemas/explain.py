@@ -9,6 +9,7 @@ from jsonschema_rs import ValidationError
 
 from toolcrib.model import JsonObject
 from toolcrib.model.value import is_secret_name
+from toolcrib.schemas.repair import nearest_name
 
 Steps = list[str | int]
 
@@ -26,6 +27,8 @@ class ValidationFault:
     expected: str
     message: str
     """The complete message, path included."""
+    near: str | None = None
+    """The property that a property with an unknown name clearly means."""
 
 
 def explain(
@@ -150,10 +153,14 @@ def _required(error: ValidationError, schema: JsonObject, prefix: str) -> Iterat
 def _unexpected(error: ValidationError, schema: JsonObject, prefix: str) -> Iterator[ValidationFault]:
     kind: Any = error.kind
     known = _known_properties(schema, error.schema_path[:-1])
-    expected = f"one of {_listed(known[:_MAX_LISTED_NAMES], len(known))}" if known else "no such property"
-    hint = f"; allowed: {_listed(known[:_MAX_LISTED_NAMES], len(known))}" if known else ""
+    shown = _listed([truncated(name) for name in known[:_MAX_LISTED_NAMES]], len(known))
     for name in kind.unexpected:
-        yield _fault(value_path(prefix, [*error.instance_path, name]), expected, f"is not allowed{hint}")
+        near = nearest_name(name, known)
+        meant = f"; the nearest name is {truncated(near)}" if near else ""
+        path = value_path(prefix, [*error.instance_path, name])
+        sentence = f"is not allowed{meant}{f'; allowed: {shown}' if known else ''}"
+        expected = f"one of {shown}" if known else "no such property"
+        yield ValidationFault(path, expected, f"{path}: {sentence}", near)
 
 
 def _known_properties(schema: Any, steps: Steps) -> list[str]:
@@ -161,7 +168,7 @@ def _known_properties(schema: Any, steps: Steps) -> list[str]:
     try:
         for step in steps:
             schema = schema[step]
-        return [truncated(name) for name in schema["properties"]]
+        return list(schema["properties"])
     except (LookupError, TypeError):
         return []
 

@@ -123,7 +123,7 @@ def _change_breaches(tool: Tool, latest: str, before: JsonObject) -> Iterator[Co
 
 
 def _differences(before: JsonObject, now: JsonObject) -> list[SchemaChange]:
-    changes = list(input_changes(before["inputSchema"], now["inputSchema"]))
+    changes = list(input_changes(_closed_like(now["inputSchema"], before["inputSchema"]), now["inputSchema"]))
     old, new = before.get("outputSchema"), now["outputSchema"]
     if old is not None and new is not None:
         changes += output_changes(old, new)
@@ -140,6 +140,14 @@ def _differences(before: JsonObject, now: JsonObject) -> list[SchemaChange]:
         grade = "other" if loses_read_only else "wider"
         changes.append(SchemaChange(grade, "category", "kind", before["category"], now["category"]))
     return changes
+
+
+def _closed_like(now: JsonObject, before: JsonObject) -> JsonObject:
+    """Close a schema that an earlier version of Toolcrib left open, if it is closed now.
+
+    Arguments that a function does not name have never reached it, so refusing them is no change of the tool.
+    """
+    return {"additionalProperties": False, **before} if now.get("additionalProperties") is False else before
 
 
 def _is_removed(before: JsonObject, today: date) -> bool:

@@ -3,7 +3,7 @@
 import inspect
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, is_dataclass
-from typing import Annotated, Any, NotRequired, cast, get_args, get_origin
+from typing import Annotated, Any, NotRequired, Unpack, cast, get_args, get_origin
 
 from pydantic import BaseModel, Field, TypeAdapter, ValidationError
 from pydantic.errors import PydanticUserError
@@ -25,11 +25,7 @@ _WHOLE_OBJECT = "params"
 _CONTAINERS = frozenset({dict, list})
 _MAX_ERROR_CHARS = 1_000
 """Maximum characters of a path, or of a message, in an error."""
-_UNNAMED_KINDS = (
-    inspect.Parameter.VAR_POSITIONAL,
-    inspect.Parameter.VAR_KEYWORD,
-    inspect.Parameter.POSITIONAL_ONLY,
-)
+_UNNAMED_KINDS = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.POSITIONAL_ONLY)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,7 +73,7 @@ def read_signature(function: Function, described: Mapping[str, str] | None = Non
     for index, parameter in enumerate(parameters.values()):
         _refuse_unreachable(parameter, first=index == 0)
     try:
-        schema, convert = _inputs(parameters, described or {})
+        schema, convert = _inputs(parameters, described or {}, context)
         output = _output(signature.return_annotation)
     except (PydanticUserError, SchemaError) as error:
         # The relevant line is the last one of a nested SchemaError, else the first one.
@@ -114,7 +110,7 @@ def _is_context(annotation: object) -> bool:
 
 
 def _refuse_unreachable(parameter: inspect.Parameter, *, first: bool) -> None:
-    if parameter.kind in _UNNAMED_KINDS:
+    if parameter.kind in _UNNAMED_KINDS or get_origin(parameter.annotation) is Unpack:
         stars = {inspect.Parameter.VAR_POSITIONAL: "*", inspect.Parameter.VAR_KEYWORD: "**"}
         name = stars.get(parameter.kind, "") + parameter.name
         fix = "replace it by named, typed parameters"
@@ -124,17 +120,44 @@ def _refuse_unreachable(parameter: inspect.Parameter, *, first: bool) -> None:
 
 
 def _inputs(
-    parameters: Mapping[str, inspect.Parameter], described: Mapping[str, str]
+    parameters: Mapping[str, inspect.Parameter], described: Mapping[str, str], context: str | None
 ) -> tuple[JsonObject, Convert]:
     if set(parameters) == {_WHOLE_OBJECT} and _is_record(parameters[_WHOLE_OBJECT].annotation):
         adapter = TypeAdapter[Any](parameters[_WHOLE_OBJECT].annotation)
-        return _schema_of(adapter, "validation"), _object_converter(adapter)
-    fields = {name: _field(parameter, described.get(name)) for name, parameter in parameters.items()}
+        return _closed(_schema_of(adapter, "validation")), _object_converter(adapter)
+    fields = {
+        name: _field(each, described.get(name)) for name, each in parameters.items() if not _is_extras(each)
+    }
+    extras = next((each for each in parameters.values() if _is_extras(each)), None)
+    options: dict[str, Any] = {}
+    if extras is not None:
+        options["extra_items"] = Any if extras.annotation is extras.empty else extras.annotation
     # A TypedDict, not a model: any name may be a field, and validation returns the keyword arguments.
-    adapter = TypeAdapter[Any](TypedDict("Arguments", fields))  # pyright: ignore[reportArgumentType]
+    adapter = TypeAdapter[Any](TypedDict("Arguments", fields, **options))  # pyright: ignore[reportArgumentType]
     schema = dict(_schema_of(adapter, "validation"))
     schema.setdefault("properties", {})
-    return schema, _field_converter(adapter)
+    if extras is None:
+        return _closed(schema), _field_converter(adapter)
+    schema.setdefault("additionalProperties", True)
+    return schema, _field_converter(adapter, reserved=context)
+
+
+def _is_extras(parameter: inspect.Parameter) -> bool:
+    """Whether it receives the arguments that no parameter names: `**extras`."""
+    return parameter.kind is inspect.Parameter.VAR_KEYWORD
+
+
+def _closed(schema: JsonObject) -> JsonObject:
+    """Refuse arguments that the schema does not name, unless the model says what to do with them.
+
+    pydantic ignores them: a misspelled optional argument would silently be replaced by its default.
+    """
+    definitions, target = schema.get("$defs", {}), schema.get("$ref", "").removeprefix("#/$defs/")
+    if target in definitions:
+        # A recursive model: its definition stays as it is, for the nested values that refer to it.
+        schema = {**definitions[target], **{key: each for key, each in schema.items() if key != "$ref"}}
+        schema.pop("title", None)
+    return {**schema, "additionalProperties": False, **schema} if "properties" in schema else schema
 
 
 def _is_record(annotation: Any) -> bool:
@@ -175,10 +198,13 @@ def _refuse_second_default(parameter: inspect.Parameter, metadata: list[Any]) ->
         raise ToolDefinitionError(f"the default of {name} is set in Field: set it as {name} = …")
 
 
-def _field_converter(adapter: TypeAdapter[Any]) -> Convert:
+def _field_converter(adapter: TypeAdapter[Any], reserved: str | None = None) -> Convert:
+    """Return the converter to keyword arguments; no extra argument may have the `reserved` name."""
     validate = adapter.validator.validate_python
 
     def convert(arguments: JsonObject) -> dict[str, Any]:
+        if reserved is not None and reserved in arguments:
+            raise argument_fault((reserved,), "this name is reserved; choose another one")
         copies = {name: deep_copy(each) for name, each in arguments.items() if type(each) in _CONTAINERS}
         try:
             return validate({**arguments, **copies})

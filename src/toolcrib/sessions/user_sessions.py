@@ -97,7 +97,8 @@ class UserSessions:
         if record is None or not any(each.package == package for each in record.installs):
             raise Refused("NOT_FOUND", f"{package} is not installed for this user")
         if record.session is None:
-            raise Refused("NO_SESSION", "the user has no active session; begin one first")
+            message = "the user has no active session; begin one first"
+            raise Refused("NO_SESSION", message, details={"user": user})
         await self._ensure_running(user, package, connected_device(record), activated=False)
         machine = self._machines.get(user, package)
         if machine is not None:

@@ -4,8 +4,8 @@ from dataclasses import dataclass
 
 from toolcrib.errors import Refused
 from toolcrib.interfaces import Handler, Outcome, Stage
-from toolcrib.model import Call, Tool
-from toolcrib.schemas import compile_schema
+from toolcrib.model import Call, JsonObject, Tool
+from toolcrib.schemas import ValidationFault, compile_schema
 
 
 @dataclass(frozen=True)
@@ -21,8 +21,13 @@ class Validate:
             if not fits(call.arguments):
                 faults = compiled.faults(call.arguments)
                 message = f"{tool.name}: {'; '.join(fault.message for fault in faults)}"
-                details = {"faults": [{"path": fault.path, "expected": fault.expected} for fault in faults]}
+                details = {"faults": [_fault_json(fault) for fault in faults]}
                 raise Refused("INVALID_ARGUMENTS", message, path=faults[0].path, details=details)
             return proceed(call)
 
         return validate
+
+
+def _fault_json(fault: ValidationFault) -> JsonObject:
+    near = {} if fault.near is None else {"near": fault.near}
+    return {"path": fault.path, "expected": fault.expected, **near}

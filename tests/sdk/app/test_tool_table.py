@@ -53,6 +53,25 @@ def test_definitions_come_in_the_order_of_the_tools() -> None:
     assert tool_faults(app.get_tool_definitions()) == ()
 
 
+def buy_more(
+    name: Annotated[str, Field(description="What to buy")],
+    **extras: Annotated[str, Field(description="More")],
+) -> int:
+    """Buy a thing."""
+    return len(name) + len(extras)
+
+
+@pytest.mark.requirement("E20")
+def test_published_definition_refuses_unknown_arguments() -> None:
+    app = an_app()
+    app.register_tool(create_tool(buy))
+    app.register_tool(create_tool(buy_more))
+    closed, extensible = (each["inputSchema"] for each in app.get_tool_definitions())
+    assert closed["additionalProperties"] is False
+    assert extensible["additionalProperties"]["type"] == "string"
+    assert tool_faults(app.get_tool_definitions()) == ()
+
+
 def test_typed_function_yields_full_definition() -> None:
     app = an_app()
     app.register_tool(create_tool(buy))
