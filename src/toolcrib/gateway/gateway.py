@@ -2,7 +2,7 @@
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property, partial
+from functools import partial
 from itertools import compress
 from secrets import token_bytes
 from time import perf_counter
@@ -14,7 +14,8 @@ from toolcrib.errors import Refused
 from toolcrib.gateway.call_options import AccessDenied, CallOptions, ProcessSlots, overloaded
 from toolcrib.gateway.completion import Completion
 from toolcrib.gateway.multi_round_calls import ClientRequest, MultiRoundCalls, StateSigner
-from toolcrib.gateway.related_tools import RelatedTools, TagIndex
+from toolcrib.gateway.next_actions import Learned, NextActions, nothing_learned, suggesting
+from toolcrib.gateway.related_tools import RelatedTools
 from toolcrib.gateway.resources import ResourceAccess
 from toolcrib.gateway.suspended_calls import EMPTY_OBJECT, SendLog, SuspensionLimits
 from toolcrib.interfaces import Handler, Recorder
@@ -61,11 +62,6 @@ class _CatalogState:
     related: dict[int, _CachedRelatedTools] = field(default_factory=dict[int, _CachedRelatedTools])
     """What each caller sees, by `id()` of the caller: evaluating the policy would cost every call."""
 
-    @cached_property
-    def tag_index(self) -> TagIndex:
-        """The index of tools by tag, built on first use."""
-        return TagIndex(self.snapshot.tools)
-
     def cache(self, key: tuple[object, str], view: T) -> T:
         """Put a view into the cache, and return it."""
         views, size = self.views, _view_bytes(view)
@@ -103,6 +99,7 @@ class Gateway:
         slots: ProcessSlots | None = None,
         state_signer: StateSigner | None = None,
         suspension_limits: SuspensionLimits | None = None,
+        learned: Learned = nothing_learned,
         id: str = "",
     ) -> None:
         self.id = id
@@ -110,6 +107,7 @@ class Gateway:
         self._policy, self._compose, self._completion, self._recorder = policy, compose, completion, recorder
         self._new_id, self._contexts, self._present, self._on_denied = new_id, contexts, present, denied
         self._state, self._corpus = _CatalogState(), Corpus()
+        self._next_actions = NextActions(policy.visible, learned)
         self._slots = slots or ProcessSlots()
         self.share = self._slots.share
         """The largest share of any common limit that one principal may hold."""
@@ -126,6 +124,7 @@ class Gateway:
 
     async def close(self) -> None:
         """Cancel every suspended call, and wait a bounded time until they have ended."""
+        self._next_actions.close()
         await self._multi_round_calls.close()
 
     def adopt(self, snapshot: Snapshot) -> None:
@@ -136,6 +135,7 @@ class Gateway:
             if now is not None and composed[0] == _definition(now):
                 chains[name] = composed
         self._state, self._corpus = _CatalogState(snapshot, chains), self._corpus.renewed(snapshot.tools)
+        self._next_actions.adopt(snapshot.tools)
         self.resource_access.adopt(snapshot)
         self._completion.forget()
         for callback in self._listeners:
@@ -403,7 +403,9 @@ class Gateway:
     def _complete(self, result: Result, call: Call, started: float) -> Result:
         ended = perf_counter()
         related = self._related_tools(call.caller, ended)
-        return self._completion.complete(result, call.tool, call.origin, ended - started, related)
+        completed = self._completion.complete(result, call.tool, call.origin, ended - started, related)
+        actions = self._next_actions.after(call, result)
+        return suggesting(completed, actions) if actions else completed
 
     def _related_tools(self, caller: Caller, now: float) -> RelatedTools:
         state = self._state
@@ -417,7 +419,7 @@ class Gateway:
         if related is None:
             if len(state.related_by_audience) >= _MAX_CACHED_VIEWS:
                 state.related_by_audience.clear()
-            related = RelatedTools(state.tag_index, lambda tool: self._policy.visible(tool, caller))
+            related = RelatedTools(state.snapshot.tools, lambda tool: self._policy.visible(tool, caller))
             state.related_by_audience[audience] = related
         state.related[id(caller)] = (caller, now + _AUDIENCE_TTL_SECONDS, related)
         return related

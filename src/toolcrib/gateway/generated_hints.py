@@ -10,7 +10,6 @@ from toolcrib.gateway.related_tools import (
     RelatedTool,
     example_of,
     kebab_case,
-    next_actions,
     related_resources,
 )
 from toolcrib.hints.rules import (
@@ -164,7 +163,7 @@ def for_outcome(
     ttl = tool.cache_ttl if tool is not None else None
     return encoded(
         Hints(
-            suggested_next_actions=_suggested_actions(tool, outcome, related if has_result else ()),
+            suggested_next_actions=_suggested_actions(tool, outcome),
             related_resources=related_resources(related),
             confidence=trust,
             source_quality=quality_of(tool),
@@ -264,16 +263,15 @@ def _validation(tool: Tool | None) -> float:
     return 0.9 if tool.output_schema is not None else 0.85
 
 
-def _suggested_actions(
-    tool: Tool | None, outcome: CallOutcome, related: tuple[RelatedTool, ...]
-) -> tuple[NextAction, ...]:
+def _suggested_actions(tool: Tool | None, outcome: CallOutcome) -> tuple[NextAction, ...]:
+    """Return what follows from the outcome alone; what follows from the data is added to each result."""
     actions = [ANSWER_QUESTIONS] if outcome.asks else []
     if outcome.problem is not None:
         actions.append(action_after(outcome.problem, tool))
     replacement = replacement_action(tool) if tool is not None else None
     if replacement is not None:
         actions.append(replacement)
-    return (*actions, *next_actions(related))
+    return tuple(actions)
 
 
 def _needed_context(outcome: CallOutcome) -> tuple[str, ...]:

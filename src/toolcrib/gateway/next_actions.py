@@ -1,0 +1,220 @@
+"""Next actions after a result: its next page, what callers did next, and calls that take its values."""
+
+import asyncio
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+import orjson
+
+from toolcrib.cooperative import map_cooperatively
+from toolcrib.gateway.continuation import Paging, next_page, paging_of
+from toolcrib.gateway.data_flow import DataFlow, FlowPlan, ParameterIndex, is_query
+from toolcrib.gateway.related_tools import is_usable, kebab_case
+from toolcrib.gateway.result_fields import value_at
+from toolcrib.interfaces import LearnedStep
+from toolcrib.model import Call, Caller, Hints, Json, JsonObject, Result, Tool
+from toolcrib.model.hints import NextAction
+
+MAX_SUGGESTIONS = 3
+"""Maximum actions that are suggested after a result, those of its author included."""
+_CONTINUATION = 0.9
+"""Confidence of the call for the next page."""
+_LEAST_LEARNED, _LEARNED_RANGE = 0.45, 0.14
+"""Confidence of a learned call: between the one of a format and the one of a name, by its share."""
+_MAX_TOOLS_AT_ONCE = 200
+"""A larger catalog is indexed in slices that yield to the event loop, as it takes longer than a call."""
+_AGREEMENT = 0.04
+"""What is added where callers really make a call that the values make possible."""
+_LIKELY = 0.8
+"""Confidence from which a suggestion has medium priority."""
+
+Learned = Callable[[str, str], tuple[LearnedStep, ...]]
+"""Returns what follows a tool, for a caller."""
+
+
+class Suggestion(NamedTuple):
+    """A complete call, how likely it is wanted, and why."""
+
+    tool: Tool
+    arguments: JsonObject
+    confidence: float
+    reason: str
+
+    def action(self) -> NextAction:
+        """Return the suggestion as an action."""
+        reads = is_query(self.tool)
+        return NextAction(
+            action=kebab_case(self.tool.local),
+            priority="medium" if self.confidence >= _LIKELY else "low",
+            data={"tool": self.tool.name, "arguments": self.arguments},
+            description=self.reason,
+            category="exploration" if reads else None,
+            reversible=True if reads else None,
+            confidence=self.confidence,
+        )
+
+
+def nothing_learned(tool: str, caller: str) -> tuple[LearnedStep, ...]:
+    """Return nothing, where no sequences are recorded."""
+    del tool, caller
+    return ()
+
+
+class NextActions:
+    """Derives next actions from results; what depends on the tools alone is prepared once per catalog."""
+
+    def __init__(self, visible: Callable[[Tool, Caller], bool], learned: Learned) -> None:
+        self._visible, self._learned = visible, learned
+        self._tools: Mapping[str, Tool] = {}
+        self._index = ParameterIndex()
+        self._flow: DataFlow | None = DataFlow(self._index)
+        self._preparing: asyncio.Task[None] | None = None
+        self._paging: dict[str, tuple[Tool, Paging | None]] = {}
+
+    def adopt(self, tools: Mapping[str, Tool]) -> None:
+        """Use another catalog; its parameters are indexed at the first call."""
+        self.close()
+        self._tools, self._flow, self._paging = tools, None, {}
+
+    def close(self) -> None:
+        """Stop indexing."""
+        if self._preparing is not None:
+            self._preparing.cancel()
+            self._preparing = None
+
+    async def prepared(self) -> None:
+        """Wait until the parameters of the catalog are indexed."""
+        self._data_flow()
+        if self._preparing is not None:
+            await asyncio.wait([self._preparing])
+
+    def _data_flow(self) -> DataFlow | None:
+        """Return the data flow of this catalog; None while a large one is being indexed."""
+        if self._flow is None and self._preparing is None:
+            index, tools = ParameterIndex(self._index), tuple(self._tools.values())
+            if len(tools) <= _MAX_TOOLS_AT_ONCE:
+                for tool in tools:
+                    index.add(tool)
+                self._index, self._flow = index, DataFlow(index)
+            else:
+                self._preparing = asyncio.get_running_loop().create_task(self._prepare(index, tools))
+        return self._flow
+
+    async def _prepare(self, index: ParameterIndex, tools: Sequence[Tool]) -> None:
+        await map_cooperatively(tools, index.add)
+        self._index, self._flow, self._preparing = index, DataFlow(index), None
+
+    def after(self, call: Call, result: Result) -> tuple[NextAction, ...]:
+        """Return the calls to suggest after a result, best first; mostly there is none."""
+        data = result.data
+        if result.problem is not None or result.ask is not None or type(data) not in (dict, list):
+            return ()
+        tool = call.tool
+        paging = self._paging_of(tool)
+        steps = self._learned(tool.name, call.caller.id)
+        flow = self._data_flow()
+        plans = () if flow is None else flow.plans(tool, data)
+        if flow is None or not (paging or steps or plans):
+            return ()
+        own = result.hints.suggested_next_actions if result.hints is not None else ()
+        room = MAX_SUGGESTIONS - len(own)
+        if room <= 0:
+            return ()
+        found = [
+            *_continuations(paging, call, data),
+            *self._learned_calls(steps, call, data),
+            *_flowing_calls(flow, plans, call, data),
+        ]
+        fitting = [each for each in found if self._fits(each, flow, call)]
+        return tuple([each.action() for each in _best(fitting, own, room)])
+
+    def _paging_of(self, tool: Tool) -> Paging | None:
+        cached = self._paging.get(tool.name)
+        if cached is None or cached[0] is not tool:
+            paging = paging_of(tool) if is_query(tool) and is_usable(tool) else None
+            cached = self._paging[tool.name] = (tool, paging)
+        return cached[1]
+
+    def _learned_calls(self, steps: tuple[LearnedStep, ...], call: Call, data: Json) -> Iterator[Suggestion]:
+        for step in steps:
+            tool = self._tools.get(step.tool)
+            if tool is not None and is_usable(tool) and (step.own or is_query(tool)):
+                arguments = _learned_arguments(step, call, data)
+                if arguments is not None:
+                    confidence = round(_LEAST_LEARNED + _LEARNED_RANGE * step.share, 2)
+                    reason = f"{tool.local} was called next before, with values found here."
+                    yield Suggestion(tool, arguments, confidence, reason)
+
+    def _fits(self, each: Suggestion, flow: DataFlow, call: Call) -> bool:
+        """Whether a call is valid, allowed for this caller now, and not the one that was just made."""
+        tool, given = each.tool, call.arguments
+        repeated = tool.name == call.tool.name and all(
+            name in given and given[name] == value for name, value in each.arguments.items()
+        )
+        return not repeated and flow.is_valid(tool, each.arguments) and self._visible(tool, call.caller)
+
+
+def _continuations(paging: Paging | None, call: Call, data: Json) -> Iterator[Suggestion]:
+    found = None if paging is None else next_page(paging, call.arguments, data)
+    if found is not None:
+        reason = f"{found.source} leads to the next page."
+        yield Suggestion(call.tool, found.arguments, _CONTINUATION, reason)
+
+
+def _learned_arguments(step: LearnedStep, call: Call, data: Json) -> JsonObject | None:
+    arguments: dict[str, Json] = {}
+    for source in step.sources:
+        value = value_at(data, source.path) if source.path else call.arguments.get(source.given)
+        if value is None:
+            return None
+        arguments[source.argument] = value
+    return arguments
+
+
+def _flowing_calls(
+    flow: DataFlow, plans: tuple[FlowPlan, ...], call: Call, data: Json
+) -> Iterator[Suggestion]:
+    for plan in plans:
+        arguments = flow.arguments(plan, call.arguments, data)
+        if arguments is not None:
+            reason = f"{plan.tool.local} takes the {plan.source} found here."
+            yield Suggestion(plan.tool, arguments, plan.confidence, reason)
+
+
+def _best(found: list[Suggestion], own: tuple[NextAction, ...], room: int) -> list[Suggestion]:
+    """Return the best distinct suggestions that the author has not made; equal ones support each other."""
+    best: list[Suggestion] = []
+    authors = {each.action for each in own}
+    for each in found:
+        if kebab_case(each.tool.local) in authors:
+            continue
+        for place, other in enumerate(best):
+            if other.tool.name == each.tool.name and other.arguments == each.arguments:
+                sure = round(min(0.99, max(other.confidence, each.confidence) + _AGREEMENT), 2)
+                best[place] = each._replace(confidence=sure)
+                break
+        else:
+            best.append(each)
+    reserved = [each for each in best if each.confidence == _CONTINUATION][:1]
+    others = sorted((each for each in best if each not in reserved), key=lambda each: -each.confidence)
+    return sorted([*reserved, *others][:room], key=lambda each: -each.confidence)
+
+
+def suggesting(result: Result, actions: tuple[NextAction, ...]) -> Result:
+    """Return a completed result with more suggested actions."""
+    return result.replace(hints=None if result.hints is None else _with_actions(result.hints, actions))
+
+
+def _with_actions(hints: Hints, actions: tuple[NextAction, ...]) -> Hints:
+    """Append actions; the hints are serialized already, so only the actions are serialized here."""
+    own = hints.suggested_next_actions
+    old, new = (orjson.dumps([each.as_json() for each in part]) for part in (own, own + actions))
+    begin, encoded = _LIST_BEGINS + len(old), hints.encoded
+    return hints.replace(
+        suggested_next_actions=own + actions,
+        encoded=encoded[:_LIST_BEGINS] + new + encoded[begin:] if encoded else b"",
+    )
+
+
+_LIST_BEGINS = len(b'{"suggestedNextActions":')
+"""Where the list of actions begins in serialized hints: it is their first field."""
