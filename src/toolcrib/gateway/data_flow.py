@@ -1,11 +1,10 @@
 """Data flow: calls of other tools whose required arguments are in a result."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-import orjson
-
 from toolcrib.gateway.field_names import (
+    CHECKING_VERBS,
     IDENTIFIERS,
     READING_VERBS,
     SELF_IDENTIFYING,
@@ -20,11 +19,11 @@ from toolcrib.gateway.result_fields import (
     Path,
     fields_of_data,
     fields_of_schema,
+    outline_of,
     parameters_of,
-    shape_of,
     value_at,
 )
-from toolcrib.model import Json, JsonObject, Tool
+from toolcrib.model import Call, Json, JsonObject, Tool
 from toolcrib.model.value import is_secret_name
 from toolcrib.schemas import InvalidSchema, Validator, compile_schema
 
@@ -32,12 +31,11 @@ MAX_PLANS = 12
 """Plans that are kept for one result, best first; more than are suggested, as some targets are hidden."""
 MAX_CACHED_SHAPES = 2_048
 """Shapes of results whose plans are cached; the cache is cleared when it is full."""
-MAX_ARGUMENT_BYTES = 1_024
-"""Maximum size of suggested arguments, in bytes of JSON."""
 _MAX_VALUE_CHARACTERS = 256
 """A longer text is content, not an identifier."""
 _MAX_TOOLS_PER_KEY = 64
 """Tools that are compared for one field: one that half the catalog takes carries little information."""
+_MAX_NAME_CHARACTERS = 64
 _MAX_PATHS = 3
 """Fields of the result that are tried for one parameter."""
 
@@ -75,14 +73,30 @@ class Match(NamedTuple):
 
     path: Path
     certainty: float
+    prefix: str = ""
+    """What values of the field begin with."""
 
 
 class Binding(NamedTuple):
     """Where the argument for one parameter comes from."""
 
-    parameter: Field
+    name: str
     paths: tuple[Path, ...]
     """Paths in the result, best first; empty where it is carried over from the call's arguments."""
+    listed: bool = False
+    """Whether the parameter takes a list of such values."""
+    prefix: str = ""
+    """What the value must begin with, where that is known."""
+    entity: str = ""
+
+    @classmethod
+    def of(cls, parameter: Field, matches: Sequence[Match]) -> "Binding":
+        """Return the binding of a parameter to fields of the result."""
+        paths = tuple(match.path for match in matches)
+        prefix = parameter.prefix or next((match.prefix for match in matches), "")
+        return cls(
+            _name(parameter), paths, parameter.listed and bool(paths), prefix, parameter.meaning.entity
+        )
 
 
 class FlowPlan(NamedTuple):
@@ -93,6 +107,7 @@ class FlowPlan(NamedTuple):
     confidence: float
     source: str
     """The name of the field that the call takes."""
+    reason: str
 
 
 class ParameterIndex:
@@ -231,6 +246,8 @@ class DataFlow:
         self.index = index
         self._plans_by_tool: dict[str, tuple[Tool, tuple[FlowPlan, ...] | None]] = {}
         self._plans_by_shape: dict[tuple[object, ...], tuple[FlowPlan, ...]] = {}
+        self._plans_by_target: dict[tuple[object, ...], FlowPlan | None] = {}
+        self._checks: dict[str, tuple[Tool, tuple[FlowPlan, ...]]] = {}
         self._validators: dict[str, Validator | None] = {}
 
     def plans(self, tool: Tool, data: Json) -> tuple[FlowPlan, ...]:
@@ -241,35 +258,62 @@ class DataFlow:
         plans = cached[1]
         return plans if plans is not None else self._plans_of_shape(tool, data)
 
-    def arguments(self, plan: FlowPlan, given: JsonObject, data: Json) -> JsonObject | None:
+    @staticmethod
+    def arguments(plan: FlowPlan, given: JsonObject, data: Json) -> JsonObject | None:
         """Return the arguments of a planned call; None where a value is missing."""
         arguments: dict[str, Json] = {}
-        for parameter, paths in plan.bindings:
-            name = str(parameter.path[0])
-            if paths:
-                value = next(
-                    (each for each in (value_at(data, path) for path in paths) if _is_value(each)), None
-                )
+        for binding in plan.bindings:
+            prefix = binding.prefix
+            if not binding.paths:
+                value = given.get(binding.name)
+                if not is_value(value, prefix):
+                    return None
             else:
-                value = given.get(name)
-            if value is None:
-                return None
-            arguments[name] = [value] if parameter.listed and paths else value
+                for path in binding.paths:
+                    value = value_at(data, path)
+                    if is_value(value, prefix):
+                        break
+                else:
+                    return None
+            arguments[binding.name] = [value] if binding.listed else value
         return arguments
 
+    def arguments_for(self, target: Tool, call: Call, data: Json) -> JsonObject | None:
+        """Return arguments from a result for a tool that its author names, which may be a mutation."""
+        tool = call.tool
+        fields = self._fields(tool, data)
+        key = (target.name, tool.name, *(field.path for field in fields))
+        if key not in self._plans_by_target:
+            if len(self._plans_by_target) >= MAX_CACHED_SHAPES:
+                self._plans_by_target.clear()
+            self._plans_by_target[key] = plan_for(self.index.parameters(target), fields, tool)
+        plan = self._plans_by_target[key]
+        arguments = None if plan is None else self.arguments(plan, call.arguments, data)
+        return arguments if arguments is not None and self.is_valid(target, arguments) else None
+
+    def checks(self, tool: Tool) -> tuple[FlowPlan, ...]:
+        """Return the reads of what a call was about, by its own arguments."""
+        cached = self._checks.get(tool.name)
+        if cached is None or cached[0] is not tool:
+            optional, required = parameters_of(tool.input_schema, noun_of_tool(tool.local))
+            plans = self.plans_for(tool, (*(required or ()), *optional))
+            reads = tuple(
+                plan
+                for plan in plans
+                if plan.tool.source == tool.source and verb_of_tool(plan.tool.local) in CHECKING_VERBS
+            )
+            cached = self._checks[tool.name] = (tool, reads)
+        return cached[1]
+
     def is_valid(self, tool: Tool, arguments: JsonObject) -> bool:
-        """Whether arguments are complete and valid for a tool, and small enough to be suggested."""
+        """Whether arguments are complete and valid for a tool."""
         if tool.name not in self._validators:
             try:
                 self._validators[tool.name] = compile_schema(tool.input_schema)
             except InvalidSchema:
                 self._validators[tool.name] = None
         validator = self._validators[tool.name]
-        try:
-            small = len(orjson.dumps(arguments)) <= MAX_ARGUMENT_BYTES
-        except TypeError:
-            return False
-        return small and validator is not None and validator.ok(arguments)
+        return validator is not None and validator.ok(arguments)
 
     def plans_for(self, tool: Tool, fields: Iterable[Field]) -> tuple[FlowPlan, ...]:
         """Return the calls that values of these fields make possible, best first."""
@@ -286,6 +330,12 @@ class DataFlow:
         plans += self._plans_by_format(known, tool, compared)
         return tuple(sorted(plans, key=lambda plan: -_rank(plan, tool)))[:MAX_PLANS]
 
+    def _fields(self, tool: Tool, data: Json) -> tuple[Field, ...]:
+        """Return the declared fields of a tool's results, else those of the data."""
+        noun = noun_of_tool(tool.local)
+        declared = fields_of_schema(tool.output_schema, noun) if tool.output_schema is not None else ()
+        return declared or fields_of_data(data, noun, self.index.prefixes)
+
     def _plans_of_schema(self, tool: Tool) -> tuple[FlowPlan, ...] | None:
         """Return the plans for the declared results of a tool; None where it declares no fields."""
         if tool.output_schema is None:
@@ -294,8 +344,8 @@ class DataFlow:
         return self.plans_for(tool, _remaining(tool, fields)) if fields else None
 
     def _plans_of_shape(self, tool: Tool, data: Json) -> tuple[FlowPlan, ...]:
-        shape = (tool.name, *shape_of(data, self.index.prefixes))
-        if len(shape) == 1:
+        shape = (tool.name, outline_of(data, self.index.prefixes))
+        if not shape[1]:
             return ()
         plans = self._plans_by_shape.get(shape)
         if plans is None:
@@ -316,8 +366,9 @@ class DataFlow:
                 continue
             target, required = targets[0].tool, targets[0].required or ()
             if len(required) == 1 and required[0].format == each and _types_fit(matching[0], required[0]):
-                bindings = (Binding(required[0], (matching[0].path,)),)
-                yield FlowPlan(target, bindings, _FORMAT, _last_key(matching[0].path))
+                bindings = (Binding.of(required[0], [Match(matching[0].path, _FORMAT)]),)
+                source = _last_key(matching[0].path)
+                yield FlowPlan(target, bindings, _FORMAT, source, _reason(target, source))
 
 
 def plan_for(target: ToolParameters, fields: tuple[Field, ...], tool: Tool) -> FlowPlan | None:
@@ -330,10 +381,10 @@ def plan_for(target: ToolParameters, fields: tuple[Field, ...], tool: Tool) -> F
     for parameter in target.required:
         matches = _matches(parameter, fields, same_source=same_source)
         if matches:
-            bindings.append(Binding(parameter, tuple(match.path for match in matches)))
+            bindings.append(Binding.of(parameter, matches))
             confidence, taken = min(confidence, matches[0].certainty), taken or _last_key(matches[0].path)
         elif _is_carried(parameter, tool, same_source=same_source):
-            bindings.append(Binding(parameter, ()))
+            bindings.append(Binding.of(parameter, ()))
         else:
             return None
     if not taken:
@@ -348,20 +399,27 @@ def plan_for(target: ToolParameters, fields: tuple[Field, ...], tool: Tool) -> F
             return None
         match, parameter = best
         confidence, taken = match.certainty, _last_key(match.path)
-        bindings.append(Binding(parameter, (match.path,)))
+        bindings.append(Binding.of(parameter, [match]))
     if not all(each.paths for each in bindings):
         confidence *= _CARRIED
-    return FlowPlan(target.tool, tuple(bindings), round(confidence, 2), taken)
+    reason = _reason(target.tool, taken)
+    return FlowPlan(target.tool, tuple(bindings), round(confidence, 2), taken, reason)
+
+
+def _reason(target: Tool, source: str) -> str:
+    return f"{target.local[:_MAX_NAME_CHARACTERS]} takes the {source or 'value'} found here."
 
 
 def _matches(parameter: Field, fields: tuple[Field, ...], *, same_source: bool) -> list[Match]:
-    found = [Match(each.path, certainty(each, parameter, same_source=same_source)) for each in fields]
+    found = [
+        Match(each.path, certainty(each, parameter, same_source=same_source), each.prefix) for each in fields
+    ]
     return sorted((each for each in found if each.certainty), key=lambda each: -each.certainty)[:_MAX_PATHS]
 
 
 def _is_carried(parameter: Field, tool: Tool, *, same_source: bool) -> bool:
     """Whether the call has an argument with the same name and type, which means the same to both tools."""
-    name = str(parameter.path[0])
+    name = _name(parameter)
     properties: JsonObject = tool.input_schema.get("properties") or {}
     if name not in properties or is_secret_name(name):
         return False
@@ -390,7 +448,7 @@ def _rank(plan: FlowPlan, tool: Tool) -> float:
     """Return a plan's confidence, with a preference for tools that read what the result names."""
     target = plan.tool
     reads = verb_of_tool(target.local) in READING_VERBS
-    about = any(each.parameter.meaning.entity == noun_of_tool(target.local) for each in plan.bindings)
+    about = any(each.entity == noun_of_tool(target.local) for each in plan.bindings)
     return plan.confidence + 0.02 * reads + 0.02 * about + 0.01 * (target.source == tool.source)
 
 
@@ -398,8 +456,12 @@ def _last_key(path: Path) -> str:
     return next((step for step in reversed(path) if step != FIRST_ITEM), "")  # type: ignore[return-value]
 
 
-def _is_value(value: Json) -> bool:
+def _name(parameter: Field) -> str:
+    return str(parameter.path[0])
+
+
+def is_value(value: Json, prefix: str) -> bool:
     """Whether a value can identify something: a short text in one line, or a number."""
     if type(value) is str:
-        return 0 < len(value) <= _MAX_VALUE_CHARACTERS and "\n" not in value
+        return 0 < len(value) <= _MAX_VALUE_CHARACTERS and value.startswith(prefix) and "\n" not in value
     return type(value) is int or type(value) is float

@@ -52,6 +52,7 @@ _VERBS = _word_set(
 )
 _REMOVAL_VERBS = _word_set("delete remove destroy drop purge erase clear uninstall discard trash revoke")
 READING_VERBS = _word_set("get read fetch show describe view retrieve load inspect")
+CHECKING_VERBS = READING_VERBS | _word_set("list search find query lookup check")
 SELF_IDENTIFYING = _word_set(
     "isbn sku username login owner repo repository branch sha symbol ticker domain hostname iban vin asin doi"
     " pmid orcid barcode ean upc slug handle email path file filename directory folder uri"

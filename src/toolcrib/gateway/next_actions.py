@@ -2,13 +2,15 @@
 
 import asyncio
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 import orjson
 
 from toolcrib.cooperative import map_cooperatively
+from toolcrib.gateway.authors_actions import AuthorsActions
 from toolcrib.gateway.continuation import Paging, next_page, paging_of
-from toolcrib.gateway.data_flow import DataFlow, FlowPlan, ParameterIndex, is_query
+from toolcrib.gateway.data_flow import DataFlow, FlowPlan, ParameterIndex, is_query, is_value
 from toolcrib.gateway.related_tools import is_usable, kebab_case
 from toolcrib.gateway.result_fields import value_at
 from toolcrib.interfaces import LearnedStep
@@ -17,6 +19,8 @@ from toolcrib.model.hints import NextAction
 
 MAX_SUGGESTIONS = 3
 """Maximum actions that are suggested after a result, those of its author included."""
+CHECK_OUTCOME = "check-outcome"
+"""The action after an unknown outcome."""
 _CONTINUATION = 0.9
 """Confidence of the call for the next page."""
 _LEAST_LEARNED, _LEARNED_RANGE = 0.45, 0.14
@@ -27,6 +31,12 @@ _AGREEMENT = 0.04
 """What is added where callers really make a call that the values make possible."""
 _LIKELY = 0.8
 """Confidence from which a suggestion has medium priority."""
+
+_MAX_ARGUMENT_BYTES = 1_024
+"""Maximum size of arguments that are suggested again for the next page, in bytes of JSON."""
+_AFTER_ACTIONS = b'],"relatedResources":['
+"""What follows the actions in serialized hints."""
+_STRUCTURED = (dict, list)
 
 Learned = Callable[[str, str], tuple[LearnedStep, ...]]
 """Returns what follows a tool, for a caller."""
@@ -70,11 +80,13 @@ class NextActions:
         self._flow: DataFlow | None = DataFlow(self._index)
         self._preparing: asyncio.Task[None] | None = None
         self._paging: dict[str, tuple[Tool, Paging | None]] = {}
+        self._authors = AuthorsActions({}, visible)
 
     def adopt(self, tools: Mapping[str, Tool]) -> None:
         """Use another catalog; its parameters are indexed at the first call."""
         self.close()
         self._tools, self._flow, self._paging = tools, None, {}
+        self._authors = AuthorsActions(tools, self._visible)
 
     def close(self) -> None:
         """Stop indexing."""
@@ -104,29 +116,47 @@ class NextActions:
         await map_cooperatively(tools, index.add)
         self._index, self._flow, self._preparing = index, DataFlow(index), None
 
+    def with_authors_actions(self, call: Call, result: Result) -> Result:
+        """Return the result with the actions of its author as complete calls, where they are calls."""
+        flow = None if result.hints is None else self._data_flow()
+        return result if flow is None else self._authors.completed(call, result, flow)
+
     def after(self, call: Call, result: Result) -> tuple[NextAction, ...]:
         """Return the calls to suggest after a result, best first; mostly there is none."""
-        data = result.data
-        if result.problem is not None or result.ask is not None or type(data) not in (dict, list):
+        data, problem = result.data, result.problem
+        if problem is not None:
+            return self._checks(call) if problem.code == "OUTCOME_UNKNOWN" else ()
+        if result.ask is not None or type(data) not in _STRUCTURED:
             return ()
         tool = call.tool
         paging = self._paging_of(tool)
         steps = self._learned(tool.name, call.caller.id)
-        flow = self._data_flow()
+        flow = self._flow or self._data_flow()
         plans = () if flow is None else flow.plans(tool, data)
         if flow is None or not (paging or steps or plans):
             return ()
-        own = result.hints.suggested_next_actions if result.hints is not None else ()
-        room = MAX_SUGGESTIONS - len(own)
-        if room <= 0:
-            return ()
-        found = [
-            *_continuations(paging, call, data),
-            *self._learned_calls(steps, call, data),
+        own = () if result.hints is None else result.hints.suggested_next_actions
+        found = (
+            *(() if paging is None else _continuations(paging, call, data)),
+            *(self._learned_calls(steps, call, data) if steps else ()),
             *_flowing_calls(flow, plans, call, data),
-        ]
-        fitting = [each for each in found if self._fits(each, flow, call)]
-        return tuple([each.action() for each in _best(fitting, own, room)])
+        )
+        if not found or len(own) >= MAX_SUGGESTIONS:
+            return ()
+        fitting = [each for each in _distinct(found, own) if self._fits(each, flow, call)]
+        return tuple([each.action() for each in _best(fitting, MAX_SUGGESTIONS - len(own))])
+
+    def _checks(self, call: Call) -> tuple[NextAction, ...]:
+        """Return the call that shows whether a call with an unknown outcome took effect."""
+        flow = self._data_flow()
+        for plan in () if flow is None else flow.checks(call.tool):
+            arguments = flow.arguments(plan, {}, call.arguments) if flow is not None else None
+            if flow is not None and arguments is not None:
+                reason = f"{plan.tool.local} shows whether the call took effect."
+                check = Suggestion(plan.tool, arguments, plan.confidence, reason)
+                if self._fits(check, flow, call):
+                    return (replace(check.action(), action=CHECK_OUTCOME, category="correction"),)
+        return ()
 
     def _paging_of(self, tool: Tool) -> Paging | None:
         cached = self._paging.get(tool.name)
@@ -154,9 +184,9 @@ class NextActions:
         return not repeated and flow.is_valid(tool, each.arguments) and self._visible(tool, call.caller)
 
 
-def _continuations(paging: Paging | None, call: Call, data: Json) -> Iterator[Suggestion]:
-    found = None if paging is None else next_page(paging, call.arguments, data)
-    if found is not None:
+def _continuations(paging: Paging, call: Call, data: Json) -> Iterator[Suggestion]:
+    found = next_page(paging, call.arguments, data)
+    if found is not None and len(orjson.dumps(found.arguments)) <= _MAX_ARGUMENT_BYTES:
         reason = f"{found.source} leads to the next page."
         yield Suggestion(call.tool, found.arguments, _CONTINUATION, reason)
 
@@ -165,7 +195,7 @@ def _learned_arguments(step: LearnedStep, call: Call, data: Json) -> JsonObject 
     arguments: dict[str, Json] = {}
     for source in step.sources:
         value = value_at(data, source.path) if source.path else call.arguments.get(source.given)
-        if value is None:
+        if not is_value(value, ""):
             return None
         arguments[source.argument] = value
     return arguments
@@ -177,27 +207,39 @@ def _flowing_calls(
     for plan in plans:
         arguments = flow.arguments(plan, call.arguments, data)
         if arguments is not None:
-            reason = f"{plan.tool.local} takes the {plan.source} found here."
-            yield Suggestion(plan.tool, arguments, plan.confidence, reason)
+            yield Suggestion(plan.tool, arguments, plan.confidence, plan.reason)
 
 
-def _best(found: list[Suggestion], own: tuple[NextAction, ...], room: int) -> list[Suggestion]:
-    """Return the best distinct suggestions that the author has not made; equal ones support each other."""
-    best: list[Suggestion] = []
+def _distinct(found: Sequence[Suggestion], own: tuple[NextAction, ...]) -> list[Suggestion]:
+    """Leave out what the author suggests already; equal calls support each other."""
     authors = {each.action for each in own}
+    distinct: list[Suggestion] = []
     for each in found:
-        if kebab_case(each.tool.local) in authors:
+        if authors and kebab_case(each.tool.local) in authors:
             continue
-        for place, other in enumerate(best):
-            if other.tool.name == each.tool.name and other.arguments == each.arguments:
+        for place, other in enumerate(distinct):
+            if other.tool is each.tool and other.arguments == each.arguments:
                 sure = round(min(0.99, max(other.confidence, each.confidence) + _AGREEMENT), 2)
-                best[place] = each._replace(confidence=sure)
+                distinct[place] = each._replace(confidence=sure)
                 break
         else:
-            best.append(each)
-    reserved = [each for each in best if each.confidence == _CONTINUATION][:1]
-    others = sorted((each for each in best if each not in reserved), key=lambda each: -each.confidence)
-    return sorted([*reserved, *others][:room], key=lambda each: -each.confidence)
+            distinct.append(each)
+    return distinct
+
+
+def _best(fitting: list[Suggestion], room: int) -> list[Suggestion]:
+    """Return the best suggestions; the next page is always among them."""
+    if len(fitting) > 1:
+        fitting.sort(key=_by_confidence)
+    best = fitting[:room]
+    for each in fitting[room:]:
+        if each.confidence == _CONTINUATION:
+            best[-1] = each
+    return best
+
+
+def _by_confidence(suggestion: Suggestion) -> float:
+    return -suggestion.confidence
 
 
 def suggesting(result: Result, actions: tuple[NextAction, ...]) -> Result:
@@ -207,14 +249,25 @@ def suggesting(result: Result, actions: tuple[NextAction, ...]) -> Result:
 
 def _with_actions(hints: Hints, actions: tuple[NextAction, ...]) -> Hints:
     """Append actions; the hints are serialized already, so only the actions are serialized here."""
-    own = hints.suggested_next_actions
-    old, new = (orjson.dumps([each.as_json() for each in part]) for part in (own, own + actions))
-    begin, encoded = _LIST_BEGINS + len(old), hints.encoded
+    own, encoded = hints.suggested_next_actions, hints.encoded
+    if any(each.data is None for each in own):
+        merged = hints.but(suggested_next_actions=_merged(own, actions))
+        return merged.replace(encoded=orjson.dumps(merged.as_json()))
+    # The last one: in the fields after the actions, no key can have this name.
+    end = encoded.rfind(_AFTER_ACTIONS)
+    more = b",".join([orjson.dumps(each.as_json()) for each in actions])
     return hints.replace(
         suggested_next_actions=own + actions,
-        encoded=encoded[:_LIST_BEGINS] + new + encoded[begin:] if encoded else b"",
+        encoded=b"%b%b%b%b" % (encoded[:end], b"," if own else b"", more, encoded[end:]),
     )
 
 
-_LIST_BEGINS = len(b'{"suggestedNextActions":')
-"""Where the list of actions begins in serialized hints: it is their first field."""
+def _merged(own: tuple[NextAction, ...], actions: tuple[NextAction, ...]) -> tuple[NextAction, ...]:
+    """Append actions; one that is there by its name gets its call."""
+    calls = {each.action: each.data for each in actions}
+    complete = tuple(
+        replace(each, data=calls[each.action]) if each.data is None and each.action in calls else each
+        for each in own
+    )
+    present = {each.action for each in own if each.data is None}
+    return complete + tuple(each for each in actions if each.action not in present)

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import lru_cache
 from typing import NamedTuple
 
 import orjson
@@ -83,6 +84,7 @@ def example_of(tool: Tool) -> JsonObject | None:
     return params if params is not None and len(orjson.dumps(params)) <= _MAX_EXAMPLE_BYTES else None
 
 
+@lru_cache(maxsize=16_384)
 def kebab_case(name: str) -> str:
     """Return a tool's name in kebab case, the form of action names."""
     return _NOT_KEBAB.sub("-", name.lower()).strip("-")[:_MAX_LABEL_CHARACTERS] or "call-tool"

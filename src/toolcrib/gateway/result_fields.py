@@ -1,7 +1,9 @@
 """Reads the fields of results and parameters, from their JSON Schema or from the data itself."""
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
+from itertools import islice
 from typing import Any, NamedTuple, cast
 
 from toolcrib.gateway.field_names import Meaning, entity_of_container, meaning
@@ -18,7 +20,7 @@ _MAX_NAME_CHARACTERS = 64
 """A longer key is data, not the name of a field."""
 _MAX_REFERENCES = 8
 """References (`$ref`) and unions that are followed for one field."""
-_PATTERN_PREFIX = re.compile(r"\^([A-Za-z][A-Za-z0-9]*[_:-])")
+_PATTERN_PREFIX = re.compile(r"\^([A-Za-z][A-Za-z0-9]*[_:-])(?![?*{])[^|]*$")
 _VALUE_PREFIX = re.compile(r"[A-Za-z][A-Za-z0-9]{0,31}[_:-](?=\S{1,64}$)(?!//)")
 _TYPE_NAMES: dict[type[Any], str] = {str: "string", int: "integer", float: "number"}
 
@@ -94,36 +96,65 @@ def fields_of_data(data: Json, noun: str, prefixes: Mapping[str, Any]) -> tuple[
     )
 
 
-def walk(data: Json) -> Iterator[tuple[Path, Json]]:
-    """Yield path and value of at most `MAX_FIELDS` texts and numbers, the outer ones first."""
-    level: list[tuple[Path, Json]] = [((), data)] if type(data) in (dict, list) else []
-    count = 0
+def walk(data: Json) -> list[tuple[Path, Json]]:
+    """Return path and value of at most `MAX_FIELDS` texts and numbers, the outer ones first."""
+    found: list[tuple[Path, Json]] = []
+    level: list[tuple[Path, Json]] = [((), data)]
     for _ in range(2 * MAX_DEPTH):
         below: list[tuple[Path, Json]] = []
-        for path, value in level:
-            members = value.items() if type(value) is dict else ((FIRST_ITEM, value[0]),) if value else ()
-            for key, inner in members:
-                kind = type(inner)
-                if kind is dict or kind is list:
-                    below.append(((*path, key), inner))
-                elif kind in _TYPE_NAMES and _is_name(key):
-                    yield (*path, key), inner
-                    count += 1
-                if count + len(below) >= MAX_FIELDS:
-                    break
-        level = [each for each in below if _is_name(each[0][-1])]
-        if not level or count >= MAX_FIELDS:
-            return
+        for path, container in level:
+            for key, value in _members_of(container):
+                kind = cast("type[Any]", type(value))
+                if kind in _TYPE_NAMES:
+                    found.append(((*path, key), value))
+                elif kind is dict or kind is list:
+                    below.append(((*path, key), value))
+            if len(found) >= MAX_FIELDS:
+                return found[:MAX_FIELDS]
+        if not below:
+            break
+        level = below[:MAX_FIELDS]
+    return found
 
 
-def shape_of(data: Json, prefixes: Mapping[str, Any]) -> tuple[Any, ...]:
-    """Return what the fields of data depend on; results of one shape have the same fields."""
-    return tuple(
-        [
-            (path, type(value), prefix_of_value(value, prefixes) or _format_of_value(value))
-            for path, value in walk(data)
-        ]
-    )
+def _members_of(container: Json) -> Iterable[tuple[str | int, Json]]:
+    """Return the members of an object that have names, or the first item of a list."""
+    if type(container) is list:
+        items = cast("list[Json]", container)
+        return ((FIRST_ITEM, items[0]),) if items else ()
+    if type(container) is not dict:
+        return ()
+    members = cast("dict[Any, Json]", container)
+    return [(key, members[key]) for key in islice(members, MAX_FIELDS) if _is_name(key)]
+
+
+@lru_cache(maxsize=16_384)
+def _is_name(key: Any) -> bool:
+    """Whether a key is the name of a field whose value may be passed on."""
+    return type(key) is str and 0 < len(key) <= _MAX_NAME_CHARACTERS and not is_secret_name(key)
+
+
+def outline_of(data: Json, prefixes: Mapping[str, Any]) -> tuple[Any, ...]:
+    """Return the names at the top of a result and one level below, and the kinds of its ids.
+
+    Results of one outline have the same plans. A deeper difference is not noticed, as this runs for every
+    call; it can only cost a suggestion, since each is validated with the values that are there.
+    """
+    if type(data) is list:
+        items = cast("list[Json]", data)
+        data = items[0] if items else None
+    if type(data) is not dict:
+        return ()
+    top = cast("dict[Any, Json]", data)
+    outline: list[Any] = [*islice(top, MAX_FIELDS), prefix_of_value(top.get("id"), prefixes)]
+    for inner in islice(top.values(), MAX_FIELDS):
+        each: Any = cast("list[Json]", inner)[0] if type(inner) is list and inner else inner
+        if type(each) is dict:
+            members = cast("dict[Any, Json]", each)
+            outline += (None, *islice(members, MAX_FIELDS), prefix_of_value(members.get("id"), prefixes))
+        elif each is not inner:
+            outline += (None, prefix_of_value(each, prefixes))
+    return tuple(outline)
 
 
 def value_at(data: Json, path: Path) -> Json:
@@ -159,7 +190,7 @@ def simplified(schema: JsonObject, root: JsonObject) -> JsonObject:
                 each for each in map(_object, _list(schema.get(keyword))) if each.get("type") != "null"
             ]
             if len(choices) == 1:
-                schema = {key: value for key, value in schema.items() if key != keyword} | choices[0]
+                schema = {**{key: value for key, value in schema.items() if key != keyword}, **choices[0]}
                 break
         else:
             return schema
@@ -222,12 +253,6 @@ def _container(path: Path) -> str:
     """Return the nearest key around a field that names an entity; scalar items have their list's name."""
     names = [step for step in path if isinstance(step, str)]
     return next((name for name in reversed(names[:-1]) if entity_of_container(name)), "")
-
-
-def _is_name(key: Any) -> bool:
-    return key == FIRST_ITEM or (
-        type(key) is str and 0 < len(key) <= _MAX_NAME_CHARACTERS and not is_secret_name(key)
-    )
 
 
 def _referenced(reference: str, root: JsonObject) -> JsonObject:

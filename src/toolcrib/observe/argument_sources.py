@@ -82,7 +82,7 @@ def _leaves(data: Json) -> Iterator[tuple[tuple[str | int, ...], Json]]:
                 visited += 1
                 if visited > _MAX_VISITED:
                     return
-                if isinstance(inner, dict | list):
+                if type(inner) in (dict, list):
                     below.append(((*path, step), inner))
                 else:
                     yield (*path, step), inner
