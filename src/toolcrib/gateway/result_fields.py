@@ -148,7 +148,7 @@ def outline_of(data: Json, prefixes: Mapping[str, Any]) -> tuple[Any, ...]:
     top = cast("dict[Any, Json]", data)
     outline: list[Any] = [*islice(top, MAX_FIELDS), prefix_of_value(top.get("id"), prefixes)]
     for inner in islice(top.values(), MAX_FIELDS):
-        each: Any = cast("list[Json]", inner)[0] if type(inner) is list and inner else inner
+        each = cast("Json", inner[0] if type(inner) is list and inner else inner)
         if type(each) is dict:
             members = cast("dict[Any, Json]", each)
             outline += (None, *islice(members, MAX_FIELDS), prefix_of_value(members.get("id"), prefixes))
