@@ -403,7 +403,6 @@ class Gateway:
     def _complete(self, result: Result, call: Call, started: float) -> Result:
         ended = perf_counter()
         related = self._related_tools(call.caller, ended)
-        result = self._next_actions.with_authors_actions(call, result)
         completed = self._completion.complete(result, call.tool, call.origin, ended - started, related)
         actions = self._next_actions.after(call, result)
         return suggesting(completed, actions) if actions else completed

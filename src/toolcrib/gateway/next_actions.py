@@ -8,7 +8,6 @@ from typing import NamedTuple
 import orjson
 
 from toolcrib.cooperative import map_cooperatively
-from toolcrib.gateway.authors_actions import AuthorsActions
 from toolcrib.gateway.continuation import Paging, next_page, paging_of
 from toolcrib.gateway.data_flow import DataFlow, FlowPlan, ParameterIndex, is_query, is_value
 from toolcrib.gateway.related_tools import is_usable, kebab_case
@@ -29,6 +28,8 @@ _MAX_TOOLS_AT_ONCE = 200
 """A larger catalog is indexed in slices that yield to the event loop, as it takes longer than a call."""
 _AGREEMENT = 0.04
 """What is added where callers really make a call that the values make possible."""
+_KNOWN = 0.8
+"""Factor for values that the caller gave itself, and that the result only repeats."""
 _LIKELY = 0.8
 """Confidence from which a suggestion has medium priority."""
 
@@ -80,13 +81,11 @@ class NextActions:
         self._flow: DataFlow | None = DataFlow(self._index)
         self._preparing: asyncio.Task[None] | None = None
         self._paging: dict[str, tuple[Tool, Paging | None]] = {}
-        self._authors = AuthorsActions({}, visible)
 
     def adopt(self, tools: Mapping[str, Tool]) -> None:
         """Use another catalog; its parameters are indexed at the first call."""
         self.close()
         self._tools, self._flow, self._paging = tools, None, {}
-        self._authors = AuthorsActions(tools, self._visible)
 
     def close(self) -> None:
         """Stop indexing."""
@@ -116,11 +115,6 @@ class NextActions:
         await map_cooperatively(tools, index.add)
         self._index, self._flow, self._preparing = index, DataFlow(index), None
 
-    def with_authors_actions(self, call: Call, result: Result) -> Result:
-        """Return the result with the actions of its author as complete calls, where they are calls."""
-        flow = None if result.hints is None else self._data_flow()
-        return result if flow is None else self._authors.completed(call, result, flow)
-
     def after(self, call: Call, result: Result) -> tuple[NextAction, ...]:
         """Return the calls to suggest after a result, best first; mostly there is none."""
         data, problem = result.data, result.problem
@@ -133,18 +127,19 @@ class NextActions:
         steps = self._learned(tool.name, call.caller.id)
         flow = self._flow or self._data_flow()
         plans = () if flow is None else flow.plans(tool, data)
-        if flow is None or not (paging or steps or plans):
-            return ()
         own = () if result.hints is None else result.hints.suggested_next_actions
+        if flow is None or not (paging or steps or plans or own):
+            return ()
+        named = tuple(self._named_calls(own, call, data, flow)) if own else ()
         found = (
             *(() if paging is None else _continuations(paging, call, data)),
             *(self._learned_calls(steps, call, data) if steps else ()),
             *_flowing_calls(flow, plans, call, data),
         )
         if not found or len(own) >= MAX_SUGGESTIONS:
-            return ()
+            return named
         fitting = [each for each in _distinct(found, own) if self._fits(each, flow, call)]
-        return tuple([each.action() for each in _best(fitting, MAX_SUGGESTIONS - len(own))])
+        return (*named, *[each.action() for each in _best(fitting, MAX_SUGGESTIONS - len(own))])
 
     def _checks(self, call: Call) -> tuple[NextAction, ...]:
         """Return the call that shows whether a call with an unknown outcome took effect."""
@@ -164,6 +159,25 @@ class NextActions:
             paging = paging_of(tool) if is_query(tool) and is_usable(tool) else None
             cached = self._paging[tool.name] = (tool, paging)
         return cached[1]
+
+    def _named_calls(
+        self, own: tuple[NextAction, ...], call: Call, data: Json, flow: DataFlow
+    ) -> Iterator[NextAction]:
+        """Yield the calls of tools that the author only names, mutations too, with values of the result."""
+        for action in own:
+            tool = None if action.data is not None else self._named_tool(action.action, call.tool.source)
+            arguments = None if tool is None else flow.arguments_for(tool, call, data)
+            if tool is None or arguments is None or not is_usable(tool):
+                continue
+            named = Suggestion(tool, arguments, action.confidence or 0.0, "")
+            if self._fits(named, flow, call):
+                yield replace(action, data={"tool": tool.name, "arguments": arguments})
+
+    def _named_tool(self, name: str, source: str) -> Tool | None:
+        """Return the tool of a source with a name in any style; the tools of others are not an author's."""
+        local = name.removeprefix(f"{source}:")
+        styles = (local, local.replace("-", "_"), local.replace("_", "-"))
+        return next((tool for each in styles if (tool := self._tools.get(f"{source}:{each}"))), None)
 
     def _learned_calls(self, steps: tuple[LearnedStep, ...], call: Call, data: Json) -> Iterator[Suggestion]:
         for step in steps:
@@ -204,10 +218,18 @@ def _learned_arguments(step: LearnedStep, call: Call, data: Json) -> JsonObject 
 def _flowing_calls(
     flow: DataFlow, plans: tuple[FlowPlan, ...], call: Call, data: Json
 ) -> Iterator[Suggestion]:
+    given = call.arguments.values()
     for plan in plans:
         arguments = flow.arguments(plan, call.arguments, data)
-        if arguments is not None:
-            yield Suggestion(plan.tool, arguments, plan.confidence, plan.reason)
+        if arguments is None:
+            continue
+        confidence = plan.confidence
+        if given and all(value in given for value in arguments.values()):
+            # The caller knows it already: after a change there is nothing to look up by it.
+            if not is_query(call.tool):
+                continue
+            confidence = round(confidence * _KNOWN, 2)
+        yield Suggestion(plan.tool, arguments, confidence, plan.reason)
 
 
 def _distinct(found: Sequence[Suggestion], own: tuple[NextAction, ...]) -> list[Suggestion]:
