@@ -48,6 +48,13 @@ def test_cursor_in_an_envelope_is_found() -> None:
     assert following({"after": TEXT}, ended) is None
 
 
+def test_last_page_of_cursors_has_no_offset() -> None:
+    parameters = {"cursor": TEXT, "offset": WHOLE}
+    assert following(parameters, {"items": [1], "total": 5, "nextCursor": None}) is None
+    assert following(parameters, {"items": [1], "total": 5}, cursor="4") is None
+    assert following(parameters, {"items": [1], "total": 5}) == {"offset": 1}
+
+
 def test_cursor_of_the_present_page_is_not_repeated() -> None:
     assert following({"cursor": TEXT}, {"cursor": "c1"}, cursor="c1") is None
 

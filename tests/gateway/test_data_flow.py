@@ -248,7 +248,7 @@ def test_tools_that_are_not_current_are_not_suggested(fields: Any) -> None:
 @pytest.mark.requirement("E18")
 def test_tools_that_the_caller_cannot_use_now_are_not_suggested() -> None:
     find, banned = a_query("cards:find", "words"), set[str]()
-    made = NextActions(lambda tool, caller: caller.id not in banned, lambda _tool, _caller: ())
+    made = NextActions(lambda _tool, caller: caller.id not in banned, lambda _tool, _caller: ())
     made.adopt({tool.name: tool for tool in (find, GET_DECK)})
     data, caller = {"deckId": "deck_1"}, a_caller(id="key:a")
     assert calls(made, find, data, caller=caller)

@@ -75,6 +75,9 @@ def next_page(paging: Paging, given: JsonObject, data: Json) -> NextPage | None:
     if more is False:
         return None
     found = _by_cursor(paging, given, facts) if paging.cursor else None
+    if found is None and paging.cursor and (paging.cursor in given or _has_cursor(facts)):
+        # Cursors lead through these pages, and this is the last: its offset would not count from the first.
+        return None
     if found is None and paging.offset:
         found = _by_offset(paging, given, facts, _shown(result))
     if found is None and paging.page:
@@ -102,6 +105,10 @@ def _by_cursor(paging: Paging, given: JsonObject, facts: _Facts) -> NextPage | N
         if is_cursor and cursor != given.get(paging.cursor):
             return NextPage({**paging.without_position(given), paging.cursor: cursor}, name)
     return None
+
+
+def _has_cursor(facts: _Facts) -> bool:
+    return any(each in facts for each in _CURSOR_FIELDS)
 
 
 def _by_offset(paging: Paging, given: JsonObject, facts: _Facts, shown: int | None) -> NextPage | None:
