@@ -10,9 +10,10 @@ from hypothesis import strategies as st
 from toolcrib.errors import problem
 from toolcrib.gateway.next_actions import NextActions, suggesting
 from toolcrib.interfaces import ArgumentSource, LearnedStep
-from toolcrib.model import Caller, Deprecation, Hints, JsonObject, Result, Tool
+from toolcrib.model import Caller, Category, Deprecation, Hints, JsonObject, Result, Tool
 from toolcrib.model.hints import NextAction
 from toolcrib.schemas import compile_schema
+from toolcrib.sdk import DeckId
 from toolcrib.testing import a_call, a_caller, a_tool
 
 TEXT: JsonObject = {"type": "string"}
@@ -300,17 +301,20 @@ SCHEMAS: st.SearchStrategy[Any] = st.sampled_from(
         True,
     ]
 )
+
+
+def _any_tool(name: str, properties: dict[str, Any], required: set[str], category: Category) -> Tool:
+    schema = {
+        "type": "object",
+        "properties": properties,
+        "required": sorted(required & {*properties}),
+        "additionalProperties": False,
+    }
+    return a_tool(f"s:{name}", category=category, input_schema=schema)
+
+
 TOOLS = st.builds(
-    lambda name, properties, required, category: a_tool(
-        f"s:{name}",
-        category=category,
-        input_schema={
-            "type": "object",
-            "properties": properties,
-            "required": sorted(required & {*properties}),
-            "additionalProperties": False,
-        },
-    ),
+    _any_tool,
     st.sampled_from(["get-deck", "list-cards", "find", "remove-card", "read_url", "x"]),
     st.dictionaries(NAMES, SCHEMAS, max_size=4),
     st.sets(NAMES, max_size=3),
@@ -402,3 +406,67 @@ def test_unknown_outcome_is_checked_by_the_read_of_its_entity() -> None:
     assert check.data == {"tool": "cards:get-deck", "arguments": {"deck_id": "deck_1"}}
     assert next_actions(rename).after(call, unknown) == ()
     assert next_actions(rename, GET_DECK, hidden=("cards:get-deck",)).after(call, unknown) == ()
+
+
+# --- what the author names ---
+
+
+def _named(action: str, data: JsonObject, *tools: Tool, hidden: tuple[str, ...] = ()) -> list[Any]:
+    """The actions of a result whose author names one, as action and data."""
+    tool = a_tool("cards:add-deck", category="mutation")
+    own = Hints(confidence=0.5, suggested_next_actions=(NextAction(action=action, priority="high"),))
+    result = Result(data=data, hints=own.replace(encoded=json.dumps(own.as_json()).encode()))
+    actions = next_actions(tool, *tools, hidden=hidden).after(a_call(tool), result)
+    shown = suggesting(result, actions).hints if actions else result.hints
+    assert shown is not None
+    assert json.loads(shown.encoded) == shown.as_json()
+    return [(each.action, each.data, each.priority) for each in shown.suggested_next_actions]
+
+
+DROP = a_tool("cards:drop_deck", category="mutation", input_schema=GET_DECK.input_schema)
+
+
+@pytest.mark.requirement("E18")
+@pytest.mark.parametrize("name", ["drop_deck", "drop-deck", "cards:drop_deck"])
+def test_mutation_that_the_author_names_gets_its_arguments(name: str) -> None:
+    call = {"tool": "cards:drop_deck", "arguments": {"deck_id": "deck_1"}}
+    assert _named(name, {"deckId": "deck_1"}, DROP) == [(name, call, "high")]
+
+
+def test_named_tool_without_its_arguments_or_rights_stays_a_name() -> None:
+    assert _named("drop-deck", {"title": "Sums"}, DROP) == [("drop-deck", None, "high")]
+    hidden = _named("drop-deck", {"deckId": "deck_1"}, DROP, hidden=("cards:drop_deck",))
+    assert hidden == [("drop-deck", None, "high")]
+    assert _named("think-again", {"deckId": "deck_1"}, DROP) == [("think-again", None, "high")]
+
+
+def test_what_the_author_suggests_is_not_suggested_twice() -> None:
+    call = {"tool": "cards:get-deck", "arguments": {"deck_id": "deck_1"}}
+    assert _named("get-deck", {"deckId": "deck_1"}, GET_DECK) == [("get-deck", call, "high")]
+
+
+# --- odd results ---
+
+
+def test_branded_ids_become_plain_texts() -> None:
+    find = a_query("cards:find", "words")
+    ((_, arguments),) = calls(next_actions(find, OPEN_DECK), find, {"deckId": DeckId("deck_1")})
+    assert type(arguments["deckId"]) is str
+
+
+def test_results_with_data_for_names_are_not_planned_forever() -> None:
+    find = a_query("cards:find", "words")
+    made = next_actions(find, OPEN_DECK)
+    for number in range(100):
+        calls(made, find, {f"k{number}": {"deckId": "deck_1"}})
+    assert calls(made, find, {"k1": {"deckId": "deck_1"}})
+    assert calls(made, find, {"k99": {"deckId": "deck_1"}}) == []
+
+
+def test_a_fault_while_suggesting_leaves_the_result_alone(caplog: pytest.LogCaptureFixture) -> None:
+    def broken(_tool: str, _caller: str) -> tuple[LearnedStep, ...]:
+        raise ValueError("broken")
+
+    made = NextActions(lambda _tool, _caller: True, broken)
+    assert made.after(a_call(GET_DECK), Result(data={"deckId": "deck_1"})) == ()
+    assert "no next actions" in caplog.text

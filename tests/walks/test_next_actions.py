@@ -38,7 +38,7 @@ limits: {{per_user: null}}
 
 def calls(reply: Any) -> list[tuple[str, Any]]:
     """The complete calls among the suggested actions, as tool and arguments."""
-    found = [each.get("data") or {} for each in reply.json["agentHints"]["suggestedNextActions"]]
+    found: list[Any] = [each.get("data") or {} for each in reply.json["agentHints"]["suggestedNextActions"]]
     return [(each["tool"], each["arguments"]) for each in found if "arguments" in each]
 
 

@@ -1,6 +1,8 @@
 """Data flow: calls of other tools whose required arguments are in a result."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from itertools import islice
 from typing import NamedTuple
 
 from toolcrib.gateway.field_names import (
@@ -35,6 +37,10 @@ _MAX_VALUE_CHARACTERS = 256
 """A longer text is content, not an identifier."""
 _MAX_TOOLS_PER_KEY = 64
 """Tools that are compared for one field: one that half the catalog takes carries little information."""
+_MAX_COMPARED = 512
+"""Tools that are compared with all fields of a result, some of them repeatedly."""
+_MAX_OUTLINES = 64
+"""Outlines of one tool's results: a tool with more has data for names, and its results have no fields."""
 _MAX_NAME_CHARACTERS = 64
 _MAX_PATHS = 3
 """Fields of the result that are tried for one parameter."""
@@ -139,8 +145,10 @@ class ParameterIndex:
 
     def parameters(self, tool: Tool) -> ToolParameters:
         """Return the parameters of a tool."""
-        known = self._previous.get(tool.name)
-        if known is not None and known.tool.input_schema is tool.input_schema:
+        known = self.known.get(tool.name) or self._previous.get(tool.name)
+        if known is not None and known.tool is tool:
+            pass
+        elif known is not None and known.tool.input_schema is tool.input_schema:
             known = known._replace(tool=tool)
         else:
             known = ToolParameters(tool, *parameters_of(tool.input_schema, noun_of_tool(tool.local)))
@@ -246,9 +254,10 @@ class DataFlow:
         self.index = index
         self._plans_by_tool: dict[str, tuple[Tool, tuple[FlowPlan, ...] | None]] = {}
         self._plans_by_shape: dict[tuple[object, ...], tuple[FlowPlan, ...]] = {}
+        self._outlines: Counter[str] = Counter()
         self._plans_by_target: dict[tuple[object, ...], FlowPlan | None] = {}
         self._checks: dict[str, tuple[Tool, tuple[FlowPlan, ...]]] = {}
-        self._validators: dict[str, Validator | None] = {}
+        self._validators: dict[str, tuple[Tool, Validator | None]] = {}
 
     def plans(self, tool: Tool, data: Json) -> tuple[FlowPlan, ...]:
         """Return the calls that a result of this tool makes possible, best first."""
@@ -275,7 +284,7 @@ class DataFlow:
                         break
                 else:
                     return None
-            arguments[binding.name] = [value] if binding.listed else value
+            arguments[binding.name] = [plain(value)] if binding.listed else plain(value)
         return arguments
 
     def arguments_for(self, target: Tool, call: Call, data: Json) -> JsonObject | None:
@@ -307,26 +316,22 @@ class DataFlow:
 
     def is_valid(self, tool: Tool, arguments: JsonObject) -> bool:
         """Whether arguments are complete and valid for a tool."""
-        if tool.name not in self._validators:
+        cached = self._validators.get(tool.name)
+        if cached is None or cached[0] is not tool:
             try:
-                self._validators[tool.name] = compile_schema(tool.input_schema)
+                cached = (tool, compile_schema(tool.input_schema))
             except InvalidSchema:
-                self._validators[tool.name] = None
-        validator = self._validators[tool.name]
+                cached = (tool, None)
+            self._validators[tool.name] = cached
+        validator = cached[1]
         return validator is not None and validator.ok(arguments)
 
     def plans_for(self, tool: Tool, fields: Iterable[Field]) -> tuple[FlowPlan, ...]:
         """Return the calls that values of these fields make possible, best first."""
         known = tuple(field for field in fields if not field.closed)
-        compared: set[str] = set()
-        plans: list[FlowPlan] = []
-        for field in known:
-            for candidate in self.index.candidates(field, tool.source):
-                if candidate.tool.name not in compared:
-                    compared.add(candidate.tool.name)
-                    plan = plan_for(candidate, known, tool)
-                    if plan is not None:
-                        plans.append(plan)
+        candidates = (each for field in known for each in self.index.candidates(field, tool.source))
+        compared = {each.tool.name: each for each in islice(candidates, _MAX_COMPARED)}
+        plans = [plan for each in compared.values() if (plan := plan_for(each, known, tool)) is not None]
         plans += self._plans_by_format(known, tool, compared)
         return tuple(sorted(plans, key=lambda plan: -_rank(plan, tool)))[:MAX_PLANS]
 
@@ -349,14 +354,18 @@ class DataFlow:
             return ()
         plans = self._plans_by_shape.get(shape)
         if plans is None:
+            if self._outlines[tool.name] >= _MAX_OUTLINES:
+                return ()
+            self._outlines[tool.name] += 1
             if len(self._plans_by_shape) >= MAX_CACHED_SHAPES:
                 self._plans_by_shape.clear()
+                self._outlines.clear()
             fields = fields_of_data(data, noun_of_tool(tool.local), self.index.prefixes)
             plans = self._plans_by_shape[shape] = self.plans_for(tool, _remaining(tool, fields))
         return plans
 
     def _plans_by_format(
-        self, fields: tuple[Field, ...], tool: Tool, compared: set[str]
+        self, fields: tuple[Field, ...], tool: Tool, compared: Collection[str]
     ) -> Iterator[FlowPlan]:
         """Yield plans from formats alone: one field, one tool, and it needs nothing else."""
         for each in _FORMATS:
@@ -462,6 +471,11 @@ def _name(parameter: Field) -> str:
 
 def is_value(value: Json, prefix: str) -> bool:
     """Whether a value can identify something: a short text in one line, or a number."""
-    if type(value) is str:
+    if isinstance(value, str):
         return 0 < len(value) <= _MAX_VALUE_CHARACTERS and value.startswith(prefix) and "\n" not in value
     return type(value) is int or type(value) is float
+
+
+def plain(value: Json) -> Json:
+    """Return a value without its subclass, such as that of a branded id, which the validator refuses."""
+    return str.__str__(value) if isinstance(value, str) else value

@@ -1,6 +1,7 @@
 """Next actions after a result: its next page, what callers did next, and calls that take its values."""
 
 import asyncio
+import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
@@ -9,12 +10,14 @@ import orjson
 
 from toolcrib.cooperative import map_cooperatively
 from toolcrib.gateway.continuation import Paging, next_page, paging_of
-from toolcrib.gateway.data_flow import DataFlow, FlowPlan, ParameterIndex, is_query, is_value
+from toolcrib.gateway.data_flow import DataFlow, FlowPlan, ParameterIndex, is_query, is_value, plain
 from toolcrib.gateway.related_tools import is_usable, kebab_case
 from toolcrib.gateway.result_fields import value_at
 from toolcrib.interfaces import LearnedStep
 from toolcrib.model import Call, Caller, Hints, Json, JsonObject, Result, Tool
 from toolcrib.model.hints import NextAction
+
+log = logging.getLogger(__name__)
 
 MAX_SUGGESTIONS = 3
 """Maximum actions that are suggested after a result, those of its author included."""
@@ -117,6 +120,13 @@ class NextActions:
 
     def after(self, call: Call, result: Result) -> tuple[NextAction, ...]:
         """Return the calls to suggest after a result, best first; mostly there is none."""
+        try:
+            return self._after(call, result)
+        except Exception:  # boundary: a bug in a suggestion must not cost the caller the result
+            log.exception("no next actions for a result of %s", call.tool.name)
+            return ()
+
+    def _after(self, call: Call, result: Result) -> tuple[NextAction, ...]:
         data, problem = result.data, result.problem
         if problem is not None:
             return self._checks(call) if problem.code == "OUTCOME_UNKNOWN" else ()
@@ -200,9 +210,16 @@ class NextActions:
 
 def _continuations(paging: Paging, call: Call, data: Json) -> Iterator[Suggestion]:
     found = next_page(paging, call.arguments, data)
-    if found is not None and len(orjson.dumps(found.arguments)) <= _MAX_ARGUMENT_BYTES:
+    if found is not None and _is_small(found.arguments):
         reason = f"{found.source} leads to the next page."
         yield Suggestion(call.tool, found.arguments, _CONTINUATION, reason)
+
+
+def _is_small(arguments: JsonObject) -> bool:
+    try:
+        return len(orjson.dumps(arguments)) <= _MAX_ARGUMENT_BYTES
+    except TypeError:
+        return False
 
 
 def _learned_arguments(step: LearnedStep, call: Call, data: Json) -> JsonObject | None:
@@ -211,7 +228,7 @@ def _learned_arguments(step: LearnedStep, call: Call, data: Json) -> JsonObject 
         value = value_at(data, source.path) if source.path else call.arguments.get(source.given)
         if not is_value(value, ""):
             return None
-        arguments[source.argument] = value
+        arguments[source.argument] = plain(value)
     return arguments
 
 

@@ -88,7 +88,7 @@ def fields_of_data(data: Json, noun: str, prefixes: Mapping[str, Any]) -> tuple[
         Field(
             path,
             meaning(_own_name(path), _container(path), noun),
-            frozenset((_TYPE_NAMES[type(value)],)),
+            frozenset((_TYPE_NAMES.get(cast("type[Any]", type(value)), "string"),)),
             prefix=prefix_of_value(value, prefixes),
             format=_format_of_value(value),
         )
@@ -105,7 +105,7 @@ def walk(data: Json) -> list[tuple[Path, Json]]:
         for path, container in level:
             for key, value in _members_of(container):
                 kind = cast("type[Any]", type(value))
-                if kind in _TYPE_NAMES:
+                if kind in _TYPE_NAMES or issubclass(kind, str):
                     found.append(((*path, key), value))
                 elif kind is dict or kind is list:
                     below.append(((*path, key), value))
@@ -171,7 +171,7 @@ def value_at(data: Json, path: Path) -> Json:
 
 def prefix_of_value(value: Json, prefixes: Mapping[str, Any]) -> str:
     """Return what an id begins with, such as `deck_`, where some parameter takes ids of that kind."""
-    if type(value) is not str:
+    if not isinstance(value, str):
         return ""
     found = _VALUE_PREFIX.match(value)
     return found[0] if found is not None and found[0] in prefixes else ""
@@ -241,7 +241,7 @@ def _pattern_prefix(schema: JsonObject) -> str:
 
 
 def _format_of_value(value: Json) -> str:
-    return "uri" if type(value) is str and value.startswith(("https://", "http://")) else ""
+    return "uri" if isinstance(value, str) and value.startswith(("https://", "http://")) else ""
 
 
 def _own_name(path: Path) -> str:
