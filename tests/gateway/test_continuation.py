@@ -42,9 +42,9 @@ def test_cursor_of_the_result_is_put_in(parameter: str, field: str) -> None:
 
 
 def test_cursor_in_an_envelope_is_found() -> None:
-    data = {"items": [], "pageInfo": {"hasNextPage": True, "endCursor": "c2"}}
+    data: Any = {"items": [], "pageInfo": {"hasNextPage": True, "endCursor": "c2"}}
     assert following({"after": TEXT}, data) == {"after": "c2"}
-    ended = {"items": [], "pageInfo": {"hasNextPage": False, "endCursor": "c2"}}
+    ended: Any = {"items": [], "pageInfo": {"hasNextPage": False, "endCursor": "c2"}}
     assert following({"after": TEXT}, ended) is None
 
 

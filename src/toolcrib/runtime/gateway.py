@@ -146,8 +146,12 @@ def make_gateway(
         learned=learned,
         id=id,
     )
+    _connect_subscriptions(gateway, supervisor)
+    gateway.session_ended = supervisor.release
+    return gateway
+
+
+def _connect_subscriptions(gateway: Gateway, supervisor: Supervisor) -> None:
     subscriptions = gateway.resource_access.subscriptions
     supervisor.resource_updates.connect(subscriptions.wanted, subscriptions.updated)
     subscriptions.on_unused = supervisor.resubscribe
-    gateway.session_ended = supervisor.release
-    return gateway
