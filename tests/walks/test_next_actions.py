@@ -123,7 +123,7 @@ async def test_demo_tools_have_nothing_to_suggest() -> None:
             assert reply.json["agentHints"]["suggestedNextActions"] == []
 
 
-@pytest.mark.requirement("E18", "I1")
+@pytest.mark.requirement("E18")
 async def test_values_of_one_caller_never_reach_another() -> None:
     secret = "ann-4711-private"
 
