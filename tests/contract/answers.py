@@ -154,17 +154,17 @@ ANSWERS: tuple[Must, ...] = (
     ),
     must(
         "gateways-hints",
-        "A tool that gives no hints gets complete ones, from its record and from the tools beside it.",
+        "A tool that gives no hints gets complete ones, from its record and from what callers did next.",
         "E9",
         "tests/gateway/test_generated_hints.py::test_hints_are_complete_and_valid_for_every_outcome",
         "tests/gateway/test_generated_hints.py::test_bad_records_add_risks_and_warnings",
-        "tests/gateway/test_related_tools.py::test_most_shared_tags_come_first_with_example",
+        "tests/gateway/test_completion.py::test_visible_followers_are_related_resources",
     ),
     must(
         "gateways-hints-discreet",
         "What others did next is told only of tools the caller may see.",
         "E9",
-        "tests/gateway/test_related_tools.py::test_visible_followers_come_first",
+        "tests/gateway/test_related_tools.py::test_visible_followers_are_related",
     ),
     must(
         "metadata-whole",

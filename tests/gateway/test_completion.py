@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from tests.texts import matches
 from toolcrib.errors import CODES, problem
 from toolcrib.gateway.completion import Completion
-from toolcrib.gateway.related_tools import RelatedTools, TagIndex
+from toolcrib.gateway.related_tools import RelatedTools
 from toolcrib.interfaces import Followers
 from toolcrib.model import Ask, Deprecation, Evidence, Hints, Origin, Result, Tool
 from toolcrib.testing import a_tool
@@ -232,12 +232,13 @@ def test_hints_of_a_tool_are_kept_and_get_its_record() -> None:
 
 
 @pytest.mark.requirement("E9")
-def test_followers_are_suggested_if_visible() -> None:
+def test_visible_followers_are_related_resources() -> None:
     get, find = a_tool("cards:get"), a_tool("cards:find")
     known = Record(followers=(("cards:find", 0.6), ("cards:hidden", 0.4)))
-    related_tools = RelatedTools(TagIndex({"cards:find": find}), lambda _: True)
+    related_tools = RelatedTools({"cards:find": find}, lambda _: True)
     made = Completion(known.of, known.followers).complete(Result(data=1), get, ORIGIN, 0.1, related_tools)
-    assert [each.action for each in hints_of(made).suggested_next_actions] == ["find"]
+    assert [each.id for each in hints_of(made).related_resources] == ["cards:find"]
+    assert hints_of(made).suggested_next_actions == ()
 
 
 @pytest.mark.requirement("E13")
@@ -245,10 +246,10 @@ def test_own_hints_hide_an_invisible_replacement() -> None:
     old = a_tool("cards:old", deprecated=Deprecation(since="1.0.0", replacement="cards:new"))
     new = a_tool("cards:new")
     own = Result(data=1, hints=Hints(confidence=1.0))
-    tagged = TagIndex({"cards:new": new})
+    tools = {"cards:new": new}
     for related_tools, fix in (
-        (RelatedTools(tagged, lambda _: True), "Call cards:new instead."),
-        (RelatedTools(tagged, lambda _: False), None),
+        (RelatedTools(tools, lambda _: True), "Call cards:new instead."),
+        (RelatedTools(tools, lambda _: False), None),
     ):
         made = hints_of(Completion(Record().of).complete(own, old, ORIGIN, 0.1, related_tools))
         assert [each.suggested_fix for each in made.warnings] == [fix]

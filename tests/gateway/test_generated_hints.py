@@ -130,7 +130,7 @@ def test_context_needed_names_the_invalid_path() -> None:
 EXAMPLE = Example(description="The card of the day", params={"id": 7})
 GET = a_tool("cards:get", category="query", examples=(EXAMPLE,))
 FAR = a_tool("far:get", family="mcp", category="query")
-OTHER = RelatedTool(a_tool("cards:find", category="query", examples=(EXAMPLE,)), 0.5, followed=True)
+OTHER = RelatedTool(a_tool("cards:find", category="query", examples=(EXAMPLE,)), 0.5)
 ANSWER = action("answer")
 NEW, TRIED = ToolRecord(), ToolRecord(1.0, 0.0, 1_000)
 
@@ -141,10 +141,10 @@ def evidence(tool: Tool | None, seen: CallOutcome, past: ToolRecord = NEW) -> Ev
     return made
 
 
-def test_related_tools_are_suggested_only_after_success() -> None:
+def test_related_tools_are_resources_and_no_actions() -> None:
     near = (OTHER,)
     done = for_outcome(GET, NEW, CallOutcome(), near)
-    assert [each.action for each in done.suggested_next_actions] == ["find"]
+    assert done.suggested_next_actions == ()
     asks = for_outcome(GET, NEW, CallOutcome(asks=True), near)
     assert [each.action for each in asks.suggested_next_actions] == ["answer-questions"]
     failed = for_outcome(GET, NEW, CallOutcome(problem=problem("TIMEOUT", "…")), near)

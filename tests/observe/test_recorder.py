@@ -2,7 +2,7 @@
 
 import os
 import sqlite3
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from time import perf_counter, perf_counter_ns
@@ -12,10 +12,12 @@ import anyio.lowlevel
 import pytest
 
 from tests.observe.samples import a_failure
+from toolcrib.errors import problem
 from toolcrib.interfaces import Recorder
 from toolcrib.model import Call, Result
 from toolcrib.observe import CallEntry, CallRecorder, Log, Metrics, RecentCalls, Redactor, UsageTally
 from toolcrib.observe import recorder as journal_module
+from toolcrib.observe.argument_sources import CallValues
 from toolcrib.observe.log import LineWriterThread
 from toolcrib.store import open_store
 from toolcrib.testing import a_call, a_caller, a_tool
@@ -247,3 +249,40 @@ async def test_a_locked_database_slows_no_call_and_loses_no_count(tmp_path: Path
     assert len(await store.calls.recent(limit=10)) == 3
     lock.close()
     await store.close()
+
+
+# --- values for the sequences ---
+
+
+class ValueBasket(Basket):
+    """A sink that receives the values of calls too."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.values: list[dict[str, CallValues]] = []
+
+    def note_values(self, values: Mapping[str, CallValues]) -> None:
+        self.values.append(dict(values))
+
+
+async def test_values_of_successful_small_results_reach_listeners_once() -> None:
+    basket = ValueBasket()
+    journal = CallRecorder(Metrics(), [basket])
+    done = Result(data={"id": 1}, encoded=b'{"id":1}')
+    journal.record(a_call(id="small", arguments={"a": 1}), done, 0.1)
+    journal.record(a_call(id="large"), done.replace(encoded=b"x" * 9_000), 0.1)
+    journal.record(a_call(id="failed"), Result(problem=problem("TIMEOUT", "…")), 0.1)
+    journal.drain()
+    journal.drain()
+    assert basket.values == [{"small": CallValues({"a": 1}, {"id": 1})}, {}]
+
+
+async def test_kept_values_are_bounded_until_the_next_batch(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("toolcrib.observe.recorder.MAX_KEPT_BYTES", 10)
+    basket = ValueBasket()
+    journal = CallRecorder(Metrics(), [basket])
+    for _ in range(2):
+        for number in range(4):
+            journal.record(a_call(id=str(number)), Result(data=1, encoded=b"123456"), 0.1)
+        journal.drain()
+    assert [sorted(each) for each in basket.values] == [["0", "1"], ["0", "1"]]

@@ -73,6 +73,9 @@ async def test_unserializable_tool_is_omitted_from_the_list(
 async def test_related_tool_with_long_title_keeps_hints_valid() -> None:
     wordy = create_tool(lambda: 1, name="wordy-one", category="query", tags=["shelf"], title="t" * 4_000)
     async with Crib(tools=[wordy, look], env={}) as crib:
+        await crib.call("look")
+        await crib.call("wordy-one")
+        crib.runtime.console.journal.drain()
         told = (await crib.call("look")).hints
         assert told is not None
         assert told.related_resources

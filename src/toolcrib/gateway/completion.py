@@ -111,7 +111,7 @@ class HintCache:
         )
         tool = self.tool
         shown_tool = None if tool is None else related.without_hidden_replacement(tool)
-        related_tools = () if tool is None else related.of(tool, followers)
+        related_tools = () if tool is None else related.of(followers)
         hints = self._cached[key] = for_outcome(shown_tool, record, outcome, related_tools)
         return hints
 

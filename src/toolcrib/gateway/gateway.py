@@ -2,7 +2,7 @@
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property, partial
+from functools import partial
 from itertools import compress
 from secrets import token_bytes
 from time import perf_counter
@@ -15,7 +15,8 @@ from toolcrib.gateway.author_actions import ArgumentCheck, CallableTools
 from toolcrib.gateway.call_options import AccessDenied, CallOptions, ProcessSlots, overloaded
 from toolcrib.gateway.completion import Completion
 from toolcrib.gateway.multi_round_calls import ClientRequest, MultiRoundCalls, StateSigner
-from toolcrib.gateway.related_tools import RelatedTools, TagIndex
+from toolcrib.gateway.next_actions import Learned, NextActions, nothing_learned, suggesting
+from toolcrib.gateway.related_tools import RelatedTools
 from toolcrib.gateway.repairs import Repairs, RequestedCall
 from toolcrib.gateway.resources import ResourceAccess
 from toolcrib.gateway.suspended_calls import EMPTY_OBJECT, SendLog, SuspensionLimits
@@ -67,11 +68,6 @@ class _CatalogState:
     accepts: ArgumentCheck = field(default_factory=ArgumentCheck)
     """The compiled input schemas of tools that authors suggested."""
 
-    @cached_property
-    def tag_index(self) -> TagIndex:
-        """The index of tools by tag, built on first use."""
-        return TagIndex(self.snapshot.tools)
-
     def cache(self, key: tuple[object, str], view: T) -> T:
         """Put a view into the cache, and return it."""
         views, size = self.views, _view_bytes(view)
@@ -109,6 +105,7 @@ class Gateway:
         slots: ProcessSlots | None = None,
         state_signer: StateSigner | None = None,
         suspension_limits: SuspensionLimits | None = None,
+        learned: Learned = nothing_learned,
         id: str = "",
     ) -> None:
         self.id = id
@@ -116,6 +113,7 @@ class Gateway:
         self._policy, self._compose, self._completion, self._recorder = policy, compose, completion, recorder
         self._new_id, self._contexts, self._present, self._on_denied = new_id, contexts, present, denied
         self._state, self._corpus, self._repairs = _CatalogState(), Corpus(), Repairs()
+        self._next_actions = NextActions(policy.visible, learned)
         self._slots = slots or ProcessSlots()
         self.share = self._slots.share
         """The largest share of any common limit that one principal may hold."""
@@ -132,6 +130,7 @@ class Gateway:
 
     async def close(self) -> None:
         """Cancel every suspended call, and wait a bounded time until they have ended."""
+        self._next_actions.close()
         await self._multi_round_calls.close()
 
     def adopt(self, snapshot: Snapshot) -> None:
@@ -142,6 +141,7 @@ class Gateway:
             if now is not None and composed[0] == _definition(now):
                 chains[name] = composed
         self._state, self._corpus = _CatalogState(snapshot, chains), self._corpus.renewed(snapshot.tools)
+        self._next_actions.adopt(snapshot.tools)
         self.resource_access.adopt(snapshot)
         self._completion.forget()
         for callback in self._listeners:
@@ -422,9 +422,11 @@ class Gateway:
         if result.problem is not None and result.hints is None:
             find = partial(self._usable_tool, call.caller)
             repair = self._repairs.repair_of(call, result.problem, find)
-        return self._completion.complete(
+        completed = self._completion.complete(
             result, call.tool, call.origin, ended - started, related, repair=repair
         )
+        actions = self._next_actions.after(call, result)
+        return suggesting(completed, actions) if actions else completed
 
     def _usable_tool(self, caller: Caller, name: str) -> Tool | None:
         try:
@@ -446,7 +448,7 @@ class Gateway:
                 state.related_by_audience.clear()
             visible = partial(self._policy.visible, caller=caller)
             callable_tools = CallableTools(state.snapshot, visible, state.accepts)
-            related = RelatedTools(state.tag_index, visible, callable_tools)
+            related = RelatedTools(state.snapshot.tools, visible, callable_tools)
             state.related_by_audience[audience] = related
         state.related[id(caller)] = (caller, now + _AUDIENCE_TTL_SECONDS, related)
         return related

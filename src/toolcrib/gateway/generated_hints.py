@@ -17,7 +17,7 @@ from toolcrib.gateway.hint_reasoning import (
     reasoning_of_question,
     reasoning_of_result,
 )
-from toolcrib.gateway.related_tools import RelatedTool, next_actions, related_resources
+from toolcrib.gateway.related_tools import RelatedTool, related_resources
 from toolcrib.gateway.result_pages import ResultPage
 from toolcrib.hints.parts import impact_of
 from toolcrib.hints.rules import (
@@ -105,7 +105,7 @@ def for_outcome(
     problem, asks = outcome.problem, outcome.asks
     has_result = problem is None and not asks
     ttl = tool.cache_ttl if tool is not None else None
-    actions = _suggested_actions(tool, outcome, related if has_result else ())
+    actions = _suggested_actions(tool, outcome)
     return encoded(
         Hints(
             suggested_next_actions=actions,
@@ -257,16 +257,15 @@ def _validation(tool: Tool | None) -> float:
     return 0.9 if tool.output_schema is not None else 0.85
 
 
-def _suggested_actions(
-    tool: Tool | None, outcome: CallOutcome, related: tuple[RelatedTool, ...]
-) -> tuple[NextAction, ...]:
+def _suggested_actions(tool: Tool | None, outcome: CallOutcome) -> tuple[NextAction, ...]:
+    """Return what follows from the outcome alone; what follows from the data is added to each result."""
     actions = [ANSWER_QUESTIONS] if outcome.asks else []
     if outcome.problem is not None:
         actions.append(action_after(outcome.problem, tool))
     replacement = replacement_action(tool, outcome.problem) if tool is not None else None
     if replacement is not None:
         actions.append(replacement)
-    return (*actions, *next_actions(related))
+    return tuple(actions)
 
 
 def _needed_context(outcome: CallOutcome) -> tuple[str, ...]:

@@ -12,9 +12,11 @@ from toolcrib.interfaces.apps import (
     UserRecord,
 )
 from toolcrib.interfaces.calls import (
+    ArgumentSource,
     Followers,
     Format,
     Handler,
+    LearnedStep,
     Outcome,
     Reason,
     Recorder,
@@ -80,6 +82,7 @@ __all__ = [
     "AppRecord",
     "AppTool",
     "AppType",
+    "ArgumentSource",
     "AuditEntry",
     "AuditRecord",
     "AuditTrail",
@@ -96,6 +99,7 @@ __all__ = [
     "KeyChanges",
     "KeyPosition",
     "KeyRecord",
+    "LearnedStep",
     "Loss",
     "McpSessionRow",
     "Offer",

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, NamedTuple, Protocol
 
 from toolcrib.model import Call, Caller, JsonObject, Result, Tool
 
@@ -15,6 +15,27 @@ Handler = Callable[[Call], Outcome]
 
 Followers = tuple[tuple[str, float], ...]
 """Tools that follow another, with their frequency from 0 to 1; the most likely first."""
+
+
+class ArgumentSource(NamedTuple):
+    """Where an argument of the next call comes from: names and paths, never a value."""
+
+    argument: str
+    path: tuple[str | int, ...] = ()
+    """Path in the previous result, 0 for the first item of a list; empty for an earlier argument."""
+    given: str = ""
+    """Name of an argument of the previous call."""
+
+
+class LearnedStep(NamedTuple):
+    """A tool that is called after another, with the sources of its arguments."""
+
+    tool: str
+    share: float
+    """Frequency from 0 to 1."""
+    sources: tuple[ArgumentSource, ...]
+    own: bool = False
+    """Whether it is from calls of this caller alone."""
 
 
 class Stage(Protocol):

@@ -11,6 +11,7 @@ import anyio
 from anyio.abc import TaskStatus
 
 from toolcrib.model import Call, Result
+from toolcrib.observe.argument_sources import CallValues, ValueListener
 from toolcrib.observe.call_entry import NOT_TOOL_FAULTS, CallEntry, CallStart, Sink, StartListener
 from toolcrib.observe.metrics import CallWarnings, Metrics
 
@@ -67,6 +68,10 @@ SLOW_SECONDS = 1.0
 """A call that runs longer than this gets a start line in the log while it still runs."""
 SINK_SHUTDOWN_SECONDS = 3.0
 """Maximum seconds a slow sink may delay the shutdown."""
+MAX_LEARNED_BYTES = 8 * 1024
+"""A larger result is not kept until the next batch, so no argument is traced to it."""
+MAX_KEPT_BYTES = 4 << 20
+"""Maximum bytes of the results that are kept until the next batch."""
 
 # Equals `CallEntry(...)` in a third of the time.
 _entry = cast("Callable[[type[CallEntry], tuple[object, ...]], CallEntry]", tuple.__new__)
@@ -95,6 +100,9 @@ class CallRecorder:
         self._listeners = tuple(
             sink for sink in sinks if isinstance(sink, StartListener) and sink.wants_starts
         )
+        self._value_listeners = tuple(sink for sink in sinks if isinstance(sink, ValueListener))
+        self._values: dict[str, CallValues] = {}
+        self._free_bytes = MAX_KEPT_BYTES if self._value_listeners else 0
 
     @property
     def running(self) -> dict[str, tuple[Call, float]] | None:
@@ -134,6 +142,9 @@ class CallRecorder:
             )
             arguments = None if began is None else call.arguments
             entries.append(_entry(CallEntry, (*parts, arguments)))
+            if problem is None and returned[2] <= MAX_LEARNED_BYTES and self._free_bytes > 0:
+                self._free_bytes -= returned[2]
+                self._values[call.id] = CallValues(call.arguments, data)
         else:
             self._lost += 1
         if problem is None:
@@ -150,6 +161,10 @@ class CallRecorder:
         """Pass the entries recorded so far to the sinks, without blocking."""
         # The queue of ends is emptied first, so that no end reaches a sink before its start.
         batch = _drained(self._entries)
+        if self._value_listeners:
+            values, self._values, self._free_bytes = self._values, {}, MAX_KEPT_BYTES
+            for listener in self._value_listeners:
+                listener.note_values(values)
         if self._running and (starts := self._long_running()):
             for listener in self._listeners:
                 listener.begin(starts)

@@ -12,6 +12,7 @@ from toolcrib.errors import Refused, ToolcribError
 from toolcrib.formats import PROVIDERS
 from toolcrib.gateway import Completion, Gateway, ProcessSlots, StateSigner, SuspensionLimits
 from toolcrib.gateway.energy import EnergyMeter
+from toolcrib.gateway.next_actions import Learned
 from toolcrib.identity import UserCache
 from toolcrib.interfaces import EnergyAllowance, Handler, Shared, Step, Store
 from toolcrib.mcp.meta import MAX_GATEWAYS, gateways_of_process
@@ -121,6 +122,7 @@ def make_gateway(
     slots: ProcessSlots,
     state_signer: StateSigner,
     suspension_limits: SuspensionLimits,
+    learned: Learned,
     id: str,
 ) -> Gateway:
     """Build the gateway; calls of admin tools that are denied or fail early are audited."""
@@ -141,10 +143,15 @@ def make_gateway(
         state_signer=state_signer,
         suspension_limits=suspension_limits,
         denied=admin.denied,
+        learned=learned,
         id=id,
     )
+    _connect_subscriptions(gateway, supervisor)
+    gateway.session_ended = supervisor.release
+    return gateway
+
+
+def _connect_subscriptions(gateway: Gateway, supervisor: Supervisor) -> None:
     subscriptions = gateway.resource_access.subscriptions
     supervisor.resource_updates.connect(subscriptions.wanted, subscriptions.updated)
     subscriptions.on_unused = supervisor.resubscribe
-    gateway.session_ended = supervisor.release
-    return gateway

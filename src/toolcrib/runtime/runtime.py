@@ -265,6 +265,7 @@ class _Parts:
             slots=ProcessSlots(limits.process, limits.share),
             state_signer=StateSigner(partial(identity.secret, "states of calls"), self.store.clock.now),
             suspension_limits=self.suspensions,
+            learned=sequences.steps,
             id=self.gateway_id,
         )
 
