@@ -7,8 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from toolcrib.model import Result
-from toolcrib.payloads import MAX_SHORT_MESSAGE_CHARS, result_payload, truncate_payload
+from toolcrib import payloads
+from toolcrib.interfaces import ProviderCall, ProviderResult
+from toolcrib.model import JsonObject, Result
+from toolcrib.payloads import MAX_SHORT_MESSAGE_CHARS, truncate_payload
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]))
 DATA = st.recursive(
@@ -16,6 +18,11 @@ DATA = st.recursive(
     lambda inner: st.lists(inner, max_size=4) | st.dictionaries(TEXTS, inner, max_size=4),
     max_leaves=12,
 )
+
+
+def result_payload(result: Result, hints: str | JsonObject = "", *, data: bool = True) -> JsonObject:
+    outcome = ProviderResult(call=ProviderCall(id="", name="look"), result=result, hints=hints)
+    return payloads.result_payload(outcome, data=data)
 
 
 def block(text: str) -> dict[str, Any]:

@@ -156,8 +156,13 @@ class Completion:
         origin: Origin,
         seconds: float,
         related: RelatedTools = NO_RELATED_TOOLS,
+        *,
+        with_hints: bool = True,
     ) -> Result:
-        """Fill in what is missing; fields that the tool set stay. `related` are tools the caller may see."""
+        """Fill in what is missing; fields that the tool set stay. `related` are tools the caller may see.
+
+        Without hints, those of the tool are dropped too: nobody is shown them.
+        """
         now_seconds = time()
         now_milliseconds = int(now_seconds * 1000)
         metadata = Metadata.of(
@@ -173,6 +178,9 @@ class Completion:
                 "cached": result.cached,
             }
         )
+        message = result.message or _speech_message(result)
+        if not with_hints:
+            return result.replace(message=message, hints=None, metadata=metadata)
         name = tool.name if tool is not None else ""
         cache = self._caches.get(name)
         # A call that began before the catalog changed still has the old definition of the tool.
@@ -180,7 +188,7 @@ class Completion:
             cache = self._caches[name] = HintCache(tool)
         record, followers = (self._record_of(name), self._followers(name)) if name else (_NO_RECORD, ())
         return result.replace(
-            message=result.message or _speech_message(result),
+            message=message,
             hints=cache.hints(result, record, now_seconds, followers, related),
             metadata=metadata,
         )

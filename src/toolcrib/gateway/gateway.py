@@ -17,8 +17,9 @@ from toolcrib.gateway.multi_round_calls import ClientRequest, MultiRoundCalls, S
 from toolcrib.gateway.related_tools import RelatedTools, TagIndex
 from toolcrib.gateway.resources import ResourceAccess
 from toolcrib.gateway.suspended_calls import EMPTY_OBJECT, SendLog, SuspensionLimits
+from toolcrib.hints.hint_text import shows_hints
 from toolcrib.interfaces import Handler, Recorder
-from toolcrib.model import Call, Caller, JsonObject, Origin, Problem, Report, Result, Tool
+from toolcrib.model import Call, Caller, HintSetting, JsonObject, Origin, Problem, Report, Result, Tool
 from toolcrib.names import similar_names, split
 from toolcrib.policy import Context, Policy
 from toolcrib.search import Corpus, Index
@@ -36,6 +37,7 @@ _AUDIENCE_TTL_SECONDS = 60.0
 _CachedRelatedTools = tuple[Caller, float, RelatedTools]
 _IdCallback = Callable[[str], None]
 UNKNOWN_ORIGIN = Origin()
+DEFAULT_HINT_SETTING = Context().hints
 _CALL_DEFAULTS: dict[str, Any] = {
     "deadline": None,
     "answers": {},
@@ -188,6 +190,11 @@ class Gateway:
         """Return the naming style of the caller's context; None leaves it to the frontend."""
         context = self.context(caller)
         return None if context is None else context.style
+
+    def hint_setting(self, caller: Caller) -> HintSetting:
+        """Return which hints the models of the caller's context see."""
+        context = self.context(caller)
+        return DEFAULT_HINT_SETTING if context is None else context.hints
 
     def used(self) -> dict[str, int]:
         """Return the number of recent calls of each tool that had any, by canonical name."""
@@ -402,6 +409,12 @@ class Gateway:
 
     def _complete(self, result: Result, call: Call, started: float) -> Result:
         ended = perf_counter()
+        origin, failed = call.origin, result.problem is not None
+        if (origin.face == "mcp" or origin.provider) and not shows_hints(
+            self.hint_setting(call.caller), failed=failed
+        ):
+            # A model calls, and its context hides the hints: they are not even generated.
+            return self._completion.complete(result, call.tool, origin, ended - started, with_hints=False)
         related = self._related_tools(call.caller, ended)
         return self._completion.complete(result, call.tool, call.origin, ended - started, related)
 

@@ -7,7 +7,7 @@ from functools import cached_property
 from typing import Any
 
 from toolcrib.interfaces import Reason
-from toolcrib.model import NO_CONTEXT, Caller, Tool
+from toolcrib.model import NO_CONTEXT, Caller, HintSetting, Tool
 from toolcrib.names import fold
 from toolcrib.search import SEARCH_TOOL
 
@@ -30,6 +30,8 @@ class Context:
     urgent: bool = False
     slow_response: bool | None = None
     """Whether slow calls send their progress sentence; None leaves it to the provider."""
+    hints: HintSetting = "errors"
+    """Which hints models see."""
     extra: Mapping[str, Any] = field(default_factory=dict[str, Any])
 
     @cached_property
