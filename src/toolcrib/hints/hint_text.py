@@ -23,8 +23,8 @@ def estimated_tokens(text: str) -> int:
     """Estimate the tokens of a text, without the tokenizer of any model.
 
     A token is up to six letters of a word with the space before it, three digits, three adjacent punctuation
-    marks, or one character outside ASCII. For English and JSON this is within about a fifth of what
-    tokenizers of current models count.
+    marks, or one character outside ASCII. It serves to compare texts:
+    every model counts a little differently.
     """
     return sum(map(_tokens_of_run, _TOKEN_RUNS.findall(text)))
 
@@ -107,13 +107,19 @@ def brief_text(hints: Hints, name_of: NameOf, *, failed: bool) -> str:
     further = [_warning_line(each) for each in hints.warnings if _is_of_interest(each)]
     if hints.context_needed:
         further.append(f"Needed: {_sentence(', '.join(hints.context_needed))}")
+    return "\n".join(_with_further(lines, further + actions[1:]))
+
+
+def _with_further(lines: list[str], further: list[str]) -> list[str]:
+    """Return the lines, and the first of the further ones, as long as all are within the limit."""
+    if not further or (not lines and len(further) == 1):
+        return lines or further
     tokens = sum(map(estimated_tokens, lines))
-    for line in further + actions[1:]:
+    for index, line in enumerate(further):
         tokens += estimated_tokens(line)
-        if tokens > MAX_BRIEF_TOKENS:
-            break
-        lines.append(line)
-    return "\n".join(lines)
+        if tokens > MAX_BRIEF_TOKENS and (lines or index):
+            return lines + further[:index]
+    return lines + further
 
 
 def _is_of_interest(warning: Caution) -> bool:

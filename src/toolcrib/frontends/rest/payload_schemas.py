@@ -34,7 +34,7 @@ from toolcrib.frontends.rest.fields import (
 )
 from toolcrib.hints.field_table import schema as hints_schema
 from toolcrib.interfaces import State
-from toolcrib.model import ActorKind, Kind
+from toolcrib.model import ActorKind, HintSetting, Kind
 
 # --- JSON Schemas of the request and response bodies of the key routes ---
 
@@ -355,6 +355,8 @@ SCHEMAS: dict[str, Schema] = {
     "Explanation": object_of(
         {"name": TEXT, "visible": FLAG, "reason": TEXT_OR_NULL},
         cut={**TEXT_OR_NULL, "description": "why it is not listed although it may be used"},
+        hints={"enum": list(get_args(HintSetting)), "description": "hints that models of the context see"},
+        declarationTokens={**COUNT, "description": "estimated tokens of its declaration for models"},
     ),
     "Status": object_of({"service": TEXT, "version": TEXT, "tools": COUNT, "sources": OBJECTS}),
     "Revoked": object_of({"name": TEXT, "revoked": FLAG}),

@@ -16,7 +16,7 @@ export function hinting({ draw, find, open }) {
     const { arguments: given, repair, after } = action.data
     const runs = UNASKED.includes(tool.category), id = `step-${++serial}`
     const verb = runs ? 'Run' : 'Fill in', what = tool.title ?? tool.name
-    const label = draw('span', {}, `${verb} ${what}${repair ? ' with corrected arguments' : ''}`)
+    const label = draw('span', {}, `${verb} ${what}${after > 0 ? ' again' : repair ? ' with corrected arguments' : ''}`)
     const wait = draw('span', { class: 'wait', 'aria-hidden': 'true' })
     const button = draw('button', { type: 'button', class: 'step', 'aria-describedby': id, onclick: () => open(tool, given, runs) }, label, wait)
     if (after > 0) countDown(button, wait, after)
