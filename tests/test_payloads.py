@@ -56,6 +56,17 @@ def test_server_texts_are_unchanged() -> None:
     assert truncate_payload(result_payload(result), 1_000)["data"].startswith('a "quoted" word\nxxx')
 
 
+@pytest.mark.requirement("G3", "F10")
+def test_hints_are_left_out_before_data_is_cut() -> None:
+    result = Result(data="x" * 900, message="Read.")
+    whole, without = result_payload(result, "Next: look {}"), result_payload(result)
+    assert whole == {**without, "hints": "Next: look {}"}
+    size = len(orjson.dumps(whole))
+    assert truncate_payload(whole, size) == whole
+    assert truncate_payload(whole, size - 1) == without
+    assert truncate_payload(whole, 500) == truncate_payload(without, 500)
+
+
 @pytest.mark.requirement("G3")
 def test_correlation_fields_survive_truncation() -> None:
     result = Result(data={"will_hangup": True, "extension": "12", "log": "x" * 5_000}, message="Bye.")
