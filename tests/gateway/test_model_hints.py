@@ -11,7 +11,8 @@ from tests.gateway.provider_client import ProviderClient, read, said
 from toolcrib import hints
 from toolcrib.errors import problem
 from toolcrib.formats import PROVIDERS
-from toolcrib.model import Call, Hints, HintSetting, Json, JsonObject, Result, Tool
+from toolcrib.gateway.completion import HintCache
+from toolcrib.model import Call, Hints, HintSetting, JsonObject, Result, Tool
 from toolcrib.policy import Context
 from toolcrib.testing import a_caller, a_tool
 
@@ -70,9 +71,10 @@ def hints_in(format: str, messages: Sequence[JsonObject]) -> Any:
         assert [each["annotations"] for each in blocks] == [{"audience": ["assistant"]}] * len(blocks)
         assert blocks == reply.said["content"][len(reply.said["content"]) - len(blocks) :]
         return blocks[0]["text"] if blocks else None
-    payload: Json = json.loads(reply.said) if isinstance(reply.said, str) else reply.said
-    assert isinstance(payload, dict)
-    return payload.get("hints", payload.get("output", payload.get("error", {})).get("hints"))
+    payload: dict[str, Any] = json.loads(reply.said) if isinstance(reply.said, str) else reply.said
+    # Gemini nests the payload under its outcome.
+    inner: Any = payload.get("output" if "output" in payload else "error")
+    return payload.get("hints") if "status" in payload else inner.get("hints")
 
 
 @pytest.mark.parametrize("kind", OUTCOMES)
@@ -169,13 +171,13 @@ async def test_hints_that_nobody_sees_are_not_generated(
         return Result(data=1) if call.arguments["works"] else Result(problem=problem("TOOL_FAILED", "No."))
 
     client = ProviderClient(*TOOLS, work=work, contexts={"x": Context(hints=setting)})
-    related = client.gateway._related_tools
+    generate = HintCache.hints
 
-    def counted(*given: Any) -> Any:
+    def counted(cache: HintCache, *given: Any) -> Any:
         made.append(True)
-        return related(*given)
+        return generate(cache, *given)
 
-    monkeypatch.setattr(client.gateway, "_related_tools", counted)
+    monkeypatch.setattr(HintCache, "hints", counted)
     for works in (True, False):
         await client.turn(said(f"call_{works}", "search", works=works), caller=a_caller(context="x"))
     assert len(made) == {"off": 0, "errors": 1, "brief": 2, "full": 2}[setting]

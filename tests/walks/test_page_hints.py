@@ -7,7 +7,7 @@ import pytest
 from pydantic import Field
 
 from tests.walks.test_page import Seen, opened
-from toolcrib import BusinessRuleError, ToolResult, create_tool
+from toolcrib import BusinessRuleError, ToolResult, create_tool, hints
 
 if TYPE_CHECKING:
     from playwright.sync_api import Locator, Page
@@ -44,8 +44,8 @@ STEPS = {
 async def suggest(kind: Annotated[str, Field(description="Which step to suggest.")]) -> ToolResult[str]:
     """Suggest the next step of a kind."""
     if kind == "refuse":
-        advice = {"action": "ask", "priority": "high", "description": "Ask the user."}
-        raise BusinessRuleError("NOT_NOW", "Not now.", hints={"suggestedNextActions": [advice]})
+        advice = hints.action("ask", "high", description="Ask the user.")
+        raise BusinessRuleError("NOT_NOW", "Not now.", hints=hints.failed("Not now.", next=advice))
     warnings = [WARNED] if kind == "read" else []
     return ToolResult(data=kind, hints={"suggestedNextActions": STEPS[kind], "warnings": warnings})
 

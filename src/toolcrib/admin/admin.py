@@ -199,7 +199,7 @@ class Admin(KeyAdmin):
         """Estimate the tokens that the tool's declaration takes in the prompt of the context's models."""
         context = self.gateway.context(caller)
         provider = PROVIDERS.get((None if context is None else context.provider) or McpFormat.name)
-        declared = {} if provider is None else provider.tool(tool, tool.exposed)
+        declared: JsonObject = {} if provider is None else provider.tool(tool, tool.exposed)
         return estimated_tokens(orjson.dumps(declared).decode())
 
     def _state(self, source: str) -> SourceState | None:

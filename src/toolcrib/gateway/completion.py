@@ -155,13 +155,11 @@ class Completion:
         tool: Tool | None,
         origin: Origin,
         seconds: float,
-        related: RelatedTools = NO_RELATED_TOOLS,
-        *,
-        with_hints: bool = True,
+        related: RelatedTools | None = NO_RELATED_TOOLS,
     ) -> Result:
         """Fill in what is missing; fields that the tool set stay. `related` are tools the caller may see.
 
-        Without hints, those of the tool are dropped too: nobody is shown them.
+        None leaves out the hints, also those of the tool: nobody is shown them.
         """
         now_seconds = time()
         now_milliseconds = int(now_seconds * 1000)
@@ -179,7 +177,7 @@ class Completion:
             }
         )
         message = result.message or _speech_message(result)
-        if not with_hints:
+        if related is None:
             return result.replace(message=message, hints=None, metadata=metadata)
         name = tool.name if tool is not None else ""
         cache = self._caches.get(name)

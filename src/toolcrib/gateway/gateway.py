@@ -414,7 +414,7 @@ class Gateway:
             self.hint_setting(call.caller), failed=failed
         ):
             # A model calls, and its context hides the hints: they are not even generated.
-            return self._completion.complete(result, call.tool, origin, ended - started, with_hints=False)
+            return self._completion.complete(result, call.tool, origin, ended - started, None)
         related = self._related_tools(call.caller, ended)
         return self._completion.complete(result, call.tool, call.origin, ended - started, related)
 

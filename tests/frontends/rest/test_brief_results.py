@@ -9,7 +9,7 @@ import pytest
 from pydantic import Field
 
 from tests.gateways import InProcessGateway, Reply, open_gateway
-from toolcrib import BusinessRuleError, ToolResult, create_tool
+from toolcrib import BusinessRuleError, ToolResult, create_tool, hints
 from toolcrib.formats.rest import encode_brief
 from toolcrib.model import Ask, Result
 
@@ -18,14 +18,16 @@ pytestmark = [pytest.mark.anyio, pytest.mark.requirement("F10")]
 CALL = {"action": "add", "priority": "high", "data": {"tool": "tools:find", "arguments": {"words": "b"}}}
 REQUEST = {"action": "begin", "priority": "high", "data": {"request": {"method": "POST", "path": "/x"}}}
 TALK = {"action": "think-about-it", "priority": "low"}
-BRIEF, MINIMAL = {"detail": "brief"}, {"prefer": "return=minimal"}
+BRIEF: dict[str, Any] = {"detail": "brief"}
+MINIMAL = {"prefer": "return=minimal"}
 
 
 @create_tool(category="mutation")
 def find(words: Annotated[str, Field(description="What to look for.")]) -> ToolResult[dict[str, str]]:
     """Find a thing, and suggest how to continue."""
     if words == "refuse":
-        raise BusinessRuleError("TOO_MANY", "Too many.", hints={"suggestedNextActions": [TALK, REQUEST]})
+        advice = hints.read({"confidence": 0, "suggestedNextActions": [TALK, REQUEST]})
+        raise BusinessRuleError("TOO_MANY", "Too many.", hints=advice)
     actions = [TALK] if words == "plain" else [CALL, TALK]
     return ToolResult(data={"found": words}, hints={"suggestedNextActions": actions})
 
