@@ -157,10 +157,7 @@ class Completion:
         seconds: float,
         related: RelatedTools | None = NO_RELATED_TOOLS,
     ) -> Result:
-        """Fill in what is missing; fields that the tool set stay. `related` are tools the caller may see.
-
-        None leaves out the hints, also those of the tool: nobody is shown them.
-        """
+        """Fill in what is missing; `related` are tools the caller may see, None leaves out all hints."""
         now_seconds = time()
         now_milliseconds = int(now_seconds * 1000)
         metadata = Metadata.of(
