@@ -7,8 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from toolcrib.model import Result
-from toolcrib.payloads import MAX_SHORT_MESSAGE_CHARS, result_payload, truncate_payload
+from toolcrib import payloads
+from toolcrib.interfaces import ProviderCall, ProviderResult
+from toolcrib.model import JsonObject, Result
+from toolcrib.payloads import MAX_SHORT_MESSAGE_CHARS, truncate_payload
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]))
 DATA = st.recursive(
@@ -16,6 +18,11 @@ DATA = st.recursive(
     lambda inner: st.lists(inner, max_size=4) | st.dictionaries(TEXTS, inner, max_size=4),
     max_leaves=12,
 )
+
+
+def result_payload(result: Result, hints: str | JsonObject = "", *, data: bool = True) -> JsonObject:
+    outcome = ProviderResult(call=ProviderCall(id="", name="look"), result=result, hints=hints)
+    return payloads.result_payload(outcome, data=data)
 
 
 def block(text: str) -> dict[str, Any]:
@@ -47,6 +54,17 @@ def test_too_long_text_is_detected_early() -> None:
 def test_server_texts_are_unchanged() -> None:
     result = Result(content=(block('a "quoted" word'), block("x" * 5_000)), message="Read.")
     assert truncate_payload(result_payload(result), 1_000)["data"].startswith('a "quoted" word\nxxx')
+
+
+@pytest.mark.requirement("G3", "F10")
+def test_hints_are_left_out_before_data_is_cut() -> None:
+    result = Result(data="x" * 900, message="Read.")
+    whole, without = result_payload(result, "Next: look {}"), result_payload(result)
+    assert whole == {**without, "hints": "Next: look {}"}
+    size = len(orjson.dumps(whole))
+    assert truncate_payload(whole, size) == whole
+    assert truncate_payload(whole, size - 1) == without
+    assert truncate_payload(whole, 500) == truncate_payload(without, 500)
 
 
 @pytest.mark.requirement("G3")

@@ -5,8 +5,8 @@ from typing import Any, TypedDict, Unpack, cast
 import orjson
 
 from toolcrib.errors import Refused, problem, problem_json
-from toolcrib.interfaces import ProviderCall
-from toolcrib.model import Json, JsonObject, Problem, Result, Tool
+from toolcrib.interfaces import ProviderCall, ProviderResult
+from toolcrib.model import Json, JsonObject, Problem, Tool
 
 MAX_SHORT_MESSAGE_CHARS = 800
 """Characters of a message that is truncated because even status and message exceed the limit."""
@@ -14,6 +14,8 @@ TELEPHONY_FIELDS = ("will_hangup", "transferred", "transfer_mode", "extension", 
 """Telephony fields that are copied from the data, also where the data itself is omitted."""
 SUPPRESS_VOICE_FIELD = "suppress_voice_response"
 """Field that suppresses speech about a result."""
+HINTS_FIELD = "hints"
+"""Field with the hints for the model."""
 MAX_TEXT_CHARS = 16_384
 """Characters of a call's id or name."""
 _ELLIPSIS = "…"
@@ -55,8 +57,9 @@ def _invalid_arguments(message: str) -> Problem:
     return problem("INVALID_ARGUMENTS", message, path="arguments")
 
 
-def result_payload(result: Result, *, data: bool = True) -> JsonObject:
-    """Return the payload of a result: status, message, data or error, telephony fields."""
+def result_payload(outcome: ProviderResult, *, data: bool = True) -> JsonObject:
+    """Return the payload of a result: status, message, data or error, telephony fields, hints."""
+    result = outcome.result
     fault = result.problem
     payload: dict[str, Any] = {
         "status": "success" if fault is None else "error",
@@ -72,6 +75,8 @@ def result_payload(result: Result, *, data: bool = True) -> JsonObject:
         payload |= {name: fields[name] for name in TELEPHONY_FIELDS if name in fields}
     if result.voice.suppress:
         payload[SUPPRESS_VOICE_FIELD] = True
+    if outcome.hints:
+        payload[HINTS_FIELD] = outcome.hints
     return payload
 
 
@@ -87,9 +92,12 @@ def _without_bytes(block: JsonObject) -> JsonObject:
 
 
 def truncate_payload(payload: JsonObject, max_bytes: int | None) -> JsonObject:
-    """Truncate a payload to a number of JSON bytes: the data first, then the message."""
+    """Truncate a payload to a number of JSON bytes: hints are left out, then data and message are cut."""
     if max_bytes is None or len(orjson.dumps(payload)) <= max_bytes:
         return payload
+    if HINTS_FIELD in payload:
+        rest = {name: value for name, value in payload.items() if name != HINTS_FIELD}
+        return truncate_payload(rest, max_bytes)
     rest = {name: value for name, value in payload.items() if name not in ("data", "error")}
     free_bytes = max_bytes - len(orjson.dumps({**rest, "data": "", "truncated": True}))
     if "data" in payload and free_bytes >= _MIN_DATA_BYTES:

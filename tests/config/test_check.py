@@ -88,6 +88,8 @@ def test_every_fault_is_reported_at_once_with_its_line_and_path() -> None:
             "server.trusted_proxies[0]: must be an IP address or network, such as 10.0.0.0/8",
         ),
         ("server: {allowed_hosts: ['*.example.com']}", "server.allowed_hosts[0]: must be a host name"),
+        ("contexts: {a: {hints: all}}", "contexts.a.hints: must be 'off', 'errors', 'brief' or 'full'"),
+        ("contexts: {a: {hints: false}}", "contexts.a.hints: must be 'off', 'errors', 'brief' or 'full'"),
         ("contexts: {a: {style: fancy}}", "contexts.a.style: must be 'safe', 'flat' or 'qualified'"),
         (
             "contexts: {a: {provider: gpt}}",

@@ -16,6 +16,8 @@ SERVED = FACES[:-1]
 """The frontends with authentication; the library has none."""
 MODERN, LEGACY = "2026-07-28", "2025-06-18"
 _CLIENT = {"name": "asker", "version": "1.2.3"}
+ALL_HINTS = "contexts: {default: {hints: full}}"
+"""Config with which MCP clients get hints with every result, as REST clients always do."""
 _MCP = {"accept": "application/json, text/event-stream"}
 
 
@@ -99,7 +101,7 @@ def _carried(text: str) -> Answer:
 
 
 @asynccontextmanager
-async def asking(*tools: AnyTool, config: str = "") -> AsyncGenerator[Asker]:
+async def asking(*tools: AnyTool, config: str = ALL_HINTS) -> AsyncGenerator[Asker]:
     """Open both."""
     async with open_gateway(config, tools=tools) as crib, Crib(tools=tools) as own:
         yield Asker(crib, own)

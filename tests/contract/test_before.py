@@ -19,7 +19,7 @@ SCHEMA: dict[str, Any] = {
     "properties": {"count": {"type": "integer", "minimum": 1}, "note": {"type": "string"}},
     "required": ["count"],
 }
-CONFIG = "limits: {per_user: null}"
+CONFIG = "{limits: {per_user: null}, contexts: {default: {hints: full}}}"
 
 
 class ToolSources:

@@ -185,17 +185,26 @@ def test_any_declaration_fits_the_sdk_types(judges: Judges) -> None:
     assert judges.agree(lines) >= 100 * len(PROVIDERS)
 
 
+OUTCOMES = st.tuples(results(most=5_000), st.just("") | st.just("Next: look {}") | OBJECTS)
+"""Results, and the hints for the model beside them."""
+
+
 def test_calls_and_results_fit_the_sdk_types(judges: Judges) -> None:
     lines: list[Line] = []
 
-    @given(call_id=IDS, safe=NAMES, arguments=OBJECTS, outcome=results(most=5_000), many=st.integers(1, 3))
+    @given(call_id=IDS, safe=NAMES, arguments=OBJECTS, outcome=OUTCOMES, many=st.integers(1, 3))
     @settings(max_examples=100, phases=[Phase.generate], database=None)
-    def draw(call_id: str, safe: str, arguments: dict[str, Any], outcome: Result, many: int) -> None:
+    def draw(
+        call_id: str, safe: str, arguments: dict[str, Any], outcome: tuple[Result, Any], many: int
+    ) -> None:
         for name, provider in PROVIDERS.items():
             dialogue = DIALOGUES[name]
             said = [Said(id=f"{call_id}{n}", name=safe, arguments=arguments) for n in range(many)]
             message = dialogue.asks(said if dialogue.parallel else said[:1])
-            answers = [ProviderResult(call=each, result=outcome) for each in provider.calls(message)]
+            answers = [
+                ProviderResult(call=each, result=outcome[0], hints=outcome[1])
+                for each in provider.calls(message)
+            ]
             lines.extend([(name, "message", message), (name, "replies", provider.results(answers))])
             if dialogue.cancels is not None:
                 lines.append((name, "cancellation", dialogue.cancels([call_id])))

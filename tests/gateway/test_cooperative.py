@@ -8,8 +8,7 @@ from anyio.lowlevel import checkpoint
 
 from toolcrib import cooperative
 from toolcrib.catalog import Catalog
-from toolcrib.gateway import Completion, Gateway, map_cooperatively
-from toolcrib.gateway import gateway as gateway_module
+from toolcrib.gateway import Completion, Gateway, catalog_state, map_cooperatively
 from toolcrib.interfaces import Offer, Reason
 from toolcrib.model import Caller, Tool
 from toolcrib.pipeline import compose
@@ -123,7 +122,7 @@ async def test_audience_change_gives_no_mixed_list() -> None:
 
 
 def test_rendered_lists_are_cached_up_to_a_bound(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(gateway_module, "_MAX_CACHED_VIEW_BYTES", 250)
+    monkeypatch.setattr(catalog_state, "_MAX_CACHED_VIEW_BYTES", 250)
     monkeypatch.setattr(gateway_module, "_UNCHECKED_VIEW_BYTES", 50)
     gateway, made = new_gateway(Moody()), list[str]()
 

@@ -62,6 +62,21 @@ async def test_reload_of_policies_keeps_servers_running(path: Path) -> None:
         assert explained["origin"]["server_name"] == "ledger"
 
 
+@pytest.mark.requirement("F10")
+async def test_reload_applies_the_hints_of_a_context(path: Path) -> None:
+    write(path, {}, contexts={"few": {}})
+    async with running(path) as runtime:
+        few = runtime.gateway.enter(OPERATOR, "few")
+        assert runtime.gateway.hint_setting(few) == "errors"
+        for setting in ("off", "errors", "brief", "full"):
+            write(path, {}, contexts={"few": {"hints": setting}})
+            await runtime.console.servers.config.reload()
+            assert runtime.gateway.hint_setting(few) == setting
+            explained = runtime.console.explain("get_datetime", few)
+            assert explained["hints"] == setting
+            assert explained["declarationTokens"] > 0
+
+
 async def test_settings_needing_restart_are_reported_not_applied(path: Path) -> None:
     write(path, {})
     async with running(path) as runtime:

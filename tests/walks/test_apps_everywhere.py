@@ -18,6 +18,7 @@ pytestmark = [pytest.mark.anyio, pytest.mark.slow]
 PACKAGE = "com.example.cards"
 CONFIG = f"""{QUICK}
 limits: {{per_user: null}}
+contexts: {{default: {{hints: full}}}}
 overrides:
   "{PACKAGE}:guarded": {{permissions: ["cards:read", "decks:read"]}}
   "{PACKAGE}:limited_*": {{rate_limit: 1/h}}

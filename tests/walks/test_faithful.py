@@ -87,6 +87,7 @@ ALLOWED = {
     r"tools/list: .*\.execution\.taskSupport .*": "it says how a tool goes with tasks, which are not relayed",
     r"tools/call .*: result\.isError nothing -> False": "what is left out and what is said mean the same",
     r".*\.(_meta|data)\.toolcrib/(agentHints|metadata|message|error).* nothing -> .*": "what we add",
+    r"tools/call .*: result\.content\[1\]\.(type|text|annotations)\b.* nothing -> .*": "hints of an error",
     r"resources/read .*: error\.data\.uri nothing -> .*": "a client may want to know which one is not there",
     r"tools/call echo {}: result\.content\[0\]\.text .*": "arguments are checked before they leave the house",
     r"tools/call no-such-tool .*": "the protocol has an error for it, the server says so in a result",

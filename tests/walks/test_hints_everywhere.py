@@ -157,7 +157,7 @@ class SourcesGateway:
 
 @pytest.fixture
 async def sources() -> AsyncGenerator[SourcesGateway]:
-    async with open_gateway("limits: {per_user: null}") as gateway:
+    async with open_gateway("{limits: {per_user: null}, contexts: {default: {hints: full}}}") as gateway:
         made = SourcesGateway(gateway)
         assert await gateway.runtime.settled(10)
         yield made

@@ -36,7 +36,7 @@ async def walk(kind, mode):
         names = [tool.name for tool in await client.list_tools()]
         added = await client.call_tool("add_numbers", {"numbers": [2, 3]})
         wrong = await client.call_tool("add_numbers", {"numbers": "two"}, raise_on_error=False)
-        hinted = bool((added.meta or {}).get("toolcrib/agentHints"))
+        hinted = bool((wrong.meta or {}).get("toolcrib/agentHints"))
         return {"names": names, "added": added.structured_content, "wrong": wrong.is_error, "hinted": hinted}
 
 async def main():

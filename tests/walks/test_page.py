@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Annotated, Any
@@ -14,6 +14,7 @@ from pydantic import Field
 from tests.gateways import InProcessGateway, listening, open_gateway
 from toolcrib import create_tool
 from toolcrib.formats import PROVIDERS
+from toolcrib.sdk import AnyTool
 
 if TYPE_CHECKING:
     from playwright.sync_api import ConsoleMessage, Error, Page, Request
@@ -72,10 +73,10 @@ class Seen:
 
 
 @contextmanager
-def opened(page: "Page", config: str = "") -> Generator[Seen]:
+def opened(page: "Page", config: str = "", tools: Sequence[AnyTool] = (repeat_text,)) -> Generator[Seen]:
     with (
         start_blocking_portal() as portal,
-        portal.wrap_async_context_manager(open_gateway(config, demo=True, tools=[repeat_text])) as gateway,
+        portal.wrap_async_context_manager(open_gateway(config, demo=True, tools=tools)) as gateway,
         portal.wrap_async_context_manager(listening(gateway.server)) as url,
     ):
         browser = Seen(page, url, gateway)

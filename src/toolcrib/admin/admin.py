@@ -6,13 +6,17 @@ from dataclasses import dataclass, field, fields, replace
 from time import time
 from typing import Any
 
+import orjson
+
 from toolcrib.admin.app_admin import AppAdmin
 from toolcrib.admin.key_admin import KeyAdmin
 from toolcrib.admin.server_admin import ServerAdmin
 from toolcrib.admin.user_admin import UserAdmin
 from toolcrib.apps.definition import tool_of
 from toolcrib.catalog import Catalog, ToolOverride
+from toolcrib.formats import PROVIDERS, McpFormat
 from toolcrib.gateway import Gateway, ToolSelection
+from toolcrib.hints.hint_text import estimated_tokens
 from toolcrib.interfaces import AppRecord, Reason, SourceState, Step, Withheld
 from toolcrib.model import Caller, JsonObject, Tool
 from toolcrib.names import similar_names
@@ -176,6 +180,8 @@ class Admin(KeyAdmin):
                 {"rule": rule, "verdict": "yes" if why is None else why.message} for rule, why in verdicts
             ],
             "caller": {"id": caller.id, "context": caller.context, "permissions": sorted(caller.permissions)},
+            "hints": self.gateway.hint_setting(caller),
+            "declarationTokens": self._declaration_tokens(tool, caller),
             "steps": list(step_names(self.steps, tool)),
             "source": tool.source,
             "overrides": list(self.catalog.overrides.matching(tool)),
@@ -188,6 +194,13 @@ class Admin(KeyAdmin):
     def _cut(self, tool: Tool, caller: Caller) -> str | None:
         why = ToolSelection(self.gateway).why_cut(tool, caller)
         return None if why is None else f"{tool.name} {why}"
+
+    def _declaration_tokens(self, tool: Tool, caller: Caller) -> int:
+        """Estimate the tokens that the tool's declaration takes in the prompt of the context's models."""
+        context = self.gateway.context(caller)
+        provider = PROVIDERS.get((None if context is None else context.provider) or McpFormat.name)
+        declared: JsonObject = {} if provider is None else provider.tool(tool, tool.exposed)
+        return estimated_tokens(orjson.dumps(declared).decode())
 
     def _state(self, source: str) -> SourceState | None:
         return next((state for state in self.supervisor.states() if state.id == source), None)

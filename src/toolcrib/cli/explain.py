@@ -44,6 +44,8 @@ def _show(found: JsonObject) -> None:
     all_names = dict.fromkeys((names["qualified"], names["safe"], names["flat"], *names["aliases"]))
     print_line(f"Names: {', '.join(all_names)}")
     print_line(f"Steps: {' > '.join((*found['steps'], found['source']))}")
+    print_line(f"Hints for models: {found['hints']}")
+    print_line(f"Declaration: about {found['declarationTokens']} tokens")
     print_line(f"From: {_origin(found['origin'])}")
     for change in found["changes"]:
         print_line(f"Changed at registration: {change}")

@@ -36,7 +36,7 @@ from toolcrib.config.value_types import (
     ToolName,
     WebAddress,
 )
-from toolcrib.model import Category, Deprecation, RateLimit, ResponseTime
+from toolcrib.model import Category, Deprecation, HintSetting, RateLimit, ResponseTime
 
 # --- Settings of a later version: validated, so that such a file is accepted, but without effect ---
 
@@ -176,6 +176,10 @@ class ContextSection:
         BLANK_AS_UNSET,
         "whether to announce slow calls; unset: yes, unless the provider announces them itself",
     ] = None
+    hints: Annotated[
+        HintSetting,
+        "hints that models see: off, errors (for failed calls), brief (what they can act on), full",
+    ] = "errors"
     description: Annotated[str | None, BLANK_AS_UNSET, "purpose of the context, in one sentence"] = None
 
 

@@ -5,7 +5,7 @@ from functools import partial
 from typing import Any, cast
 
 from toolcrib.interfaces import Bounds, ProviderCall, ProviderResult
-from toolcrib.model import JsonObject, Result, Tool
+from toolcrib.model import JsonObject, Tool
 from toolcrib.payloads import (
     model_description,
     object_at,
@@ -59,15 +59,16 @@ def _tool_result(outcome: ProviderResult) -> JsonObject:
     return {
         "type": "tool_result",
         "tool_use_id": outcome.call.id,
-        "content": _content(outcome.result),
+        "content": _content(outcome),
         "is_error": outcome.result.problem is not None,
     }
 
 
-def _content(result: Result) -> str | list[JsonObject]:
+def _content(outcome: ProviderResult) -> str | list[JsonObject]:
+    result = outcome.result
     # The API accepts only text in a result with `is_error`.
     images = [] if result.problem is not None else [each for each in result.content if _is_image(each)]
-    text = payload_json(result_payload(result))
+    text = payload_json(result_payload(outcome))
     return [{"type": "text", "text": text}, *map(_image_block, images)] if images else text
 
 

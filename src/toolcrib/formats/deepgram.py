@@ -67,7 +67,7 @@ class Deepgram(FittedFormat):
                 "type": "FunctionCallResponse",
                 "id": each.call.id,
                 "name": each.call.name,
-                "content": payload_json(truncate_payload(result_payload(each.result), MAX_CONTENT_BYTES)),
+                "content": payload_json(truncate_payload(result_payload(each), MAX_CONTENT_BYTES)),
             }
             for each in answers
         ]

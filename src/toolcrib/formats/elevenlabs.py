@@ -60,7 +60,7 @@ class ElevenLabs(FittedFormat):
             {
                 "type": "client_tool_result",
                 "tool_call_id": each.call.id,
-                "result": payload_json(result_payload(each.result)),
+                "result": payload_json(result_payload(each)),
                 "is_error": each.result.problem is not None,
             }
             for each in answers

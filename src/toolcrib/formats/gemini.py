@@ -71,7 +71,7 @@ def _parsed_call(value: Json, path: str) -> ProviderCall:
 
 
 def _response(outcome: ProviderResult) -> JsonObject:
-    call, result = outcome.call, outcome.result
-    key = "output" if result.problem is None else "error"
-    response = {"name": call.name, "response": {key: result_payload(result)}}
+    call = outcome.call
+    key = "output" if outcome.result.problem is None else "error"
+    response = {"name": call.name, "response": {key: result_payload(outcome)}}
     return {"id": call.id, **response} if call.id else response

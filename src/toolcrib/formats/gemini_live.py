@@ -85,7 +85,7 @@ class GeminiLive(FittedFormat):
     def _function_response(self, outcome: ProviderResult) -> JsonObject:
         call, result = outcome.call, outcome.result
         response: dict[str, Any] = {"name": call.name, "response": {}}
-        payload = result_payload(result, data=False)
+        payload = result_payload(outcome, data=False)
         if not self._vertex:
             response |= {"id": call.id, "scheduling": scheduling(result)}
             payload = {name: value for name, value in payload.items() if name != SUPPRESS_VOICE_FIELD}

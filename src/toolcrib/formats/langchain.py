@@ -84,7 +84,7 @@ def _tool_message(outcome: ProviderResult) -> JsonObject:
     call, result = outcome.call, outcome.result
     return {
         "type": "tool",
-        "content": payload_json(result_payload(result)),
+        "content": payload_json(result_payload(outcome)),
         "tool_call_id": call.id,
         "name": call.name,
         "status": "success" if result.problem is None else "error",

@@ -20,6 +20,8 @@ _ANNOTATIONS: dict[str, type] = {
     "openWorldHint": bool,
 }
 """Types the protocol requires; a value of another type breaks clients that validate."""
+_FOR_MODEL = {"audience": ["assistant"]}
+"""Annotations of a text block that clients need not show to the user."""
 
 
 class McpFormat:
@@ -94,7 +96,9 @@ def _response(provider_result: ProviderResult) -> JsonObject:
     outcome = provider_result.result
     if outcome.ask is not None:
         outcome = outcome.replace(content=({"type": "text", "text": outcome.message},))
-    result: JsonObject = loads(encode(outcome))
+    hints = provider_result.hints
+    text = hints if isinstance(hints, str) else dumps(hints).decode()
+    result: JsonObject = loads(encode(outcome, hints=text))
     request = provider_result.call.more
     return {"jsonrpc": "2.0", "id": request["id"], "result": result} if "id" in request else result
 
@@ -117,15 +121,18 @@ def _has_right_type(key: str, value: Json) -> bool:
     return kind is None or type(value) is kind
 
 
-def encode(outcome: Result, stamp: bytes = b"") -> bytes:
+def encode(outcome: Result, stamp: bytes = b"", hints: str = "") -> bytes:
     """Encode a completed result as a `tools/call` result; JSON encoded earlier is spliced in.
 
     With a stamp, the server's identity as JSON, it also has `resultType` and the identity that newer protocol
-    revisions require.
+    revisions require. Hints for the model are one more text block, after those of the result.
     """
     problem, data = outcome.problem, outcome.data
     fields = meta(outcome, splice=True)
-    encoded: dict[str, Any] = {"content": _blocks(outcome), "isError": problem is not None, "_meta": fields}
+    blocks = _blocks(outcome)
+    if hints:
+        blocks = (*blocks, {"type": "text", "text": hints, "annotations": _FOR_MODEL})
+    encoded: dict[str, Any] = {"content": blocks, "isError": problem is not None, "_meta": fields}
     # A failed tool may return its own structured content; errors of the gateway have none.
     if outcome.structured and (problem is None or outcome.content) and _is_structure(data, bool(stamp)):
         encoded["structuredContent"] = Fragment(outcome.encoded) if outcome.encoded else data

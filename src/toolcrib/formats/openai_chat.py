@@ -55,7 +55,7 @@ class OpenAIChat(FittedFormat):
             {
                 "role": "tool",
                 "tool_call_id": each.call.id,
-                "content": payload_json(truncate_payload(result_payload(each.result), limit)),
+                "content": payload_json(truncate_payload(result_payload(each), limit)),
             }
             for each in answers
         ]

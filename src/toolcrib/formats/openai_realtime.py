@@ -98,6 +98,6 @@ def _parsed_call(path: str, call: JsonObject) -> ProviderCall:
 
 
 def _item_event(outcome: ProviderResult, bounds: Bounds) -> JsonObject:
-    output = payload_json(truncate_payload(result_payload(outcome.result), bounds.result_bytes))
+    output = payload_json(truncate_payload(result_payload(outcome), bounds.result_bytes))
     item = {"type": "function_call_output", "call_id": outcome.call.id, "output": output}
     return {"type": "conversation.item.create", "item": item}

@@ -57,7 +57,7 @@ class OpenAIResponses(FittedFormat):
             {
                 "type": "function_call_output",
                 "call_id": each.call.id,
-                "output": payload_json(truncate_payload(result_payload(each.result), limit)),
+                "output": payload_json(truncate_payload(result_payload(each), limit)),
             }
             for each in answers
         ]

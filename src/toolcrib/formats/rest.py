@@ -7,6 +7,7 @@ import orjson
 
 from toolcrib.errors import CODES, problem, problem_json
 from toolcrib.hints import read
+from toolcrib.hints.hint_text import actionable_hints
 from toolcrib.model import Evidence, Hints, JsonObject, Result, Tool, Voice
 from toolcrib.payloads import model_description
 
@@ -67,6 +68,9 @@ def _optional_fields(tool: Tool) -> dict[str, Any]:
     return {key: value for key, value in fields.items() if value is not None}
 
 
+_BRIEF_FIELDS = ("success", "status", "message", "data", "error", "inputRequired")
+
+
 def status(result: Result) -> int:
     """Return the HTTP status of a result."""
     return 200 if result.problem is None else CODES[result.problem.code].status
@@ -75,6 +79,17 @@ def status(result: Result) -> int:
 def encode(result: Result) -> bytes:
     """Encode a completed result as JSON bytes; data encoded earlier is spliced in."""
     return orjson.dumps(_payload(result, splice=True))
+
+
+def encode_brief(result: Result) -> bytes:
+    """Encode a completed result with what an agent acts on: outcome, message, data or error, such hints."""
+    payload, hints = _payload(result, splice=True), result.hints
+    brief = {name: payload[name] for name in _BRIEF_FIELDS if name in payload}
+    if "data" in brief and result.data is None and result.content:
+        # The result is the content alone, which is left out otherwise.
+        brief["data"] = payload["content"]
+    actionable: JsonObject = {} if hints is None else actionable_hints(hints)
+    return orjson.dumps({**brief, "agentHints": actionable} if actionable else brief)
 
 
 def as_json(result: Result) -> dict[str, Any]:

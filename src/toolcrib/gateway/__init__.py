@@ -12,6 +12,7 @@ from toolcrib.gateway.call_options import (
 from toolcrib.gateway.completion import Completion
 from toolcrib.gateway.declarations import ChosenTools, Declarations, DeclaredTools, ToolSelection
 from toolcrib.gateway.gateway import Gateway
+from toolcrib.gateway.model_hints import ModelHints
 from toolcrib.gateway.multi_round_calls import StateSigner, bound_to
 from toolcrib.gateway.provider_turn import ProviderConnection, TurnResult, calls_of
 from toolcrib.gateway.resource_index import PromptIndex, ResourceIndex
@@ -28,6 +29,7 @@ __all__ = [
     "Declarations",
     "DeclaredTools",
     "Gateway",
+    "ModelHints",
     "ProcessSlots",
     "PromptIndex",
     "ProviderConnection",

@@ -175,11 +175,11 @@ class Completion:
         tool: Tool | None,
         origin: Origin,
         seconds: float,
-        related: RelatedTools = NO_RELATED_TOOLS,
+        related: RelatedTools | None = NO_RELATED_TOOLS,
         *,
         repair: NextAction | None = None,
     ) -> Result:
-        """Fill in what is missing; fields that the tool set stay. `related` are tools the caller may see."""
+        """Fill in what is missing; `related` are tools the caller may see, None leaves out all hints."""
         now_seconds = time()
         now_milliseconds = int(now_seconds * 1000)
         metadata = Metadata.of(
@@ -195,6 +195,9 @@ class Completion:
                 "cached": result.cached,
             }
         )
+        message = result.message or _speech_message(result)
+        if related is None:
+            return result.replace(message=message, hints=None, metadata=metadata)
         name = tool.name if tool is not None else ""
         cache = self._caches.get(name)
         # A call that began before the catalog changed still has the old definition of the tool.
@@ -204,7 +207,7 @@ class Completion:
         hints = cache.hints(result, record, now_seconds, followers, related)
         # A repair depends on the arguments, so it is no part of the cached hints.
         return result.replace(
-            message=result.message or _speech_message(result),
+            message=message,
             hints=hints if repair is None else with_repair(hints, repair),
             metadata=metadata,
         )

@@ -264,6 +264,11 @@ class Declarations:
         accepted = provider is None or _compiled_pattern(provider.bounds.name).fullmatch(name)
         return name if accepted else tool.exposed
 
+    def accepts(self, tool: Tool, format: str) -> bool:
+        """Whether a format can declare a tool: all parameters that it requires have an accepted name."""
+        allowed = _parameter_pattern(format)
+        return allowed is None or self._rejected_name(tool, allowed) is None
+
     def _declarable(
         self, tools: Sequence[Tool], caller: Caller, format: str, allowed: str
     ) -> _DeclarableTools:

@@ -1,7 +1,7 @@
 """Resolves a tool by name, checks the policy, runs the tool's chain of steps, and completes the result."""
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import partial
 from itertools import compress
 from secrets import token_bytes
@@ -11,8 +11,9 @@ from typing import Any, TypeVar, Unpack, cast
 from toolcrib.catalog import Snapshot
 from toolcrib.cooperative import map_cooperatively
 from toolcrib.errors import Refused
-from toolcrib.gateway.author_actions import ArgumentCheck, CallableTools
+from toolcrib.gateway.author_actions import CallableTools
 from toolcrib.gateway.call_options import AccessDenied, CallOptions, ProcessSlots, overloaded
+from toolcrib.gateway.catalog_state import MAX_CACHED_VIEWS, CatalogState
 from toolcrib.gateway.completion import Completion
 from toolcrib.gateway.multi_round_calls import ClientRequest, MultiRoundCalls, StateSigner
 from toolcrib.gateway.next_actions import Learned, NextActions, nothing_learned, suggesting
@@ -20,8 +21,9 @@ from toolcrib.gateway.related_tools import RelatedTools
 from toolcrib.gateway.repairs import Repairs, RequestedCall
 from toolcrib.gateway.resources import ResourceAccess
 from toolcrib.gateway.suspended_calls import EMPTY_OBJECT, SendLog, SuspensionLimits
+from toolcrib.hints.hint_text import shows_hints
 from toolcrib.interfaces import Handler, Recorder
-from toolcrib.model import Call, Caller, JsonObject, Origin, Problem, Report, Result, Tool
+from toolcrib.model import Call, Caller, HintSetting, JsonObject, Origin, Problem, Report, Result, Tool
 from toolcrib.model.hints import NextAction
 from toolcrib.names import similar_names, split
 from toolcrib.policy import Context, Policy
@@ -29,17 +31,11 @@ from toolcrib.search import Corpus, Index
 from toolcrib.slots import Hold
 
 T = TypeVar("T")
-_MAX_CACHED_VIEWS = 512
-"""Maximum number of views in the cache of one snapshot."""
-_MAX_CACHED_VIEW_BYTES = 256 << 20
-"""Maximum bytes of rendered lists in the cache; one list of ten thousand tools has ten million bytes."""
-_UNCHECKED_VIEW_BYTES = _MAX_CACHED_VIEW_BYTES // _MAX_CACHED_VIEWS
-"""Size in bytes up to which a view is cached without a check of the total."""
 _AUDIENCE_TTL_SECONDS = 60.0
 """Cache TTL of what a caller sees, in seconds; a tool may reach its removal date within it."""
-_CachedRelatedTools = tuple[Caller, float, RelatedTools]
 _IdCallback = Callable[[str], None]
 UNKNOWN_ORIGIN = Origin()
+DEFAULT_HINT_SETTING = Context().hints
 _CALL_DEFAULTS: dict[str, Any] = {
     "deadline": None,
     "answers": {},
@@ -51,37 +47,6 @@ _CALL_DEFAULTS: dict[str, Any] = {
     "meta": {},
 }
 """Default values of the optional fields of a call."""
-
-
-@dataclass(frozen=True)
-class _CatalogState:
-    """One snapshot with everything derived from it; replaced atomically."""
-
-    snapshot: Snapshot = field(default_factory=Snapshot)
-    chains: dict[str, tuple[str, Handler]] = field(default_factory=dict[str, tuple[str, Handler]])
-    """The composed chain of each tool that was called, with the definition it was composed for."""
-    views: dict[tuple[object, str], Any] = field(default_factory=dict[tuple[object, str], Any])
-    related_by_audience: dict[object, RelatedTools] = field(default_factory=dict[object, RelatedTools])
-    related: dict[int, _CachedRelatedTools] = field(default_factory=dict[int, _CachedRelatedTools])
-    """What each caller sees, by `id()` of the caller: evaluating the policy would cost every call."""
-
-    accepts: ArgumentCheck = field(default_factory=ArgumentCheck)
-    """The compiled input schemas of tools that authors suggested."""
-
-    def cache(self, key: tuple[object, str], view: T) -> T:
-        """Put a view into the cache, and return it."""
-        views, size = self.views, _view_bytes(view)
-        # Only a view above `_SHARE` triggers the sum: the number of views bounds the smaller ones.
-        free_bytes = (
-            _MAX_CACHED_VIEW_BYTES - size - sum(map(_view_bytes, views.values()))
-            if size > _UNCHECKED_VIEW_BYTES
-            else 0
-        )
-        while views and (len(views) >= _MAX_CACHED_VIEWS or free_bytes < 0):
-            # Evicts the oldest; with thousands of users, each may have a list of their own.
-            free_bytes += _view_bytes(views.pop(next(iter(views))))
-        views[key] = view
-        return view
 
 
 class Gateway:
@@ -112,7 +77,7 @@ class Gateway:
         """Identifies this gateway, with all its replicas, among others; empty where none is configured."""
         self._policy, self._compose, self._completion, self._recorder = policy, compose, completion, recorder
         self._new_id, self._contexts, self._present, self._on_denied = new_id, contexts, present, denied
-        self._state, self._corpus, self._repairs = _CatalogState(), Corpus(), Repairs()
+        self._state, self._corpus, self._repairs = CatalogState(), Corpus(), Repairs()
         self._next_actions = NextActions(policy.visible, learned)
         self._slots = slots or ProcessSlots()
         self.share = self._slots.share
@@ -140,7 +105,7 @@ class Gateway:
             now = snapshot.tools.get(name) or snapshot.pseudo_tools.get(name)
             if now is not None and composed[0] == _definition(now):
                 chains[name] = composed
-        self._state, self._corpus = _CatalogState(snapshot, chains), self._corpus.renewed(snapshot.tools)
+        self._state, self._corpus = CatalogState(snapshot, chains), self._corpus.renewed(snapshot.tools)
         self._next_actions.adopt(snapshot.tools)
         self.resource_access.adopt(snapshot)
         self._completion.forget()
@@ -194,6 +159,11 @@ class Gateway:
         """Return the naming style of the caller's context; None leaves it to the frontend."""
         context = self.context(caller)
         return None if context is None else context.style
+
+    def hint_setting(self, caller: Caller) -> HintSetting:
+        """Return which hints the models of the caller's context see."""
+        context = self.context(caller)
+        return DEFAULT_HINT_SETTING if context is None else context.hints
 
     def used(self) -> dict[str, int]:
         """Return the number of recent calls of each tool that had any, by canonical name."""
@@ -269,7 +239,7 @@ class Gateway:
             found = state.cache((audience, view_key), await render(self._listed(state, audience, caller)))
         return cast("T", found)
 
-    def _listed(self, state: _CatalogState, audience: object, caller: Caller) -> tuple[Tool, ...]:
+    def _listed(self, state: CatalogState, audience: object, caller: Caller) -> tuple[Tool, ...]:
         found: tuple[Tool, ...] | None = state.views.get((audience, ""))
         if found is None:
             offered = state.snapshot.offered(caller.apps)
@@ -418,13 +388,18 @@ class Gateway:
 
     def _complete(self, result: Result, call: Call, started: float) -> Result:
         ended = perf_counter()
+        origin, failed = call.origin, result.problem is not None
+        seconds = ended - started
+        if (origin.face == "mcp" or origin.provider) and not shows_hints(
+            self.hint_setting(call.caller), failed=failed
+        ):
+            # A model calls, and its context hides the hints: they are not even generated.
+            return self._completion.complete(result, call.tool, origin, seconds, None)
         related, repair = self._related_tools(call.caller, ended), None
         if result.problem is not None and result.hints is None:
             find = partial(self._usable_tool, call.caller)
             repair = self._repairs.repair_of(call, result.problem, find)
-        completed = self._completion.complete(
-            result, call.tool, call.origin, ended - started, related, repair=repair
-        )
+        completed = self._completion.complete(result, call.tool, origin, seconds, related, repair=repair)
         actions = self._next_actions.after(call, result)
         return suggesting(completed, actions) if actions else completed
 
@@ -439,12 +414,12 @@ class Gateway:
         entry = state.related.get(id(caller))
         if entry is not None and entry[0] is caller and now < entry[1]:
             return entry[2]
-        if len(state.related) >= _MAX_CACHED_VIEWS:
+        if len(state.related) >= MAX_CACHED_VIEWS:
             state.related.clear()
         audience = self._policy.audience(caller)
         related = state.related_by_audience.get(audience)
         if related is None:
-            if len(state.related_by_audience) >= _MAX_CACHED_VIEWS:
+            if len(state.related_by_audience) >= MAX_CACHED_VIEWS:
                 state.related_by_audience.clear()
             visible = partial(self._policy.visible, caller=caller)
             callable_tools = CallableTools(state.snapshot, visible, state.accepts)
@@ -492,8 +467,3 @@ def _find_nothing(_name: str) -> None:
 def _definition(tool: Tool) -> str:
     """Return the cache key of a chain: the fingerprint of the whole definition, and the exposed name."""
     return f"{tool.fingerprint} {tool.exposed}"
-
-
-def _view_bytes(view: object) -> int:
-    """Return the bytes of a rendered list; other views count as 0, as they only reference tools."""
-    return len(view) if isinstance(view, bytes) else 0

@@ -14,6 +14,7 @@ from toolcrib.errors import Refused, problem
 from toolcrib.formats import provider
 from toolcrib.gateway.call_options import oversized
 from toolcrib.gateway.gateway import UNKNOWN_ORIGIN, Gateway
+from toolcrib.gateway.model_hints import ModelHints
 from toolcrib.interfaces import Provider, ProviderCall, ProviderResult
 from toolcrib.model import Caller, JsonObject, Origin, Problem, Progress, Report, Result
 from toolcrib.schemas import too_deep
@@ -79,6 +80,7 @@ class ProviderConnection:
 
     def __init__(self, gateway: Gateway, *, max_running_calls: int = MAX_RUNNING_CALLS) -> None:
         self._gateway, self._max_running_calls = gateway, max_running_calls
+        self._hints = ModelHints(gateway)
         self._turn_calls: set[_TurnCall] = set()
         self._tasks: set[asyncio.Task[None]] = set()
         self._seen_ids: dict[str, None] = {}
@@ -127,7 +129,7 @@ class ProviderConnection:
             await self._wait_for(turn_calls)
         finally:
             self._turn_calls.difference_update(turn_calls)
-        replies = [self._reply(each, shared_origin) for each in turn_calls if not each.cancelled]
+        replies = [self._reply(each, options) for each in turn_calls if not each.cancelled]
         return _turn_result(replies, provider_format)
 
     def cancel(self, ids: Iterable[str]) -> None:
@@ -227,11 +229,13 @@ class ProviderConnection:
             await _cancel_and_wait(tasks)
             raise
 
-    def _reply(self, turn_call: _TurnCall, origin: Origin) -> ProviderResult:
-        if turn_call.result is not None:
-            return ProviderResult(call=turn_call.call, result=turn_call.result)
-        call_problem = problem("CANCELLED", "the call was cancelled before it returned a result")
-        return ProviderResult(call=turn_call.call, result=self._gateway.refusal(call_problem, origin))
+    def _reply(self, turn_call: _TurnCall, options: _TurnOptions) -> ProviderResult:
+        result = turn_call.result
+        if result is None:
+            call_problem = problem("CANCELLED", "the call was cancelled before it returned a result")
+            result = self._gateway.refusal(call_problem, options.origin)
+        shown = self._hints.for_provider(result, options.caller, options.origin.provider or "")
+        return ProviderResult(call=turn_call.call, result=shown.result, hints=shown.hints)
 
 
 async def _acquire_before(source_lock: anyio.Lock, deadline: float | None) -> bool:

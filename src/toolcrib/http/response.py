@@ -93,13 +93,13 @@ _CHALLENGE = (b"www-authenticate", b'Bearer realm="toolcrib"')
 _CLOSE = (b"connection", b"close")
 
 
-def result_response(result: Result) -> HttpResponse:
+def result_response(result: Result, encoder: Callable[[Result], bytes] = encode) -> HttpResponse:
     """Return the HTTP response for a result."""
     problem = result.problem
     if problem is None:
-        return HttpResponse(200, encode(result))
+        return HttpResponse(200, encoder(result))
     code = status(result)
-    return HttpResponse(code, encode(result), (*JSON_HEADERS, *_error_headers(problem, code)))
+    return HttpResponse(code, encoder(result), (*JSON_HEADERS, *_error_headers(problem, code)))
 
 
 def _error_headers(problem: Problem, code: int) -> list[Header]:

@@ -58,6 +58,8 @@ class ProviderResult:
 
     call: ProviderCall
     result: Result
+    hints: str | JsonObject = ""
+    """The hints that the model sees: a text or JSON; empty if there are none."""
 
 
 @runtime_checkable

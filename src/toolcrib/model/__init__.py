@@ -21,7 +21,7 @@ from toolcrib.model.caller import (
     Requirement,
     permits,
 )
-from toolcrib.model.hints import Evidence, Hints
+from toolcrib.model.hints import Evidence, Hints, HintSetting
 from toolcrib.model.result import REPLAYED, Ask, Kind, Metadata, Problem, Result, Voice
 from toolcrib.model.tool import (
     APPS,
@@ -66,6 +66,7 @@ __all__ = [
     "Evidence",
     "Example",
     "Family",
+    "HintSetting",
     "Hints",
     "Json",
     "JsonObject",

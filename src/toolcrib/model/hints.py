@@ -16,6 +16,8 @@ ActionCategory = Literal["exploration", "optimization", "correction", "learning"
 RiskType = Literal["performance", "accuracy", "cost", "complexity", "user-experience"]
 DependencyType = Literal["required", "recommended", "optional"]
 AlignmentWord = Literal["strong", "moderate", "weak", "neutral", "conflict"]
+HintSetting = Literal["off", "errors", "brief", "full"]
+"""Which hints the models of a context see."""
 WarningType = Literal["validation", "duplicate", "conflict", "deprecation", "performance"]
 
 

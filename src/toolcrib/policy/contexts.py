@@ -8,7 +8,7 @@ from operator import attrgetter
 from typing import Any
 
 from toolcrib.interfaces import Reason
-from toolcrib.model import NO_CONTEXT, Caller, Tool
+from toolcrib.model import NO_CONTEXT, Caller, HintSetting, Tool
 from toolcrib.names import fold
 from toolcrib.search import SEARCH_TOOL
 
@@ -31,6 +31,8 @@ class Context:
     urgent: bool = False
     slow_response: bool | None = None
     """Whether slow calls send their progress sentence; None leaves it to the provider."""
+    hints: HintSetting = "errors"
+    """Which hints models see."""
     extra: Mapping[str, Any] = field(default_factory=dict[str, Any])
 
     @cached_property

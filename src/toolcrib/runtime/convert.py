@@ -124,6 +124,7 @@ def _context(section: ContextSection) -> Context:
         max_energy_cost=section.max_energy_cost,
         urgent=section.urgent,
         slow_response=section.slow_response,
+        hints=section.hints,
     )
 
 

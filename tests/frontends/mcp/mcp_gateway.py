@@ -34,6 +34,7 @@ CALLERS = {
     "gina": Caller(id="key:gina", key="gina", context="seek", permissions=frozenset({"secrets:read"})),
     "harry": Caller(id="key:harry", key="harry", context="narrow"),
     "ivan": Caller(id="key:ivan", key="ivan", context="brief"),
+    "jane": Caller(id="key:jane", key="jane", context="hinted"),
     "erin": Caller(id="key:erin", key="erin", context="full"),
     "alice-poorer": Caller(id="key:alice", key="alice"),
     "alice-off": Caller(id="key:alice", key="alice", disabled=frozenset({"tools:say-hello"})),
@@ -41,6 +42,7 @@ CALLERS = {
 }
 CONTEXTS = {
     "few": ContextSection(tools=("echo", "tools:say-hello")),
+    "hinted": ContextSection(hints="brief"),
     "bare": ContextSection(style="flat"),
     "full": ContextSection(style="qualified"),
     "seek": ContextSection(search=True, pinned=("echo",)),

@@ -84,9 +84,10 @@ async def test_a_client_lists_and_calls(era: str, command: StdioServerParameters
         assert result.structured_content == {"agent": "mcp"}
         assert heard == ["half"]
         assert result.meta is not None
-        assert "toolcrib/agentHints" in result.meta
+        assert "toolcrib/agentHints" not in result.meta
         wrong = await client.call_tool("make_noise", {"louder": 5})
         assert wrong.is_error
+        assert "toolcrib/agentHints" in (wrong.meta or {})
         assert isinstance(wrong.content[0], TextContent)
         with pytest.raises(MCPError) as raised:
             await client.call_tool("nothing")

@@ -96,7 +96,7 @@ async def test_qualified_names_are_refused(era: str) -> None:
 
 
 async def test_a_call_carries_structure_hints_and_metadata(era: str) -> None:
-    async with serve_mcp() as gateway, gateway.client(era) as client:
+    async with serve_mcp() as gateway, gateway.client(era, "jane") as client:
         result = await client.call_tool("echo", {"text": "hi"})
         assert not result.is_error
         assert result.structured_content == {"text": "hi", "nothing": None}
@@ -253,7 +253,7 @@ async def test_invalid_annotation_alone_is_omitted(era: str) -> None:
 
 async def test_announces_tools_and_nothing_else(era: str) -> None:
     async with serve_mcp() as gateway:
-        client = gateway.client("auto" if era != "legacy" else era)
+        client = gateway.client("auto" if era != "legacy" else era, "jane")
         async with client:
             offered = client.server_capabilities.model_dump(exclude_none=True, exclude_defaults=True)
             assert {name for name, value in offered.items() if value} == {"tools"}

@@ -107,7 +107,11 @@ PUT_APP = ("PUT", "/api/apps/{package}")
 POST_KEY = ("POST", "/api/keys")
 REQUIREMENT = {"type": "CAMERA", "level": "REQUIRED"}
 
+EXECUTE = ("POST", "/api/tools/execute")
 BODIES: list[tuple[tuple[str, str], dict[str, Any], bool]] = [
+    (EXECUTE, {"name": "add", "arguments": {"a": 1}, "detail": "brief"}, True),
+    (EXECUTE, {"name": "add", "arguments": {"a": 1}, "detail": None}, True),
+    (EXECUTE, {"name": "add", "arguments": {"a": 1}, "detail": "short"}, False),
     (PUT_USER, {"language": "de-CH"}, True),
     (PUT_USER, {"language": ""}, False),
     (PUT_USER, {"language": "german, please"}, False),

@@ -21,7 +21,7 @@ from toolcrib.frontends.mcp.request import (
 from toolcrib.frontends.mcp.resource_methods import ResourceMethods
 from toolcrib.frontends.mcp.tool_calls import ToolCalls
 from toolcrib.frontends.mcp.tool_list import McpToolList, SearchResults
-from toolcrib.gateway import Gateway
+from toolcrib.gateway import Gateway, ModelHints
 from toolcrib.mcp.jsonrpc import (
     INTERNAL_ERROR,
     INVALID_PARAMS,
@@ -33,15 +33,25 @@ from toolcrib.mcp.jsonrpc import (
 from toolcrib.mcp.meta import GATEWAY_KEY
 from toolcrib.mcp.methods import CALL_TOOL, DISCOVER, LIST_TOOLS, LISTEN, PING, SET_LEVEL
 from toolcrib.mcp.revisions import LEGACY, LEGACY_REVISIONS, LOG_LEVELS, MODERN
-from toolcrib.model import Caller, JsonObject, Origin, Problem
+from toolcrib.model import Caller, HintSetting, JsonObject, Problem
 
 log = logging.getLogger(__name__)
 
 INSTRUCTIONS = (
-    "Toolcrib puts the tools of many sources behind one list. In `_meta` every result carries hints for the "
-    "next step (`toolcrib/agentHints`) and a sentence that can be spoken (`toolcrib/message`). A failed call "
-    "says in `toolcrib/error` what is wrong and whether trying again helps."
+    "Toolcrib puts the tools of many sources behind one list. In `_meta` every result carries a sentence "
+    "that can be spoken (`toolcrib/message`). A failed call says in `toolcrib/error` what is wrong and "
+    "whether trying again helps."
 )
+_ALL_HINTS = (
+    " Where there is something to act on, the last text of a result says what to do next; all hints are "
+    "in `toolcrib/agentHints`."
+)
+HINT_INSTRUCTIONS: dict[HintSetting, str] = {
+    "off": "",
+    "errors": " The last text of a failed call says what to do next.",
+    "brief": _ALL_HINTS,
+    "full": _ALL_HINTS,
+}
 SEARCH_INSTRUCTIONS = (
     " Not all tools are on the list: find others with `search_tools`, and call them by name."
 )
@@ -52,7 +62,7 @@ class Engine:
     """Handles requests of every transport. `ResourceMethods` handles everything that is not about tools."""
 
     def __init__(self, gateway: Gateway) -> None:
-        self._gateway = gateway
+        self._gateway, self._hints = gateway, ModelHints(gateway)
         self._gateway_meta: JsonObject = {"_meta": {GATEWAY_KEY: gateway.id}} if gateway.id else {}
         """Metadata by which another gateway recognizes this one, or itself (loop detection)."""
         bridge = ElicitationBridge(gateway)
@@ -82,17 +92,20 @@ class Engine:
         except ProtocolError as error:
             return error_reply(request.id, error)
         except ToolcribError as error:
-            return error_reply(request.id, self._protocol_error(error.problem, request.origin))
+            return error_reply(request.id, self._protocol_error(error.problem, request))
         except Exception:  # boundary: logged here; the client gets no details
             log.exception("the MCP face failed at %s", request.method)
             return error_reply(request.id, ProtocolError(INTERNAL_ERROR, INTERNAL_ERROR_MESSAGE))
 
-    def _protocol_error(self, problem: Problem, origin: Origin) -> ProtocolError:
+    def _protocol_error(self, problem: Problem, request: McpRequest) -> ProtocolError:
         """Return a JSON-RPC error for a request that never became a call; its data is a result's `_meta`."""
         code = INVALID_PARAMS if problem.kind in CLIENT_ERROR_KINDS else INTERNAL_ERROR
         if problem.code == "INVALID_REQUEST":
             code = INVALID_REQUEST
-        return ProtocolError(code, problem.message, meta(self._gateway.refusal(problem, origin)))
+        refusal = self._hints.without_hidden(
+            self._gateway.refusal(problem, request.origin), request.peer.caller
+        )
+        return ProtocolError(code, problem.message, meta(refusal))
 
     def initialize_result(self, caller: Caller, revision: str) -> JsonObject:
         """Return the result of `initialize`."""
@@ -114,7 +127,8 @@ class Engine:
         return encode_result(request, result, ttl_ms=LIST_TTL_MS)
 
     def _instructions(self, caller: Caller) -> str:
-        return INSTRUCTIONS + SEARCH_INSTRUCTIONS if self._search_results.applies_to(caller) else INSTRUCTIONS
+        search = SEARCH_INSTRUCTIONS if self._search_results.applies_to(caller) else ""
+        return INSTRUCTIONS + HINT_INSTRUCTIONS[self._gateway.hint_setting(caller)] + search
 
     def _capabilities(self, caller: Caller) -> dict[str, Any]:
         return {"tools": {"listChanged": True}, **self.resource_methods.capabilities(caller)}

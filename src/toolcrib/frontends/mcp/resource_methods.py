@@ -20,7 +20,7 @@ from toolcrib.frontends.mcp.request import (
     encode_result,
 )
 from toolcrib.frontends.mcp.tool_calls import check_problem, input_required
-from toolcrib.gateway import Gateway, PromptIndex, ResourceIndex, Run, Subscriber
+from toolcrib.gateway import Gateway, ModelHints, PromptIndex, ResourceIndex, Run, Subscriber
 from toolcrib.mcp import methods
 from toolcrib.mcp.content import as_object, completion_values, is_texts, prompt_messages, resource_contents
 from toolcrib.mcp.jsonrpc import (
@@ -57,7 +57,7 @@ class ResourceMethods:
 
     def __init__(self, gateway: Gateway, fetch: Fetch) -> None:
         self._gateway, self._resource_access = gateway, gateway.resource_access
-        self._fetch = fetch
+        self._fetch, self._hints = fetch, ModelHints(gateway)
         self._subscribers: dict[SessionLink, Subscriber] = {}
         self._listeners: list[OnSessionUpdate] = []
 
@@ -194,14 +194,15 @@ class ResourceMethods:
             message = f"the server's answer to {request.method} is not what the protocol allows"
             cause = problem("CONTRACT_VIOLATION", message)
             result = self._gateway.refusal(cause, request.origin)
-        raise _protocol_error(result, cause)
+        raise _protocol_error(self._hints.without_hidden(result, request.peer.caller), cause)
 
     def _not_found_error(self, request: McpRequest, uri: str, error: Refused) -> Exception:
         """Return the error for an unknown resource; its code depends on the era."""
         cause = error.problem
         if cause.code != "NOT_FOUND":
             return error
-        own_meta = meta(self._gateway.refusal(cause, request.origin))
+        refusal = self._gateway.refusal(cause, request.origin)
+        own_meta = meta(self._hints.without_hidden(refusal, request.peer.caller))
         return ProtocolError(_not_found_code(request), cause.message, {"uri": uri, **own_meta})
 
 

@@ -10,7 +10,7 @@ from toolcrib.formats.mcp import encode, meta
 from toolcrib.frontends.mcp.elicitation import ElicitationBridge
 from toolcrib.frontends.mcp.request import SERVER, McpRequest, ProtocolError, check_mirrors, encode_result
 from toolcrib.frontends.mcp.tool_list import SearchResults
-from toolcrib.gateway import RESOURCE_LINK, Gateway
+from toolcrib.gateway import RESOURCE_LINK, Gateway, ModelHints
 from toolcrib.mcp.content import blocks_for
 from toolcrib.mcp.headers import InvalidMirroredHeader, Mirrors, mirrors_of
 from toolcrib.mcp.jsonrpc import INTERNAL_ERROR, INVALID_PARAMS, INVALID_REQUEST, METHOD_NOT_FOUND
@@ -36,7 +36,7 @@ class ToolCalls:
         search_results: SearchResults,
         notify_found: Callable[[McpRequest], Awaitable[None]],
     ) -> None:
-        self._gateway, self._bridge = gateway, bridge
+        self._gateway, self._bridge, self._hints = gateway, bridge, ModelHints(gateway)
         self._search_results, self._notify_found = search_results, notify_found
         self._version = 0
         self._mirrors: dict[tuple[str, str, str], Mirrors] = {}
@@ -67,17 +67,20 @@ class ToolCalls:
         return result.replace(content=tuple(content))
 
     def _encoded(self, request: McpRequest, result: Result) -> bytes:
+        peer = request.peer
+        listed = None if result.hints is None else self._search_results.names(peer)
+        result, hints = self._hints.for_mcp(result, peer.caller, listed)
         if result.problem is not None:
             check_problem(result, result.problem)
         elif result.ask is not None:
             return input_required(request, result)
-        peer = request.peer
         shown = fitted(result, peer.revision)
         if shown is None:
-            shown = self._gateway.refusal(problem("CONTRACT_VIOLATION", _UNKNOWN_CONTENT), request.origin)
+            refusal = self._gateway.refusal(problem("CONTRACT_VIOLATION", _UNKNOWN_CONTENT), request.origin)
+            shown, hints = self._hints.for_mcp(refusal, peer.caller)
         if peer.revision < STRUCTURED_CONTENT_SINCE:
             shown = shown.replace(structured=False)
-        return encode(shown, _SERVER_INFO if peer.modern else b"")
+        return encode(shown, _SERVER_INFO if peer.modern else b"", hints)
 
     def _mirrors_of(self, name: str, caller: Caller) -> Mirrors:
         """Return the arguments that headers must mirror; cached per catalog version, name and caller."""

@@ -2,7 +2,7 @@
 
 import re
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from functools import partial
 from typing import Any, cast
 
@@ -68,6 +68,12 @@ class SearchResults:
         # Where the limit allows only some, the latest stay.
         free = len(more) if max_tools is None else max(0, max_tools - len(first))
         return (*first, *more[max(0, len(more) - free) :])
+
+    def names(self, peer: Peer) -> Collection[str] | None:
+        """Return the canonical names on a client's list; None where it is not in search mode."""
+        if not self.applies_to(peer.caller):
+            return None
+        return {tool.name for tool in self.listed(peer.caller, peer.session)}
 
     def _first(self, caller: Caller, max_tools: int | None, tools: Sequence[Tool]) -> tuple[Tool, ...]:
         context = self._gateway.context(caller)

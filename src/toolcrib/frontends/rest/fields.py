@@ -114,6 +114,21 @@ def choice(query: Mapping[str, str], name: str, accepted: tuple[str, ...], defau
     return value
 
 
+DETAILS = ("full", "brief")
+"""How much of a result a response holds."""
+PREFER_HEADER = b"prefer"
+MINIMAL_APPLIED = (b"preference-applied", b"return=minimal")
+
+
+def wants_minimal(prefer: bytes | None) -> bool:
+    """Whether a `Prefer` header (RFC 7240) has `return=minimal`; of several the first counts."""
+    if prefer is None:
+        return False
+    preferences = (each.partition(";")[0].partition("=") for each in prefer.decode("latin-1").split(","))
+    returns = [value.strip(' \t"') for name, _, value in preferences if name.strip().lower() == "return"]
+    return returns[:1] == ["minimal"]
+
+
 def request_idempotency_key(field: Json, header: bytes | None) -> str:
     """Return the idempotency key of the body or the header; the header may be a quoted string."""
     key = idempotency_key(field, "idempotencyKey")

@@ -8,6 +8,7 @@ from toolcrib.formats import PROVIDERS
 from toolcrib.frontends.rest.app_payload_schemas import APP_SCHEMAS
 from toolcrib.frontends.rest.fields import (
     COUNT,
+    DETAILS,
     FIELD,
     FIELD_OR_NULL,
     FLAG,
@@ -33,7 +34,7 @@ from toolcrib.frontends.rest.fields import (
 )
 from toolcrib.hints.field_table import schema as hints_schema
 from toolcrib.interfaces import State
-from toolcrib.model import ActorKind, Kind
+from toolcrib.model import ActorKind, HintSetting, Kind
 
 # --- JSON Schemas of the request and response bodies of the key routes ---
 
@@ -145,6 +146,18 @@ _RESULT = object_of(
             "state": {"type": "string", "description": "to be returned with the answers"},
         }
     ),
+)
+
+_HINT_PARTS = hints_schema()["properties"]
+_BRIEF_RESULT = object_of(
+    {name: _RESULT["properties"][name] for name in ("success", "status", "message")},
+    **{name: _RESULT["properties"][name] for name in ("data", "error", "inputRequired")},
+    agentHints={
+        **object_of(
+            **{name: _HINT_PARTS[name] for name in ("suggestedNextActions", "warnings", "contextNeeded")}
+        ),
+        "description": "only what can be acted on; absent if there is nothing",
+    },
 )
 
 _TOOL = object_of(
@@ -308,6 +321,8 @@ SCHEMAS: dict[str, Schema] = {
     "Hints": hints_schema(),
     "Metadata": _METADATA,
     "Result": _RESULT,
+    "BriefResult": _BRIEF_RESULT,
+    "ExecuteResult": {"anyOf": [ref("Result"), ref("BriefResult")]},
     "Tool": _TOOL,
     "Tools": _TOOLS,
     "Answer": _ANSWER,
@@ -327,6 +342,10 @@ SCHEMAS: dict[str, Schema] = {
         },
         answers={"type": ["object", "null"], "description": "answers to the questions of `inputRequired`"},
         state={"type": ["string", "null"], "description": "the state from `inputRequired`"},
+        detail={
+            "enum": [*DETAILS, None],
+            "description": "brief: only the outcome, the message, data or error, and hints to act on",
+        },
     ),
     "AuditRecord": _AUDIT_RECORD,
     "AuditRecords": object_of({"records": list_of(ref("AuditRecord"))}),
@@ -336,6 +355,8 @@ SCHEMAS: dict[str, Schema] = {
     "Explanation": object_of(
         {"name": TEXT, "visible": FLAG, "reason": TEXT_OR_NULL},
         cut={**TEXT_OR_NULL, "description": "why it is not listed although it may be used"},
+        hints={"enum": list(get_args(HintSetting)), "description": "hints that models of the context see"},
+        declarationTokens={**COUNT, "description": "estimated tokens of its declaration for models"},
     ),
     "Status": object_of({"service": TEXT, "version": TEXT, "tools": COUNT, "sources": OBJECTS}),
     "Revoked": object_of({"name": TEXT, "revoked": FLAG}),

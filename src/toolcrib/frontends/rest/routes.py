@@ -27,6 +27,7 @@ from toolcrib.frontends.rest.fields import (
     TEXT,
     USER,
     count_to,
+    header,
     limit_of,
     operation,
     query,
@@ -58,6 +59,7 @@ from toolcrib.http import HttpResponse, Request, Route
 from toolcrib.identity import Identity
 
 _CONTEXT = "the context to use; by default the caller's own"
+_PREFER = header("Prefer", "`return=minimal` is an alternative to `detail: brief` in the body")
 _CALLER = "calls of this caller; other callers than oneself need crib:calls"
 
 
@@ -121,7 +123,9 @@ class RestFrontend:
             ),
         ]
         tools = operation("Tools", parameters=listing)
-        result = operation("Result", body="Execute", parameters=CALL_HEADERS, more=EVENT_STREAM)
+        result = operation(
+            "ExecuteResult", body="Execute", parameters=[*CALL_HEADERS, _PREFER], more=EVENT_STREAM
+        )
         answers = operation("Answers", body="Answer", parameters=CALL_HEADERS, more=EVENT_STREAM)
         call = partial(Route, calls=True, present=True)
         return (

@@ -10,19 +10,23 @@ import orjson
 from toolcrib.apps.properties import phrases
 from toolcrib.errors import Refused
 from toolcrib.formats import FORMATS
-from toolcrib.formats.rest import encode
+from toolcrib.formats.rest import encode, encode_brief
 from toolcrib.frontends.rest.fields import (
+    DETAILS,
     IDEMPOTENCY_HEADER,
+    MINIMAL_APPLIED,
+    PREFER_HEADER,
     choice,
     count,
     known_fields,
     refused,
     request_idempotency_key,
     text,
+    wants_minimal,
 )
 from toolcrib.gateway import Declarations, Gateway, ProviderConnection, calls_of, map_cooperatively, oversized
 from toolcrib.http import HttpResponse, Request, Write, call_timeout, parse_json, result_response, sse_event
-from toolcrib.http.response import EVENT_STREAM_HEADERS
+from toolcrib.http.response import EVENT_STREAM_HEADERS, Header
 from toolcrib.model import REPLAYED, Caller, Json, JsonObject, Progress, Report, Result, Tool
 
 # --- Server-sent events of a running call: progress, keep-alive comments, and finally the result ---
@@ -141,7 +145,16 @@ def _provider_message(message: Json) -> JsonObject:
 
 # --- Tool calls over REST: the result as one JSON response, or server-sent events while the call runs ---
 
-CALL_FIELDS = ("name", "arguments", "context", "idempotencyKey", "capabilities", "answers", "state")
+CALL_FIELDS = (
+    "name",
+    "arguments",
+    "context",
+    "idempotencyKey",
+    "capabilities",
+    "answers",
+    "state",
+    "detail",
+)
 DUPLICATES_ALLOWED = frozenset({"arguments", "answers"})
 """Fields in which duplicate keys are allowed: upstreams get re-serialized JSON, without the duplicates."""
 EMPTY_OBJECT: JsonObject = {}
@@ -162,6 +175,7 @@ class _CallRequest(NamedTuple):
     answers: JsonObject = EMPTY_OBJECT
     state: str = ""
     key: str = ""
+    encoder: Callable[[Result], bytes] = encode
 
 
 class ExecuteRoute:
@@ -176,12 +190,14 @@ class ExecuteRoute:
         if wants_events(request):
             run = partial(self._run, request, parsed)
             events = partial(stream, request, run, self._keep_alive)
-            return HttpResponse(200, b"", EVENT_STREAM_HEADERS, events)
+            headers = (*EVENT_STREAM_HEADERS, *_applied(request, parsed))
+            return HttpResponse(200, b"", headers, events)
         result = await self._call(request, parsed)
-        answer = result_response(result)
+        answer = result_response(result, parsed.encoder)
+        more = _applied(request, parsed)
         if REPLAYED in result.meta:
-            answer = answer._replace(headers=(*answer.headers, _REPLAYED))
-        return answer
+            more = (*more, _REPLAYED)
+        return answer._replace(headers=(*answer.headers, *more)) if more else answer
 
     def _parsed(self, request: Request, body: Json) -> _CallRequest:
         if not isinstance(body, dict) or not _KNOWN_FIELDS.issuperset(cast("dict[str, Any]", body)):
@@ -195,16 +211,17 @@ class ExecuteRoute:
         _check_size(request, arguments)
         wait = call_timeout(request)
         deadline = None if wait is None else anyio.current_time() + wait
-        header = request.headers.get(IDEMPOTENCY_HEADER)
-        if header is None and _COMMON_FIELDS.issuperset(fields):
+        header, prefer = request.headers.get(IDEMPOTENCY_HEADER), request.headers.get(PREFER_HEADER)
+        if header is None and prefer is None and _COMMON_FIELDS.issuperset(fields):
             return _CallRequest(name, arguments, request.caller, deadline)
         caller = self._gateway.enter(request.caller, text(fields, "context"))
         key = request_idempotency_key(fields.get("idempotencyKey"), header)
-        answers, state = _object(fields, "answers"), _state(fields)
-        return _CallRequest(name, arguments, caller, deadline, _capabilities(fields), answers, state, key)
+        answers, state, encoder = _object(fields, "answers"), _state(fields), _encoder(fields, prefer)
+        capabilities = _capabilities(fields)
+        return _CallRequest(name, arguments, caller, deadline, capabilities, answers, state, key, encoder)
 
     async def _run(self, request: Request, parsed: _CallRequest, report: Report) -> bytes:
-        return encode(await self._call(request, parsed, report))
+        return parsed.encoder(await self._call(request, parsed, report))
 
     def _call(
         self, request: Request, parsed: _CallRequest, report: Report | None = None
@@ -221,6 +238,22 @@ class ExecuteRoute:
             idempotency_key=parsed.key,
             report=report,
         )
+
+
+def _encoder(fields: JsonObject, prefer: bytes | None) -> Callable[[Result], bytes]:
+    """Return the encoder for the detail that is wanted; the field of the body precedes the header."""
+    detail = fields.get("detail")
+    if detail is None:
+        detail = "brief" if wants_minimal(prefer) else "full"
+    if not isinstance(detail, str):
+        raise refused("detail", f"must be one of {', '.join(DETAILS)}")
+    return encode_brief if choice({"detail": detail}, "detail", DETAILS, "full") == "brief" else encode
+
+
+def _applied(request: Request, parsed: _CallRequest) -> tuple[Header, ...]:
+    """Return the header that tells a client that its preference was followed."""
+    brief = parsed.encoder is encode_brief
+    return (MINIMAL_APPLIED,) if brief and wants_minimal(request.headers.get(PREFER_HEADER)) else ()
 
 
 def _arguments(value: Json) -> JsonObject:

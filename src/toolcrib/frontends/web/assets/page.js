@@ -1,6 +1,7 @@
 // The page: what the API tells, drawn with text nodes alone; nothing that comes from a tool is ever read as markup.
 
 import { panels } from '/assets/apps.js'
+import { hinting } from '/assets/hints.js'
 import { declaring } from '/assets/models.js'
 import { Failure, exchange, isStale, secret, send, signInWithKey, signOut, takeToken, watch } from '/assets/session.js'
 
@@ -218,6 +219,8 @@ function listTools() {
   if (total > MOST_SHOWN) note(`${total - MOST_SHOWN} more: search to narrow them down.`)
 }
 
+const find = name => all.find(tool => tool.name === name || Object.values(tool.names ?? {}).includes(name))
+const { nextSteps, hintList } = hinting({ draw, find, open: (tool, given, runs) => choose(tool, given, runs) })
 const declared = declaring({ draw, ask, tried, code, pretty })
 
 function marks(tool) {
@@ -229,7 +232,8 @@ function marks(tool) {
     tool.deprecated ? draw('span', { class: 'pill bad' }, 'deprecated') : null)
 }
 
-function choose(tool) {
+// Opens a tool with its example, or with given arguments; `runs` then runs it.
+function choose(tool, given = null, runs = false) {
   chosen = tool
   listTools()
   snippets()
@@ -247,12 +251,13 @@ function choose(tool) {
     else raw.value = pretty(current)
   })()
   const example = tool.examples?.[0]
-  if (example) fields.fill(example.params)
+  if (given ?? example) fields.fill(given ?? example.params)
   const outcome = draw('div', { class: 'outcome', role: 'status', hidden: true })
   const button = draw('button', { type: 'submit' }, 'Run')
+  const sides = tabs('Arguments', [['Form', fields.element, () => switchTo('form')], ['JSON', raw, () => switchTo('json')]])
   const question = draw('form', { class: 'ask', onsubmit: event => { event.preventDefault(); start() } },
-    tabs('Arguments', [['Form', fields.element, () => switchTo('form')], ['JSON', raw, () => switchTo('json')]]),
-    draw('div', { class: 'actions' }, button, example ? draw('span', { class: 'quiet' }, `Example: ${example.description}`) : null))
+    sides,
+    draw('div', { class: 'actions' }, button, example && !given ? draw('span', { class: 'quiet' }, `Example: ${example.description}`) : null))
   const start = tried(async () => {
     const given = values()
     button.disabled = true
@@ -275,8 +280,26 @@ function choose(tool) {
   })
   const names = [...new Set([tool.name, ...Object.values(tool.names ?? {})])]
   at('tool').replaceChildren(
-    draw('header', {}, draw('h3', {}, tool.title ?? tool.name), draw('div', { class: 'names mono' }, names.join('  ·  ')), marks(tool)),
+    draw('header', {}, draw('h3', { tabindex: '-1' }, tool.title ?? tool.name), draw('div', { class: 'names mono' }, names.join('  ·  ')), marks(tool)),
     draw('div', { class: 'description' }, paragraphs(tool.description)), question, outcome, declared(tool))
+  if (given === null) return
+  if (!holds(fields, given)) {
+    // The form cannot express these arguments; the text can.
+    editing = 'json'
+    raw.value = pretty(given)
+    sides.querySelectorAll('[role=tab]')[1].click()
+  }
+  at('tool').scrollIntoView({ block: 'start' })
+  const focused = runs ? at('tool').querySelector('h3') : button
+  focused.focus({ preventScroll: true })
+  if (runs) start()
+}
+
+function holds(fields, given) {
+  try {
+    const values = fields.read()
+    return Object.keys(given).every(name => JSON.stringify(values[name]) === JSON.stringify(given[name]))
+  } catch { return false }
 }
 
 // Authors wrap their lines for an editor; blank lines and list items are what they mean.
@@ -297,21 +320,8 @@ function shown(result) {
     metadata.cached ? draw('span', { class: 'pill' }, 'from the cache') : null)
   const said = draw('p', { class: 'said' }, error ? error.message : result.message)
   const main = error ? ['Error', code(pretty(error))] : ['Data', code(pretty(result.data ?? result.inputRequired ?? null))]
-  return [head, said, tabs('Result', [main, ['Hints', hintList(hints)], ['Full response', code(pretty(result))]])]
-}
-
-function hintList(hints) {
-  const words = value => {
-    if (Array.isArray(value)) return value.map(words).join('; ')
-    if (typeof value !== 'object' || value === null) return String(value)
-    const told = value.description ?? value.message ?? value.action ?? value.label
-    return told ?? Object.entries(value).map(([key, each]) => `${key} ${words(each)}`).join(', ')
-  }
-  const filled = Object.entries(hints).filter(([, value]) => !Array.isArray(value) || value.length)
-  return draw('dl', { class: 'hints' }, filled.flatMap(([name, value]) => {
-    const label = name.replace(/[A-Z]/g, letter => ` ${letter.toLowerCase()}`)
-    return [draw('dt', {}, label), draw('dd', {}, words(value))]
-  }))
+  const steps = nextSteps(result)
+  return [head, said, ...(steps ? [steps] : []), tabs('Result', [main, ['Hints', hintList(hints)], ['Full response', code(pretty(result))]])]
 }
 
 // --- connecting ---
