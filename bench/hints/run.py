@@ -15,17 +15,14 @@ from bench.hints.valid_calls import valid_calls
 from toolcrib.errors import CODES
 
 
-async def run_robot(folder: Path, *, small: bool = False) -> Findings:
-    """Run everything; if `small`, without MCP servers and apps."""
+async def run_robot(folder: Path) -> Findings:
+    """Run everything, over all tools that can be had here; each corpus has a gateway of its own."""
     notes: list[str] = []
-    followed = await follow_faults(_opened(folder / "faults", small=small), notes)
-    taken = await perform_tasks(_opened(folder / "tasks", small=small))
+    for name in ("faults", "tasks"):
+        (folder / name).mkdir()
+    followed = await follow_faults(open_whole(folder / "faults"), notes)
+    taken = await perform_tasks(open_whole(folder / "tasks"))
     return gathered(followed, taken, await fail_with_every_code(folder), notes)
-
-
-def _opened(folder: Path, *, small: bool) -> AbstractAsyncContextManager[RobotGateway]:
-    folder.mkdir()
-    return open_small(folder) if small else open_whole(folder)
 
 
 async def follow_faults(

@@ -81,7 +81,7 @@ class StepTaken:
 
 def tasks(opened: RobotGateway) -> list[Task]:
     """Return the tasks whose tools can all be had."""
-    scripted = [_task(each) for each in load("tasks.json", opened.folder)]
+    scripted = [task_of(each) for each in load("tasks.json", opened.folder)]
     return [
         task
         for task in scripted
@@ -105,7 +105,8 @@ async def perform(robot: Robot, task: Task) -> list[StepTaken]:
     ]
 
 
-def _task(entry: Mapping[str, Any]) -> Task:
+def task_of(entry: Mapping[str, Any]) -> Task:
+    """Read a task of the corpus."""
     steps = tuple(Step(Request(name, arguments), Then(then)) for name, arguments, then in entry["steps"])
     return Task(entry["task"], steps, entry.get("user"))
 

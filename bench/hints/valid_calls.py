@@ -1,9 +1,9 @@
-"""The valid calls that faults are made from: one by hand for each tool, else its author's examples."""
+"""The valid calls that faults are made from, one for each tool, and none of them an example of its tool."""
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 from bench.hints.faults import ValidCall
 from bench.hints.gateway import RobotGateway
@@ -11,40 +11,30 @@ from bench.hints.toolset import Request, Signature
 from toolcrib.demo.apps import DEMO_USER
 
 CORPUS = Path(__file__).resolve().parent / "corpus"
-LEFT_OUT = frozenset({"local:control-volume", "local:search-web", "crib:mcp_add_server"})
-"""Tools that would change this machine, need a network or add tools while the robot runs."""
 
 
 def valid_calls(opened: RobotGateway) -> list[ValidCall]:
-    """Return the calls of every tool that has an example or a call by hand, in the order of the catalog."""
-    by_hand = by_tool(load("calls.json", opened.folder))
-    return [
-        call
-        for name, signature in opened.tools.signatures.items()
-        if name not in LEFT_OUT
-        for call in _calls_of(signature, by_hand.get(name))
-    ]
+    """Return the call of every tool that the gateway has.
+
+    Tools that need a network, a person to answer, a sound card or energy have none, nor have those whose call
+    cannot be repeated. A call is never an example of its tool: who suggests examples would seem to repair it.
+    """
+    found: list[ValidCall] = []
+    for entry in load("calls.json", opened.folder):
+        signature = opened.tools.find(entry["tool"])
+        if signature is not None:
+            found.append(_call(signature, entry))
+    return found
 
 
-def load(name: str, folder: Path) -> Any:
+def load(name: str, folder: Path) -> list[Mapping[str, Any]]:
     """Read a file of the corpus; {folder} in a text is the folder of the MCP servers."""
     text = (CORPUS / name).read_text(encoding="utf-8")
     return json.loads(text.replace("{folder}", str(folder)))
 
 
-def by_tool(entries: list[Mapping[str, Any]]) -> dict[str, Mapping[str, Any]]:
-    """Return the calls by hand by their tools; each tool has one."""
-    found = {each["tool"]: each for each in entries}
-    assert len(found) == len(entries), "a tool has two calls by hand"
-    return found
-
-
-def _calls_of(signature: Signature, by_hand: Mapping[str, Any] | None) -> Iterator[ValidCall]:
-    tool, given = signature.tool, by_hand or {}
-    before = tuple(
-        Request(each["tool"], each["arguments"]) for each in cast("list[Any]", given.get("before", ()))
-    )
-    user = DEMO_USER if tool.family == "app" else None
-    arguments = [given["arguments"]] if "arguments" in given else [each.params for each in tool.examples]
-    for each in arguments:
-        yield ValidCall(request=Request(tool.name, each), before=before, user=user)
+def _call(signature: Signature, entry: Mapping[str, Any]) -> ValidCall:
+    before = tuple(Request(each["tool"], each["arguments"]) for each in entry.get("before", ()))
+    user = DEMO_USER if signature.tool.family == "app" else None
+    request = Request(signature.tool.name, entry["arguments"])
+    return ValidCall(request=request, before=before, user=user)
