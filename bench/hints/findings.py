@@ -51,7 +51,9 @@ class Findings:
     tokens: tuple[int, ...]
     """Of every answer's brief hints, sorted."""
     idle_tokens: int
-    """The most tokens where there was nothing to say."""
+    """The most tokens of an answer whose hints say nothing that a model could use."""
+    missed: tuple[str, ...] = ()
+    """Faults not repaired and steps not met; without arguments, which have paths of this machine."""
     notes: tuple[str, ...] = ()
 
     def step(self, then: Then) -> StepCount:
@@ -72,6 +74,7 @@ class Findings:
             "suggestions": {"named": self.suggestions, "valid": self.valid, "wrong": self.wrong},
             "errors": self.errors,
             "contradictions": list(self.contradictions),
+            "missed": list(self.missed),
             "tokens": {
                 "answers": len(self.tokens),
                 "withHints": sum(map(bool, self.tokens)),
@@ -92,7 +95,7 @@ def gathered(
     steps = [step for each in taken.values() for step in each]
     advices = [*(each.advice for each in followed), *(each.advice for each in steps), *failures]
     calls = [call for advice in advices for call in advice.calls]
-    idle = [step.advice.tokens for step in steps if step.then is Then.NONE]
+    idle = [step.advice.tokens for step in steps if step.idle]
     return Findings(
         faults=tuple(_by_kind(followed)),
         tasks=len(taken),
@@ -104,8 +107,24 @@ def gathered(
         contradictions=tuple(text for advice in advices for text in advice.contradictions()),
         tokens=tuple(sorted(advice.tokens for advice in advices)),
         idle_tokens=max(idle, default=0),
+        missed=(*_unrepaired(followed), *_wrong_steps(taken)),
         notes=tuple(notes),
     )
+
+
+def _unrepaired(followed: Sequence[FollowedFault]) -> Iterator[str]:
+    for each in followed:
+        if each.harmful or (each.fault.determined and not each.repaired):
+            outcome = "harmful" if each.harmful else "not repaired"
+            yield f"{each.fault.kind}: {each.fault.sent.tool}, {outcome}"
+
+
+def _wrong_steps(taken: Mapping[str, Sequence[StepTaken]]) -> Iterator[str]:
+    for name, steps in taken.items():
+        for number, each in enumerate(steps, 1):
+            if each.fails or each.harmful:
+                wanted = each.next.tool if each.then is Then.FLOW and each.next else "nothing"
+                yield f"{name}, step {number}: after {each.advice.asked.tool} {wanted} is to be suggested"
 
 
 def _by_kind(followed: Sequence[FollowedFault]) -> Iterator[FaultCount]:

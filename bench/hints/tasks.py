@@ -74,6 +74,17 @@ class StepTaken:
         return found is not None and found.is_mutation and not authored
 
     @property
+    def idle(self) -> bool:
+        """Whether the hints say nothing that a model could use: no tool, no warning, nothing missing."""
+        given = self.advice.answer["agentHints"]
+        return self.silent and not given.get("warnings") and not given["contextNeeded"]
+
+    @property
+    def fails(self) -> bool:
+        """Whether the next call is not suggested where it could be, or a tool where none should be."""
+        return (self.then is Then.FLOW and not self.hit) or (self.then is Then.NONE and not self.silent)
+
+    @property
     def silent(self) -> bool:
         """Whether no tool is suggested."""
         return not self.advice.calls

@@ -342,6 +342,9 @@ async def test_robot_counts_what_it_did(robot_run: RobotRun) -> None:
     assert found.step(Then.FLOW).steps >= 40
     assert found.errors == len(followed) - 2 + len(failures)
     assert found.valid + found.wrong <= found.suggestions
+    unrepaired = sum(each.determined - each.repaired for each in found.faults)
+    assert len([each for each in found.missed if each.endswith("not repaired")]) <= unrepaired
+    assert not any("/" in each for each in found.missed), "no paths"
 
 
 # --- what is told of it ---
