@@ -45,7 +45,8 @@ def options(words: Sequence[str]) -> argparse.Namespace:
 def run(given: argparse.Namespace) -> Outcome:
     """Measure what is asked for."""
     cores, busy = find_cores(), others_at_work()
-    load = find_load(cores, own=given.own_client)
+    # The robot loads nothing, so no program has to be had for that.
+    load = find_load(cores, own=given.own_client or set(given.only) == {"hints"})
     plan = Plan(
         rounds=given.rounds or (2 if given.quick else 5),
         seconds=given.seconds or (1.0 if given.quick else 2.0),
@@ -55,7 +56,7 @@ def run(given: argparse.Namespace) -> Outcome:
         stage = Stage(stack, Path(folder), cores)
         for part in given.only:
             PARTS[part](stage)
-        measured = measure(stage.cases, load.drive, plan)
+        measured = measure(stage.cases, load.drive, plan) if stage.cases else {}
         return Outcome(
             plan=plan,
             load=load.name,
@@ -65,6 +66,7 @@ def run(given: argparse.Namespace) -> Outcome:
             versions=versions(stage.peers),
             peers=dict(stage.peers),
             measured=measured,
+            findings=stage.findings,
         )
 
 

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from bench.goals import Verdict, verdicts
+from bench.hints.findings import Findings
+from bench.hints.goals import hint_verdicts
 from bench.process import Peer
 from bench.rounds import Measured, Place, Plan
 
@@ -22,10 +24,12 @@ class Outcome:
     versions: Mapping[str, str]
     peers: Mapping[str, Peer]
     measured: Mapping[Place, Measured]
+    findings: Findings | None = None
 
     @property
     def verdicts(self) -> tuple[Verdict, ...]:
-        return tuple(verdicts(self.measured, self.peers))
+        of_hints = () if self.findings is None else hint_verdicts(self.findings)
+        return (*verdicts(self.measured, self.peers), *of_hints)
 
     def as_json(self) -> dict[str, Any]:
         return {
@@ -40,6 +44,7 @@ class Outcome:
             "goals": [_verdict(each) for each in self.verdicts],
             "cases": [_case(place, found) for place, found in self.measured.items()],
             "servers": {name: _server(peer) for name, peer in self.peers.items()},
+            **({} if self.findings is None else {"hints": self.findings.as_json()}),
         }
 
 

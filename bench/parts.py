@@ -1,11 +1,15 @@
 """The parts of the bench: which servers each sets on the stage, and what it asks of them."""
 
+import logging
 import sys
 from collections.abc import Callable
+
+import anyio
 
 from bench.asking import Ask, ask, mcp_call, plain_bytes, rest_call, rest_list, rest_search
 from bench.crowd import users
 from bench.gateways import PACKAGES, calls, lists
+from bench.hints.run import run_robot
 from bench.stage import HERE, MANY, PORT, Stage
 from tests.parts.registry import take
 
@@ -56,6 +60,13 @@ def contract(stage: Stage) -> None:
     stage.add("hinted", "toolcrib-bare", rest_call("hinted_echo").signed(bare))
 
 
+def hints(stage: Stage) -> None:
+    """A robot that follows what the hints of a gateway suggest, in this process; it measures no time."""
+    logging.getLogger("toolcrib").setLevel(logging.ERROR)
+    stage.findings = anyio.run(run_robot, stage.folder)
+    stage.notes += stage.findings.notes
+
+
 PARTS: dict[str, Callable[[Stage], None]] = {
     "rest": rest,
     "mcp": mcp,
@@ -66,6 +77,7 @@ PARTS: dict[str, Callable[[Stage], None]] = {
     "users": users,
     "gateways": calls,
     "tools": lists,
+    "hints": hints,
 }
 
 

@@ -1,8 +1,10 @@
 """The outcome as tables: lines for a terminal, and Markdown for the documentation."""
 
+import re
 from collections.abc import Iterator, Sequence
 
 from bench.goals import Verdict
+from bench.hints.findings import FaultCount, StepCount
 from bench.outcome import Outcome
 from bench.process import Peer
 from bench.rounds import Measured, Place
@@ -50,7 +52,18 @@ _GATEWAYS = ("web", "pipe")
 _CASES = ("", "server", "connections", "calls/s", "CPU µs/call", "p50 ms", "p99 ms", "failed")
 _GOALS = ("goal", "connections", "figure", "measured", "wanted", "")
 _SERVERS = ("server", "start s", "idle MB")
-_WORDS = {"", "server", "goal", "figure", "wanted", "gateway", "before"}
+_FAULTS = ("fault", "faults", "determined", "repaired", "harmful")
+_STEPS = ("step of a task", "steps", "next call suggested", "no tool suggested")
+_WORDS = {"", "server", "goal", "figure", "wanted", "gateway", "before", "fault", "step of a task"}
+_AFTER = {
+    "flow": "its result has the next call's arguments",
+    "text": "its result has them within a text",
+    "none": "no call follows from its result",
+    "end": "not judged",
+}
+_PLAIN_UNITS = {"", "tokens"}
+"""Units of numbers that are counted, and not measured."""
+_NUMBER = re.compile(r"[0-9.,]+( ×| MB| %| tokens)?|–")
 
 Row = tuple[str, ...]
 Table = tuple[Row, list[Row]]
@@ -92,9 +105,14 @@ def _tables(outcome: Outcome) -> Iterator[Table]:
         rates = tuple(f"calls/s, {count}" for count in outcome.plan.connections)
         cost = (f"CPU µs/call, {outcome.plan.usual}", "p50 ms, alone", "list ms", "idle MB", "start s")
         yield ("gateway", "before", *rates, *cost), gateways
-    yield _CASES, [_case(place, found) for place, found in outcome.measured.items()]
+    if cases := [_case(place, found) for place, found in outcome.measured.items()]:
+        yield _CASES, cases
     shown = {name for _, name in _gateway_keys(outcome)}
-    yield _SERVERS, [_server(peer) for name, peer in outcome.peers.items() if name not in shown]
+    if servers := [_server(peer) for name, peer in outcome.peers.items() if name not in shown]:
+        yield _SERVERS, servers
+    if outcome.findings is not None:
+        yield _FAULTS, [_fault_count(each) for each in outcome.findings.faults]
+        yield _STEPS, [_step_count(each) for each in outcome.findings.steps]
 
 
 def _verdict(verdict: Verdict) -> Row:
@@ -102,10 +120,16 @@ def _verdict(verdict: Verdict) -> Row:
         verdict.name,
         _number(verdict.connections, 0),
         verdict.figure,
-        f"{figures(verdict.value)} {verdict.unit}",
+        _measured(verdict),
         verdict.bound.wanted,
         {True: "reached", False: "missed", None: ""}[verdict.reached],
     )
+
+
+def _measured(verdict: Verdict) -> str:
+    counted = verdict.unit in _PLAIN_UNITS
+    number = f"{verdict.value:g}" if counted else figures(verdict.value)
+    return f"{number} {verdict.unit}".rstrip()
 
 
 def _gateways(outcome: Outcome) -> Iterator[Row]:
@@ -150,6 +174,20 @@ def _server(peer: Peer) -> Row:
     return title(peer.name), f"{peer.start_seconds:.2f}", _number(peer.idle_megabytes, 0)
 
 
+def _fault_count(count: FaultCount) -> Row:
+    return (
+        count.kind,
+        str(count.faults),
+        str(count.determined),
+        str(count.repaired) if count.determined else _number(None, 0),
+        str(count.harmful),
+    )
+
+
+def _step_count(count: StepCount) -> Row:
+    return _AFTER[count.then], str(count.steps), str(count.hits), str(count.silent)
+
+
 def _cpu(found: Measured | None) -> str:
     spent = found and found.cpu
     return _number(spent, 1 if spent and spent < 100 else 0)
@@ -165,8 +203,7 @@ def _number(value: float | None, digits: int) -> str:
 
 
 def _is_number(text: str) -> bool:
-    digits = text.removesuffix(" ×").removesuffix(" MB").replace(",", "").replace(".", "")
-    return digits.isdigit() or text == "–"
+    return _NUMBER.fullmatch(text) is not None
 
 
 def _aligned(rows: Sequence[Row]) -> list[str]:

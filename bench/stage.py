@@ -10,6 +10,7 @@ from pathlib import Path
 
 from bench.asking import Ask, WrongAnswer, ask, rest_call
 from bench.cores import Cores
+from bench.hints.findings import Findings
 from bench.process import NotStarted, Peer, started
 from tests.parts.install import Missing
 from tests.parts.ports import free_port
@@ -42,6 +43,8 @@ class Stage:
         self.peers: dict[str, Peer] = {}
         self.cases: dict[Key, Case] = {}
         self.notes: list[str] = []
+        self.findings: Findings | None = None
+        """What the robot found, if it ran."""
         self._keys: dict[str, str] = {}
 
     def start(

@@ -270,6 +270,7 @@ def test_parts_can_run_separately() -> None:
         "users",
         "gateways",
         "tools",
+        "hints",
     ]
 
 

@@ -13,6 +13,7 @@ from tests.gateways import InProcessGateway, Reply, listening, open_gateway
 from tests.waiting import until
 from toolcrib.demo.apps.serving import APPS, DEMO_USER, DemoApp, serve_demo_apps
 from toolcrib.interfaces import AppRecord, InstallRecord
+from toolcrib.sdk import AnyTool
 from toolcrib.sessions import UserEvent
 
 ACTING = {"x-user-id": DEMO_USER}
@@ -65,11 +66,16 @@ class DemoGateway:
 
 @asynccontextmanager
 async def open_demo_gateway(
-    device: str = "Simulated Glasses", *, apps: Sequence[DemoApp] = APPS, watched: bool = True
+    device: str = "Simulated Glasses",
+    *,
+    apps: Sequence[DemoApp] = APPS,
+    watched: bool = True,
+    config: str = "",
+    tools: Sequence[AnyTool] = (),
 ) -> AsyncGenerator[DemoGateway]:
     """Run the gateway and the demo apps; if `watched`, display and speech are recorded."""
     async with (
-        open_gateway() as gateway,
+        open_gateway(config, tools=tools) as gateway,
         listening(gateway.server) as url,
         anyio.create_task_group() as tasks,
     ):

@@ -123,7 +123,7 @@ async def test_audience_change_gives_no_mixed_list() -> None:
 
 def test_rendered_lists_are_cached_up_to_a_bound(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(catalog_state, "_MAX_CACHED_VIEW_BYTES", 250)
-    monkeypatch.setattr(gateway_module, "_UNCHECKED_VIEW_BYTES", 50)
+    monkeypatch.setattr(catalog_state, "_UNCHECKED_VIEW_BYTES", 50)
     gateway, made = new_gateway(Moody()), list[str]()
 
     def ask(spelling: str) -> None:

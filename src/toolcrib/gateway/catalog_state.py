@@ -37,7 +37,7 @@ class CatalogState:
     def cache(self, key: tuple[object, str], view: T) -> T:
         """Put a view into the cache, and return it."""
         views, size = self.views, _view_bytes(view)
-        # Only a view above `_UNCHECKED_VIEW_BYTES` triggers the sum: the number of views bounds the smaller ones.
+        # Only a larger view triggers the sum: the number of views bounds the smaller ones.
         free_bytes = (
             _MAX_CACHED_VIEW_BYTES - size - sum(map(_view_bytes, views.values()))
             if size > _UNCHECKED_VIEW_BYTES
