@@ -20,10 +20,10 @@ class Cores:
         return self.server is not None
 
     def for_server(self, command: Sequence[str]) -> list[str]:
-        return _pinned(self.server, command)
+        return _pin(self.server, command)
 
     def for_load(self, command: Sequence[str]) -> list[str]:
-        return _pinned(self.load, command)
+        return _pin(self.load, command)
 
 
 def find_cores() -> Cores:
@@ -35,7 +35,7 @@ def find_cores() -> Cores:
     return Cores(usable[0], usable[1])
 
 
-def others_at_work() -> str:
+def load_warning() -> str:
     """Say so where the machine had more to do than wait for us."""
     load = os.getloadavg()[0] if hasattr(os, "getloadavg") else 0.0
     if load < (os.cpu_count() or 1) / 2:
@@ -43,5 +43,5 @@ def others_at_work() -> str:
     return f"the machine had other work when this began (load {load:.1f}): ratios are rougher than usual"
 
 
-def _pinned(core: int | None, command: Sequence[str]) -> list[str]:
+def _pin(core: int | None, command: Sequence[str]) -> list[str]:
     return list(command) if core is None else ["taskset", "-c", str(core), *command]

@@ -3,60 +3,83 @@
 import sys
 from collections.abc import Callable
 
-from bench.asking import Ask, ask, mcp_call, plain_bytes, rest_call, rest_list, rest_search
-from bench.crowd import users
 from bench.gateways import PACKAGES, calls, lists
-from bench.stage import HERE, MANY, PORT, Stage
+from bench.many_users import users
+from bench.requests import Request, for_echo_server, mcp_call, rest_call, rest_list, rest_search, send
+from bench.running_servers import HERE, PORT, UNLIMITED, RunningServers
 from tests.parts.registry import take
 
-_FEW = ("toolcrib", "small.yaml", rest_call())
-_MANY = ("toolcrib-10000", "large.yaml", rest_call())
+_FOUR_TOOLS = ("toolcrib", "small.yaml", rest_call())
+_TEN_THOUSAND_TOOLS = ("toolcrib-10000", "large.yaml", rest_call())
 
 
-def rest(stage: Stage) -> None:
+def rest(servers: RunningServers) -> None:
     """A function of ours over REST, beside the bare sending of such an answer."""
-    _beside_echo(stage, "rest", rest_call().signed(stage.crib(*_FEW)), crib="toolcrib", echo="echo")
+    _add_with_echo(
+        servers,
+        "rest",
+        rest_call().with_key(servers.start_toolcrib(*_FOUR_TOOLS)),
+        toolcrib="toolcrib",
+        echo="echo",
+    )
 
 
-def mcp(stage: Stage) -> None:
+def mcp(servers: RunningServers) -> None:
     """The same function over MCP, beside the bare echo and the servers of others."""
     request = mcp_call()
-    _beside_echo(stage, "mcp", request.signed(stage.crib(*_FEW)), crib="toolcrib", echo="echo-mcp")
-    stage.start("sdk", [sys.executable, str(HERE / "servers/sdk.py"), PORT], request)
-    stage.add("mcp", "sdk", request)
-    with stage.optional("FastMCP's server"):
-        stage.start("fastmcp", [str(take("fastmcp")), str(HERE / "servers/fast.py"), PORT, PACKAGES], request)
-        stage.add("mcp", "fastmcp", request)
+    _add_with_echo(
+        servers,
+        "mcp",
+        request.with_key(servers.start_toolcrib(*_FOUR_TOOLS)),
+        toolcrib="toolcrib",
+        echo="echo-mcp",
+    )
+    servers.start("sdk", [sys.executable, str(HERE / "servers/sdk_server.py"), PORT], request)
+    servers.add_case("mcp", "sdk", request)
+    with servers.optional("FastMCP's server"):
+        servers.start(
+            "fastmcp",
+            [str(take("fastmcp")), str(HERE / "servers/fastmcp_server.py"), PORT, PACKAGES],
+            request,
+        )
+        servers.add_case("mcp", "fastmcp", request)
 
 
-def listing(stage: Stage) -> None:
+def listing(servers: RunningServers) -> None:
     """Half of ten thousand tools over REST, beside the bare sending of their bytes."""
-    request = rest_list().signed(stage.crib(*_MANY))
-    _beside_echo(stage, "list", request, crib="toolcrib-10000", echo="echo-list", most=16)
+    request = rest_list().with_key(servers.start_toolcrib(*_TEN_THOUSAND_TOOLS))
+    _add_with_echo(servers, "list", request, toolcrib="toolcrib-10000", echo="echo-list", max_connections=16)
 
 
-def lookup(stage: Stage) -> None:
+def lookup(servers: RunningServers) -> None:
     """One call among ten thousand tools, and one among a few."""
-    for served in (_FEW, _MANY):
-        stage.add("rest", served[0], rest_call().signed(stage.crib(*served)))
+    for config in (_FOUR_TOOLS, _TEN_THOUSAND_TOOLS):
+        servers.add_case("rest", config[0], rest_call().with_key(servers.start_toolcrib(*config)))
 
 
-def search(stage: Stage) -> None:
+def search(servers: RunningServers) -> None:
     """A search among ten thousand tools."""
-    stage.add("search", _MANY[0], rest_search().signed(stage.crib(*_MANY)), 16)
+    servers.add_case(
+        "search",
+        _TEN_THOUSAND_TOOLS[0],
+        rest_search().with_key(servers.start_toolcrib(*_TEN_THOUSAND_TOOLS)),
+        16,
+    )
 
 
-def contract(stage: Stage) -> None:
+def contract(servers: RunningServers) -> None:
     """The same function by a gateway without the tool contract, and one that gives its own hints."""
-    bare = stage.crib("toolcrib-bare", *_FEW[1:], program=(str(HERE / "servers/bare.py"),))
-    stage.add("rest", "toolcrib-bare", rest_call().signed(bare))
-    key = stage.crib(*_FEW)
-    stage.add("rest", "toolcrib", rest_call().signed(key))
-    stage.add("hinted", "toolcrib", rest_call("hinted_echo").signed(key))
-    stage.add("hinted", "toolcrib-bare", rest_call("hinted_echo").signed(bare))
+    bare = servers.start_toolcrib(
+        "toolcrib-bare", *_FOUR_TOOLS[1:], program=(str(HERE / "servers/no_contract.py"),)
+    )
+    servers.add_case("rest", "toolcrib-bare", rest_call().with_key(bare))
+    key = servers.start_toolcrib(*_FOUR_TOOLS)
+    servers.add_case("rest", "toolcrib", rest_call().with_key(key))
+    servers.add_case("hinted", "toolcrib", rest_call("hinted_echo").with_key(key))
+    servers.add_case("hinted", "toolcrib-bare", rest_call("hinted_echo").with_key(bare))
 
 
-PARTS: dict[str, Callable[[Stage], None]] = {
+PARTS: dict[str, Callable[[RunningServers], None]] = {
     "rest": rest,
     "mcp": mcp,
     "list": listing,
@@ -69,11 +92,19 @@ PARTS: dict[str, Callable[[Stage], None]] = {
 }
 
 
-def _beside_echo(stage: Stage, what: str, request: Ask, *, crib: str, echo: str, most: int = MANY) -> None:
+def _add_with_echo(
+    servers: RunningServers,
+    kind: str,
+    request: Request,
+    *,
+    toolcrib: str,
+    echo: str,
+    max_connections: int = UNLIMITED,
+) -> None:
     """Measure a request of ours beside the bare sending of an answer of the same size."""
     # The first answers are longer than the later ones: they tell of no earlier calls.
-    size = len([ask(stage.peers[crib].port, request) for _ in range(3)][-1])
-    bare = plain_bytes(request)
-    stage.start(echo, [sys.executable, str(HERE / "servers/echo.py"), PORT, str(size)], bare)
-    stage.add(what, echo, bare, most)
-    stage.add(what, crib, request, most)
+    size = len([send(servers.processes[toolcrib].port, request) for _ in range(3)][-1])
+    bare = for_echo_server(request)
+    servers.start(echo, [sys.executable, str(HERE / "servers/echo_server.py"), PORT, str(size)], bare)
+    servers.add_case(kind, echo, bare, max_connections)
+    servers.add_case(kind, toolcrib, request, max_connections)

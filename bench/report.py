@@ -2,13 +2,13 @@
 
 from collections.abc import Iterator, Sequence
 
-from bench.goals import Verdict
-from bench.outcome import Outcome
-from bench.process import Peer
-from bench.rounds import Measured, Place
-from bench.stage import Key
+from bench.goals import GoalResult
+from bench.rounds import CaseResult, LoadPoint
+from bench.run_results import RunResults
+from bench.running_servers import CaseId
+from bench.server_process import ServerProcess
 
-TITLES = {
+SERVER_TITLES = {
     "echo": "bare ASGI echo",
     "echo-mcp": "bare ASGI echo",
     "echo-list": "bare ASGI echo, same bytes",
@@ -31,7 +31,7 @@ TITLES = {
     "fastmcp-tuned": "FastMCP proxy, tuned",
     "fastmcp-proxy": "FastMCP proxy",
 }
-WHAT = {
+CASE_TITLES = {
     "rest": "REST execute",
     "hinted": "REST, own hints",
     "mcp": "MCP tools/call",
@@ -44,123 +44,134 @@ WHAT = {
     "session": "call, stdio, session",
     "tools": "tools/list of 1,000",
 }
-_THOUSAND = "-1000"
+_THOUSAND_TOOLS = "-1000"
 _GATEWAYS = ("web", "pipe")
 
-_CASES = ("", "server", "connections", "calls/s", "CPU µs/call", "p50 ms", "p99 ms", "failed")
-_GOALS = ("goal", "connections", "figure", "measured", "wanted", "")
-_SERVERS = ("server", "start s", "idle MB")
-_WORDS = {"", "server", "goal", "figure", "wanted", "gateway", "before"}
+_CASE_HEADER = ("", "server", "connections", "calls/s", "CPU µs/call", "p50 ms", "p99 ms", "failed")
+_GOAL_HEADER = ("goal", "connections", "figure", "measured", "wanted", "")
+_SERVER_HEADER = ("server", "start s", "idle MB")
+_TEXT_COLUMNS = {"", "server", "goal", "figure", "wanted", "gateway", "before"}
 
 Row = tuple[str, ...]
 Table = tuple[Row, list[Row]]
 
 
-def title(name: str) -> str:
+def server_title(name: str) -> str:
     """Say the name of a server as people would."""
-    if name in TITLES:
-        return TITLES[name]
-    return f"{TITLES[name.removesuffix(_THOUSAND)]}, 1,000 tools"
+    if name in SERVER_TITLES:
+        return SERVER_TITLES[name]
+    return f"{SERVER_TITLES[name.removesuffix(_THOUSAND_TOOLS)]}, 1,000 tools"
 
 
-def terminal(outcome: Outcome) -> str:
+def terminal_report(results: RunResults) -> str:
     """Lay the outcome out for a terminal."""
-    pieces = [f"note: {note}" for note in outcome.notes]
-    for head, rows in _tables(outcome):
-        pieces += ["", *_aligned([head, *rows])]
-    return "\n".join(pieces)
+    paragraphs = [f"note: {note}" for note in results.notes]
+    for header, rows in _tables(results):
+        paragraphs += ["", *_align_columns([header, *rows])]
+    return "\n".join(paragraphs)
 
 
-def markdown(outcome: Outcome) -> str:
+def markdown_report(results: RunResults) -> str:
     """Lay the outcome out for a page."""
-    plan = outcome.plan
-    kept = "one core for the server, another for the load" if outcome.pinned else "nothing pinned"
-    pieces = [f"{plan.rounds} rounds of {plan.seconds:g} s each, medians; load by {outcome.load}; {kept}."]
-    if outcome.versions:
-        named = ", ".join(f"{name} {version}" for name, version in outcome.versions.items())
-        pieces.append(f"Measured beside {named}.")
-    pieces += outcome.notes
-    for head, rows in _tables(outcome):
-        lines = [head, tuple("---" if word in _WORDS else "--:" for word in head), *rows]
-        pieces.append("\n".join(f"| {' | '.join(line)} |" for line in lines))
-    return "\n\n".join(pieces)
+    plan = results.plan
+    pinning = "one core for the server, another for the load" if results.pinned else "nothing pinned"
+    paragraphs = [
+        f"{plan.rounds} rounds of {plan.seconds:g} s each, medians; load by {results.load}; {pinning}."
+    ]
+    if results.versions:
+        versions = ", ".join(f"{name} {version}" for name, version in results.versions.items())
+        paragraphs.append(f"Measured beside {versions}.")
+    paragraphs += results.notes
+    for header, rows in _tables(results):
+        lines = [header, tuple("---" if word in _TEXT_COLUMNS else "--:" for word in header), *rows]
+        paragraphs.append("\n".join(f"| {' | '.join(line)} |" for line in lines))
+    return "\n\n".join(paragraphs)
 
 
-def _tables(outcome: Outcome) -> Iterator[Table]:
-    yield _GOALS, [_verdict(each) for each in outcome.verdicts]
-    if gateways := list(_gateways(outcome)):
-        rates = tuple(f"calls/s, {count}" for count in outcome.plan.connections)
-        cost = (f"CPU µs/call, {outcome.plan.usual}", "p50 ms, alone", "list ms", "idle MB", "start s")
-        yield ("gateway", "before", *rates, *cost), gateways
-    yield _CASES, [_case(place, found) for place, found in outcome.measured.items()]
-    shown = {name for _, name in _gateway_keys(outcome)}
-    yield _SERVERS, [_server(peer) for name, peer in outcome.peers.items() if name not in shown]
-
-
-def _verdict(verdict: Verdict) -> Row:
-    return (
-        verdict.name,
-        _number(verdict.connections, 0),
-        verdict.figure,
-        f"{figures(verdict.value)} {verdict.unit}",
-        verdict.bound.wanted,
-        {True: "reached", False: "missed", None: ""}[verdict.reached],
+def _tables(results: RunResults) -> Iterator[Table]:
+    yield _GOAL_HEADER, [_goal_row(each) for each in results.goal_results]
+    if gateways := list(_gateway_rows(results)):
+        rates = tuple(f"calls/s, {count}" for count in results.plan.connections)
+        other_columns = (
+            f"CPU µs/call, {results.plan.charted_connections}",
+            "p50 ms, alone",
+            "list ms",
+            "idle MB",
+            "start s",
+        )
+        yield ("gateway", "before", *rates, *other_columns), gateways
+    yield _CASE_HEADER, [_case_row(point, case) for point, case in results.measured.items()]
+    in_gateway_table = {name for _, name in _gateway_keys(results)}
+    yield (
+        _SERVER_HEADER,
+        [_server_row(server) for name, server in results.processes.items() if name not in in_gateway_table],
     )
 
 
-def _gateways(outcome: Outcome) -> Iterator[Row]:
+def _goal_row(result: GoalResult) -> Row:
+    return (
+        result.name,
+        _format_number(result.connections, 0),
+        result.metric,
+        f"{format_value(result.value)} {result.unit}",
+        result.bound.description,
+        {True: "reached", False: "missed", None: ""}[result.reached],
+    )
+
+
+def _gateway_rows(results: RunResults) -> Iterator[Row]:
     """Give each gateway one line with all that is known of it."""
-    plan, measured = outcome.plan, outcome.measured
-    for kind, name in _gateway_keys(outcome):
-        found = {count: measured.get(((kind, name), count)) for count in plan.connections}
-        usual, alone = found[plan.usual], found.get(1)
-        listed = measured.get((("tools", f"{name}{_THOUSAND}"), min(plan.connections)))
-        peer = outcome.peers[name]
+    plan, measured = results.plan, results.measured
+    for kind, name in _gateway_keys(results):
+        cases = {count: measured.get(((kind, name), count)) for count in plan.connections}
+        charted, unloaded = cases[plan.charted_connections], cases.get(1)
+        listed = measured.get((("tools", f"{name}{_THOUSAND_TOOLS}"), min(plan.connections)))
+        server = results.processes[name]
         yield (
-            TITLES[name],
+            SERVER_TITLES[name],
             "HTTP" if kind == "web" else "stdio",
-            *(_number(each and each.rate, 0) for each in found.values()),
-            _cpu(usual),
-            _number(alone and alone.p50, 2),
-            _number(listed and listed.p50, 2),
-            _number(peer.idle_megabytes, 0),
-            f"{peer.start_seconds:.2f}",
+            *(_format_number(each and each.rate, 0) for each in cases.values()),
+            _format_cpu(charted),
+            _format_number(unloaded and unloaded.p50, 2),
+            _format_number(listed and listed.p50, 2),
+            _format_number(server.idle_megabytes, 0),
+            f"{server.start_seconds:.2f}",
         )
 
 
-def _gateway_keys(outcome: Outcome) -> list[Key]:
-    return list(dict.fromkeys(key for key, _ in outcome.measured if key[0] in _GATEWAYS))
+def _gateway_keys(results: RunResults) -> list[CaseId]:
+    return list(dict.fromkeys(key for key, _ in results.measured if key[0] in _GATEWAYS))
 
 
-def _case(place: Place, found: Measured) -> Row:
-    (what, server), connections = place
+def _case_row(point: LoadPoint, case: CaseResult) -> Row:
+    (kind, server), connections = point
     return (
-        WHAT[what],
-        title(server),
+        CASE_TITLES[kind],
+        server_title(server),
         str(connections),
-        f"{found.rate:,.0f}",
-        _cpu(found),
-        f"{found.p50:.2f}",
-        f"{found.p99:.2f}",
-        str(found.failures),
+        f"{case.rate:,.0f}",
+        _format_cpu(case),
+        f"{case.p50:.2f}",
+        f"{case.p99:.2f}",
+        str(case.failures),
     )
 
 
-def _server(peer: Peer) -> Row:
-    return title(peer.name), f"{peer.start_seconds:.2f}", _number(peer.idle_megabytes, 0)
+def _server_row(server: ServerProcess) -> Row:
+    return server_title(server.name), f"{server.start_seconds:.2f}", _format_number(server.idle_megabytes, 0)
 
 
-def _cpu(found: Measured | None) -> str:
-    spent = found and found.cpu
-    return _number(spent, 1 if spent and spent < 100 else 0)
+def _format_cpu(case: CaseResult | None) -> str:
+    cpu = case and case.cpu
+    return _format_number(cpu, 1 if cpu and cpu < 100 else 0)
 
 
-def figures(value: float) -> str:
+def format_value(value: float) -> str:
     """Spell a number with about three figures."""
     return f"{value:.2f}" if value < 10 else f"{value:.0f}"
 
 
-def _number(value: float | None, digits: int) -> str:
+def _format_number(value: float | None, digits: int) -> str:
     return "–" if value is None else f"{value:,.{digits}f}"
 
 
@@ -169,7 +180,7 @@ def _is_number(text: str) -> bool:
     return digits.isdigit() or text == "–"
 
 
-def _aligned(rows: Sequence[Row]) -> list[str]:
+def _align_columns(rows: Sequence[Row]) -> list[str]:
     """Set columns of numbers to the right, those of words to the left."""
     columns = list(zip(*rows, strict=True))
     widths = [max(map(len, column)) for column in columns]

@@ -9,12 +9,21 @@ from typing import Any
 
 import pytest
 
-from bench.asking import TEXT, WrongAnswer, ask, in_session, legacy_list, mcp_call, mcp_list, opening
 from bench.cores import Cores
-from bench.own import Line, drive
-from bench.process import UPSTREAM
+from bench.load_client import Connection, run_load
+from bench.requests import (
+    TEXT,
+    UnexpectedResponse,
+    initialize_request,
+    legacy_list,
+    mcp_call,
+    mcp_list,
+    send,
+    with_session,
+)
+from bench.running_servers import PORT, RunningServers
+from bench.server_process import UPSTREAM
 from bench.servers.upstream import Server
-from bench.stage import PORT, Stage
 
 
 def answered(server: Server, body: bytes) -> dict[str, Any]:
@@ -29,23 +38,23 @@ def test_upstream_answers_in_the_requested_era() -> None:
     assert [tool["name"] for tool in modern["tools"]] == ["echo", "look_up_0000", "look_up_0001"]
     assert (modern["resultType"], legacy) == ("complete", {"tools": modern["tools"]})
     assert answered(server, mcp_call().body)["content"] == [{"type": "text", "text": TEXT}]
-    assert answered(server, opening().body)["protocolVersion"] == "2025-11-25"
+    assert answered(server, initialize_request().body)["protocolVersion"] == "2025-11-25"
     assert server.answer({"jsonrpc": "2.0", "method": "notifications/initialized"}) is None
 
 
 def test_it_is_measured_as_any_server(tmp_path: Path) -> None:
     with ExitStack() as stack:
-        stage = Stage(stack, tmp_path, Cores())
-        port = stage.start("direct", [sys.executable, str(UPSTREAM), PORT], mcp_call())
-        stage.add("web", "direct", mcp_call())
-        found = drive(port, 2, 0.05, mcp_call().raw(port))
-        with pytest.raises(WrongAnswer, match="opened no session"):
-            in_session(port, legacy_list())
-        with stage.optional("nobody"):
-            ask(port, mcp_list())
+        servers = RunningServers(stack, tmp_path, Cores())
+        port = servers.start("direct", [sys.executable, str(UPSTREAM), PORT], mcp_call())
+        servers.add_case("web", "direct", mcp_call())
+        found = run_load(port, 2, 0.05, mcp_call().encode(port))
+        with pytest.raises(UnexpectedResponse, match="opened no session"):
+            with_session(port, legacy_list())
+        with servers.optional("nobody"):
+            send(port, mcp_list())
     assert found["calls"] > 0
     assert found["failures"] == 0
-    assert stage.notes == ["nobody is left out: it could not be had or started here"]
+    assert servers.notes == ["nobody is left out: it could not be had or started here"]
 
 
 @pytest.mark.parametrize(
@@ -54,10 +63,10 @@ def test_it_is_measured_as_any_server(tmp_path: Path) -> None:
 )
 def test_our_client_knows_where_an_answer_ends(answer: bytes) -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
-        line = Line(listener.getsockname()[1], b"GET / HTTP/1.1\r\n\r\n")
+        line = Connection(listener.getsockname()[1], b"GET / HTTP/1.1\r\n\r\n")
         with line.socket, listener.accept()[0] as other:
             other.sendall(b"HTTP/1.1 200 OK\r\n" + answer[:-3])
-            assert not line.is_done()
+            assert not line.read_response()
             other.sendall(answer[-3:])
-            assert line.is_done()
+            assert line.read_response()
             assert line.status == 200

@@ -1,4 +1,4 @@
-"""The gateway with the tool contract taken out, to see what that costs: `python bare.py serve …`."""
+"""The gateway with the tool contract taken out, to see what that costs: `python no_contract.py serve …`."""
 
 import sys
 from typing import Any

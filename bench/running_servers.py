@@ -8,17 +8,17 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from bench.asking import Ask, WrongAnswer, ask, rest_call
 from bench.cores import Cores
-from bench.process import NotStarted, Peer, started
+from bench.requests import Request, UnexpectedResponse, rest_call, send
+from bench.server_process import ServerProcess, StartError, run_server
 from tests.parts.install import Missing
 from tests.parts.ports import free_port
 
 HERE = Path(__file__).resolve().parent
 PORT = "{port}"
 """Stands in a command where its port belongs."""
-MANY = 1_000_000
-Key = tuple[str, str]
+UNLIMITED = 1_000_000
+CaseId = tuple[str, str]
 """What is asked, and of whom."""
 
 
@@ -26,39 +26,41 @@ Key = tuple[str, str]
 class Case:
     """One thing to measure."""
 
-    peer: Peer
-    request: Ask
-    most: int = MANY
+    server: ServerProcess
+    request: Request
+    max_connections: int = UNLIMITED
     """The most connections it is measured with: one alone fills the wire with a long list."""
     seconds: float = 0.0
     """How long a round lasts at least, for who answers late."""
 
 
-class Stage:
+class RunningServers:
     """Starts servers that run until the stack ends, and keeps what is known of them."""
 
     def __init__(self, stack: ExitStack, folder: Path, cores: Cores) -> None:
         self._stack, self.folder, self.cores = stack, folder, cores
-        self.peers: dict[str, Peer] = {}
-        self.cases: dict[Key, Case] = {}
+        self.processes: dict[str, ServerProcess] = {}
+        self.cases: dict[CaseId, Case] = {}
         self.notes: list[str] = []
         self._keys: dict[str, str] = {}
 
     def start(
-        self, name: str, command: Sequence[str], first: Ask, env: Mapping[str, str] | None = None
+        self, name: str, command: Sequence[str], first: Request, env: Mapping[str, str] | None = None
     ) -> int:
         """Start a server that answers `first` once it is there, and return its port."""
         port = free_port()
-        given = [str(port) if word == PORT else word for word in command]
-        running = started(name, given, port=port, first=first, cores=self.cores, folder=self.folder, env=env)
-        self.peers[name] = self._stack.enter_context(running)
+        arguments = [str(port) if argument == PORT else argument for argument in command]
+        process = run_server(
+            name, arguments, port=port, first=first, cores=self.cores, folder=self.folder, env=env
+        )
+        self.processes[name] = self._stack.enter_context(process)
         return port
 
-    def crib(
+    def start_toolcrib(
         self,
         name: str,
         config: str,
-        first: Ask,
+        first: Request,
         env: Mapping[str, str] | None = None,
         *,
         program: Sequence[str] = ("-m", "toolcrib"),
@@ -74,32 +76,34 @@ class Stage:
             home.mkdir()
             admin = secrets.token_urlsafe(32)
             command = [python, *program, "serve", "--port", PORT]
-            whole = {"TOOLCRIB_HOME": str(home), "TOOLCRIB_ADMIN_KEY": admin, **(env or {})}
+            full_env = {"TOOLCRIB_HOME": str(home), "TOOLCRIB_ADMIN_KEY": admin, **(env or {})}
             port = self.start(
-                name, [*command, "-c", str(HERE / "served" / config)], first.signed(admin), whole
+                name, [*command, "-c", str(HERE / "configs" / config)], first.with_key(admin), full_env
             )
-            self._keys[name] = _plain_key(port, admin, user)
+            self._keys[name] = _create_user_key(port, admin, user)
         return self._keys[name]
 
-    def add(self, what: str, name: str, request: Ask, most: int = MANY, seconds: float = 0.0) -> None:
+    def add_case(
+        self, what: str, name: str, request: Request, max_connections: int = UNLIMITED, seconds: float = 0.0
+    ) -> None:
         """Enter a case once its request is answered rightly."""
-        peer = self.peers[name]
-        ask(peer.port, request)
-        self.cases[what, name] = Case(peer, request, most, seconds)
+        server = self.processes[name]
+        send(server.port, request)
+        self.cases[what, name] = Case(server, request, max_connections, seconds)
 
     @contextmanager
-    def optional(self, who: str) -> Generator[None]:
+    def optional(self, name: str) -> Generator[None]:
         """Go on without a peer that cannot be had here, and say so; why is for the terminal alone."""
         try:
             yield
-        except (Missing, NotStarted, WrongAnswer) as trouble:
-            print(f"{who}: {trouble}", file=sys.stderr, flush=True)
-            self.notes.append(f"{who} is left out: it could not be had or started here")
+        except (Missing, StartError, UnexpectedResponse) as error:
+            print(f"{name}: {error}", file=sys.stderr, flush=True)
+            self.notes.append(f"{name} is left out: it could not be had or started here")
 
 
-def _plain_key(port: int, admin: str, user: str | None) -> str:
+def _create_user_key(port: int, admin: str, user: str | None) -> str:
     """Have a key made that is no operator's: its calls pass the whole policy."""
-    wish = {"name": secrets.token_hex(8), "home": "bench", **({} if user is None else {"user": user})}
-    body = json.dumps(wish).encode()
-    wanted = Ask(path="/api/keys", headers=rest_call().headers, body=body, holds=b'"key":')
-    return json.loads(ask(port, wanted.signed(admin)))["key"]
+    fields = {"name": secrets.token_hex(8), "home": "bench", **({} if user is None else {"user": user})}
+    body = json.dumps(fields).encode()
+    request = Request(path="/api/keys", headers=rest_call().headers, body=body, expected=b'"key":')
+    return json.loads(send(port, request.with_key(admin)))["key"]

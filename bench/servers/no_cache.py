@@ -1,4 +1,4 @@
-"""The gateway that remembers no user and no list, to see what the first costs: `python cold.py serve …`."""
+"""Toolcrib without its caches of users and tool lists: `python no_cache.py serve …`."""
 
 import sys
 

@@ -8,18 +8,18 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from bench.asking import Ask, WrongAnswer, ask
 from bench.cores import Cores
+from bench.requests import Request, UnexpectedResponse, send
 
 UPSTREAM = Path(__file__).resolve().parent / "servers/upstream.py"
 """The server behind the gateways; where a gateway starts it, it is not of the gateway's own weight."""
-_PATIENCE = 60.0
-_PAUSE = 0.002
-_LAST_LINES = 15
+_START_TIMEOUT_SECONDS = 60.0
+_POLL_SECONDS = 0.002
+_LOG_TAIL_LINES = 15
 
 
 @dataclass(frozen=True, kw_only=True)
-class Peer:
+class ServerProcess:
     """A running server, with what it took to get it there."""
 
     name: str
@@ -33,30 +33,30 @@ class Peer:
 
     def cpu(self) -> float | None:
         """Return the seconds of processor time all its threads have used so far."""
-        used = [_cpu(pid) for pid in self.pids]
-        known = [seconds for seconds in used if seconds is not None]
-        return sum(known) if known else None
+        used = [_cpu_seconds(pid) for pid in self.pids]
+        readable = [seconds for seconds in used if seconds is not None]
+        return sum(readable) if readable else None
 
 
-class NotStarted(Exception):
+class StartError(Exception):
     """A server did not come up; the message holds its last words."""
 
 
 @contextmanager
-def started(  # the parts of a command line, each by its name
+def run_server(  # the parts of a command line, each by its name
     name: str,
     command: Sequence[str],
     *,
     port: int,
-    first: Ask,
+    first: Request,
     cores: Cores,
     folder: Path,
     env: Mapping[str, str] | None = None,
-) -> Generator[Peer]:
+) -> Generator[ServerProcess]:
     """Run a server until the block ends; it is there once it answers `first` rightly."""
-    said = folder / f"{name}.log"
-    with said.open("wb") as log:
-        began = time.perf_counter()
+    log_path = folder / f"{name}.log"
+    with log_path.open("wb") as log:
+        started_at = time.perf_counter()
         process = subprocess.Popen(
             cores.for_server(command),
             stdin=subprocess.DEVNULL,
@@ -65,55 +65,59 @@ def started(  # the parts of a command line, each by its name
             env={**os.environ, **(env or {})},
         )
         try:
-            _wait(process, port, first, said)
-            took = time.perf_counter() - began
-            yield _peer(name, port, process.pid, took)
+            _wait_until_ready(process, port, first, log_path)
+            start_seconds = time.perf_counter() - started_at
+            yield _measure_start(name, port, process.pid, start_seconds)
         finally:
-            _end(process)
+            _stop(process)
 
 
-def _peer(name: str, port: int, pid: int, took: float) -> Peer:
-    pids = tuple(_family(pid))
-    weights = [_memory(each) for each in pids]
-    known = [weight for weight in weights if weight is not None]
-    return Peer(
-        name=name, port=port, pids=pids, start_seconds=took, idle_megabytes=sum(known) if known else None
+def _measure_start(name: str, port: int, pid: int, start_seconds: float) -> ServerProcess:
+    pids = tuple(_process_tree(pid))
+    memory = [_resident_megabytes(each) for each in pids]
+    readable = [megabytes for megabytes in memory if megabytes is not None]
+    return ServerProcess(
+        name=name,
+        port=port,
+        pids=pids,
+        start_seconds=start_seconds,
+        idle_megabytes=sum(readable) if readable else None,
     )
 
 
-def _wait(process: subprocess.Popen[bytes], port: int, first: Ask, said: Path) -> None:
+def _wait_until_ready(process: subprocess.Popen[bytes], port: int, first: Request, log_path: Path) -> None:
     """Ask until the answer is right: it may be wrong at first, because what stands behind it starts too."""
-    until = time.monotonic() + _PATIENCE
+    deadline = time.monotonic() + _START_TIMEOUT_SECONDS
     reason = "it did not listen in time"
-    while time.monotonic() < until and process.poll() is None:
+    while time.monotonic() < deadline and process.poll() is None:
         try:
-            ask(port, first)
+            send(port, first)
         except OSError:
             pass
-        except WrongAnswer as wrong:
+        except UnexpectedResponse as wrong:
             reason = str(wrong)
         else:
             return
-        time.sleep(_PAUSE)
+        time.sleep(_POLL_SECONDS)
     if process.poll() is not None:
         reason = f"it ended with {process.returncode}"
-    words = "\n".join(said.read_text(errors="replace").splitlines()[-_LAST_LINES:])
-    raise NotStarted(f"{said.stem} did not start: {reason}\n{words}")
+    log_tail = "\n".join(log_path.read_text(errors="replace").splitlines()[-_LOG_TAIL_LINES:])
+    raise StartError(f"{log_path.stem} did not start: {reason}\n{log_tail}")
 
 
-def _family(pid: int) -> Iterator[int]:
+def _process_tree(pid: int) -> Iterator[int]:
     yield pid
     for thread in Path(f"/proc/{pid}/task").glob("*/children"):
         for child in map(int, thread.read_text().split()):
             if not _is_upstream(child):
-                yield from _family(child)
+                yield from _process_tree(child)
 
 
 def _is_upstream(pid: int) -> bool:
     return str(UPSTREAM).encode() in Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")[1:2]
 
 
-def _cpu(pid: int) -> float | None:
+def _cpu_seconds(pid: int) -> float | None:
     try:
         stat = Path(f"/proc/{pid}/stat").read_text()
     except FileNotFoundError:
@@ -123,7 +127,7 @@ def _cpu(pid: int) -> float | None:
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
-def _memory(pid: int) -> float | None:
+def _resident_megabytes(pid: int) -> float | None:
     try:
         status = Path(f"/proc/{pid}/status").read_text()
     except FileNotFoundError:
@@ -132,7 +136,7 @@ def _memory(pid: int) -> float | None:
     return None if found is None else int(found.split()[1]) / 1024
 
 
-def _end(process: subprocess.Popen[bytes]) -> None:
+def _stop(process: subprocess.Popen[bytes]) -> None:
     process.terminate()
     try:
         process.wait(10)
