@@ -1,4 +1,4 @@
-"""`python -m bench`: servers beside each other under the same load, and what came of it printed and kept."""
+"""Benchmark runner: starts servers, applies load in interleaved rounds, prints and stores the results."""
 
 import argparse
 import os
@@ -26,24 +26,31 @@ TEMPORARY_RESULTS = HERE / "results"
 
 def parse_options(arguments: Sequence[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="2 rounds of 1 s, kept out of the docs")
-    parser.add_argument("--rounds", type=int, help="how often each case is measured (5)")
-    parser.add_argument("--seconds", type=float, help="how long each time (2)")
-    parser.add_argument("--connections", type=int, nargs="+", help="at once (1 16 64, or 1 16 if quick)")
-    parser.add_argument("--only", choices=PARTS, nargs="+", default=list(PARTS), help="these parts alone")
-    parser.add_argument("--own-client", action="store_true", help="our own client even where wrk is")
+    parser.add_argument("--quick", action="store_true", help="2 rounds of 1 s; the docs are not updated")
+    parser.add_argument("--rounds", type=int, help="rounds per case (default: 5)")
+    parser.add_argument("--seconds", type=float, help="seconds per round (default: 2)")
+    parser.add_argument(
+        "--connections",
+        type=int,
+        nargs="+",
+        help="concurrent connections (default: 1 16 64; with --quick: 1 16)",
+    )
+    parser.add_argument("--only", choices=PARTS, nargs="+", default=list(PARTS), help="run only these parts")
+    parser.add_argument(
+        "--own-client", action="store_true", help="use the Python load client even if wrk is available"
+    )
     parser.add_argument(
         "--against",
         type=Path,
         metavar="CHECKOUT",
         help=f"compare the CPU time of calls with another checkout that has a .venv ({CPU_ROUNDS} rounds)",
     )
-    parser.add_argument("--into", type=Path, help="folder for results.json and the pictures")
+    parser.add_argument("--into", type=Path, help="folder for results.json and the charts")
     return parser.parse_args(arguments)
 
 
 def run_benchmark(options: argparse.Namespace) -> RunResults:
-    """Measure what is asked for."""
+    """Run the selected parts and return their results."""
     cores, load_note = find_cores(), load_warning()
     load = find_load_generator(cores, own=options.own_client)
     plan = Plan(
@@ -69,7 +76,7 @@ def run_benchmark(options: argparse.Namespace) -> RunResults:
 
 
 def compare_checkouts(options: argparse.Namespace) -> None:
-    """Print what a call costs in this checkout and in another one."""
+    """Print the CPU time of calls in this checkout and in another one."""
     cores, load_note = find_cores(), load_warning()
     load = find_load_generator(cores, own=options.own_client)
     plan = Plan(
@@ -96,7 +103,7 @@ def main(arguments: Sequence[str]) -> int:
         print(error, file=sys.stderr)
         return 1
     print(terminal_report(results))
-    # What is not the whole measurement stays out of the documentation.
+    # Only a complete run is written to the documentation.
     complete = not options.quick and set(options.only) == set(PARTS)
     for path in write_results(results, options.into or (None if complete else TEMPORARY_RESULTS)):
         print(f"wrote {os.path.relpath(path)}")

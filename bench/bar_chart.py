@@ -1,4 +1,4 @@
-"""Bars drawn as SVG, in groups with a line of words to each, on paper for day and night alike."""
+"""Draws bar charts as SVG: groups of bars with a note each, readable on light and dark pages."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -25,19 +25,19 @@ _STYLE = """
 
 @dataclass(frozen=True, kw_only=True)
 class Bar:
-    """Calls a second of one server."""
+    """Calls per second of one server."""
 
     title: str
     rate: float
     cpu: float | None
     highlighted: bool
     goal: float | None = None
-    """The rate at which a goal begins."""
+    """The lowest rate that meets the goal."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Group:
-    """Bars of one scale."""
+    """Bars that share a scale."""
 
     title: str
     note: str
@@ -45,7 +45,7 @@ class Group:
 
 
 def draw_chart(groups: Sequence[Group], *, heading: str, name: str, footer: str) -> str:
-    """Draw a whole picture, which says itself in words for who cannot see it."""
+    """Return a chart as an SVG document, with its values as text for screen readers."""
     lines: list[str] = []
     height = _TOP
     for group in groups:
@@ -94,4 +94,4 @@ def _draw_bar(bar: Bar, maximum: float, top: int) -> Iterator[str]:
 
 def _alt_text(groups: Sequence[Group]) -> str:
     bars = ((group.title, bar) for group in groups for bar in group.bars)
-    return "; ".join(f"{title}, {bar.title}: {bar.rate:,.0f} calls a second" for title, bar in bars) + "."
+    return "; ".join(f"{title}, {bar.title}: {bar.rate:,.0f} calls per second" for title, bar in bars) + "."

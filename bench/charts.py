@@ -1,4 +1,4 @@
-"""The outcome as two pictures: beside the bare thing, with the goals marked, and beside other gateways."""
+"""Bar charts of the results: compared with an echo server, and compared with other gateways."""
 
 from collections.abc import Iterator, Mapping, Sequence
 
@@ -19,7 +19,7 @@ _GATEWAY_CASES = {
 
 
 def echo_chart(results: RunResults) -> str:
-    """Draw what we reach of what there is to reach."""
+    """Draw Toolcrib and similar servers compared with an echo server as the upper bound."""
     return draw_chart(
         list(_groups(results, _ECHO_CASES)),
         name="Toolcrib compared with an echo server",
@@ -29,7 +29,7 @@ def echo_chart(results: RunResults) -> str:
 
 
 def gateway_chart(results: RunResults) -> str:
-    """Draw us beside other gateways, before the same server."""
+    """Draw Toolcrib compared with other gateways in front of the same server."""
     return draw_chart(
         list(_groups(results, _GATEWAY_CASES)),
         name="Toolcrib compared with other gateways",
@@ -51,7 +51,7 @@ def _groups(results: RunResults, order: Mapping[str, Sequence[str]]) -> Iterator
 
 
 def _is_shown_in(kind: str, result: GoalResult, connections: int) -> bool:
-    """Say whether it tells what one of ours comes to beside somebody else's bar in this part."""
+    """Return whether the goal compares Toolcrib with another server that this group shows."""
     goal = result.goal
     if goal is None or result.reached is None or result.connections != connections:
         return False
@@ -83,7 +83,7 @@ def _bars(results: RunResults, kind: str, name: str, goal_results: Sequence[Goal
 
 
 def _mark(results: RunResults, result: GoalResult) -> float:
-    """Return the rate at which a goal begins."""
+    """Return the lowest rate that meets the goal."""
     assert result.goal is not None
     bound = result.bound
     share = bound.at_least if bound.at_least is not None else 1 / (bound.at_most or 1)

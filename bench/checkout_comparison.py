@@ -1,4 +1,4 @@
-"""Compares the CPU time of calls in this checkout with that in another one, in interleaved rounds."""
+"""Compares the CPU time of calls between this checkout and another one, in interleaved rounds."""
 
 import sys
 from collections.abc import Iterator, Mapping
@@ -11,14 +11,14 @@ from bench.rounds import CaseResult, LoadPoint
 from bench.running_servers import RunningServers
 from bench.server_process import UPSTREAM
 
-THIS_CHECKOUT, OTHER_CHECKOUT = "this checkout", "the other one"
+THIS_CHECKOUT, OTHER_CHECKOUT = "this checkout", "other checkout"
 CPU_ROUNDS = 7
-"""Rounds where nothing else is said: fewer do not tell a few per cent from noise."""
+"""Default number of rounds: with fewer, a difference of a few per cent is lost in noise."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Comparison:
-    """CPU time of one kind of call, this checkout divided by the other one, per round."""
+    """Ratios of the CPU time of one case per round, this checkout divided by the other one."""
 
     kind: str
     connections: int
@@ -28,18 +28,18 @@ class Comparison:
 
     @property
     def row(self) -> str:
-        """Return a line for the terminal."""
+        """Return the line of the printed table."""
         spread = f"{min(self.ratios):.3f} to {max(self.ratios):.3f}"
         ratio = f"{median(self.ratios):.3f}"
         cpu = f"{self.other_cpu:>9.1f} {self.this_cpu:>9.1f}"
         return f"{self.kind:<20} {self.connections:>4} {cpu} {ratio:>7}  {spread}"
 
 
-HEADER = f"{'call':<20} {'conn':>4} {'other µs':>9} {'now µs':>9} {'ratio':>7}  spread of the rounds"
+HEADER = f"{'call':<20} {'conn':>4} {'other µs':>9} {'this µs':>9} {'ratio':>7}  range of rounds"
 
 
 def set_up(servers: RunningServers, other: Path) -> None:
-    """Start both gateways with a function and before a stdio server, and add their calls."""
+    """Start both gateways, with a function and with a stdio server, and add the cases."""
     pythons = {THIS_CHECKOUT: sys.executable, OTHER_CHECKOUT: str(other.resolve() / ".venv/bin/python")}
     core = "" if servers.cores.load is None else str(servers.cores.load)
     env = {"PYTHON": sys.executable, "UPSTREAM": str(UPSTREAM), "CORE": core, "TOOLS": "1"}
@@ -47,7 +47,7 @@ def set_up(servers: RunningServers, other: Path) -> None:
         name: servers.start_toolcrib(name, "small.yaml", rest_call(), python=python)
         for name, python in pythons.items()
     }
-    # Both of a kind come right after each other, so that they find the machine alike.
+    # The two cases of a kind run right after each other, under the same conditions of the machine.
     for kind, call in (("rest", rest_call()), ("mcp", mcp_call())):
         for name, key in keys.items():
             servers.add_case(kind, name, call.with_key(key))
@@ -58,7 +58,7 @@ def set_up(servers: RunningServers, other: Path) -> None:
 
 
 def comparisons(measured: Mapping[LoadPoint, CaseResult]) -> Iterator[Comparison]:
-    """Divide round by round, since both of a round had the same machine."""
+    """Compare round by round, since both values of a round were measured under the same conditions."""
     for ((kind, name), connections), result in measured.items():
         if not name.startswith(THIS_CHECKOUT):
             continue

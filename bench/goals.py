@@ -1,4 +1,4 @@
-"""What the numbers must come to: ratios of two cases of the same run, and limits on what a server weighs."""
+"""Performance goals: ratios of two cases of the same run, and limits of idle memory."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -11,14 +11,14 @@ from bench.server_process import ServerProcess
 
 
 class Metric(Enum):
-    """What is compared; the value is what people call it."""
+    """A measured quantity; the value is its printed name."""
 
     THROUGHPUT = "throughput"
     TIME = "time"
     CPU = "CPU"
 
     def of(self, our_value: Round) -> float:
-        """Return this figure of a round; it is nothing where nothing was answered or known."""
+        """Return the value in a round; 0 if nothing was answered or measured."""
         if self is Metric.CPU:
             return our_value.cpu or 0.0
         return our_value.rate if self is Metric.THROUGHPUT or not our_value.rate else 1 / our_value.rate
@@ -26,7 +26,7 @@ class Metric(Enum):
 
 @dataclass(frozen=True, kw_only=True)
 class Bound:
-    """From where to where a value may lie; one without an end is told and not judged."""
+    """Lower or upper bound of a value; without either, the value is reported but not judged."""
 
     at_least: float | None = None
     at_most: float | None = None
@@ -45,7 +45,7 @@ class Bound:
 
 @dataclass(frozen=True, kw_only=True)
 class Goal:
-    """A figure of ours divided by the same figure of another."""
+    """Goal for the ratio of a metric: a case of Toolcrib divided by another case."""
 
     subject: str
     baseline: str
@@ -55,7 +55,7 @@ class Goal:
     metric: Metric = Metric.THROUGHPUT
     bound: Bound = Bound()
     only_under_load: bool = False
-    """Held under load alone: with one connection a call mostly waits, and no core is full."""
+    """Not judged with one connection: most of the time is spent waiting, and no core is saturated."""
 
     @property
     def name(self) -> str:
@@ -64,7 +64,7 @@ class Goal:
 
 @dataclass(frozen=True, kw_only=True)
 class MemoryLimit:
-    """What a server may weigh while it waits, in megabytes."""
+    """Limit of a server's idle memory, in megabytes."""
 
     subject: str
     server: str
@@ -73,7 +73,7 @@ class MemoryLimit:
 
 @dataclass(frozen=True, kw_only=True)
 class GoalResult:
-    """What was measured, and what it was to be."""
+    """A measured value and its bound."""
 
     name: str
     metric: str
@@ -102,14 +102,14 @@ GOALS = (
         bound=Bound(at_least=0.25),
     ),
     Goal(
-        subject="REST execute among 10,000 tools",
-        baseline="that among four",
+        subject="REST execute with 10,000 tools",
+        baseline="the same with four tools",
         ours=("rest", "toolcrib-10000"),
         other=("rest", "toolcrib"),
         bound=Bound(at_least=0.9),
     ),
     Goal(
-        subject="REST execute, hints in the answer",
+        subject="REST execute, hints in the result",
         baseline="a call without the tool contract",
         ours=("rest", "toolcrib"),
         other=("rest", "toolcrib-bare"),
@@ -117,8 +117,8 @@ GOALS = (
         bound=Bound(at_most=1.3),
     ),
     Goal(
-        subject="REST execute of a tool with hints of its own",
-        baseline="that without the tool contract",
+        subject="REST execute of a tool with its own hints",
+        baseline="the same without the tool contract",
         ours=("hinted", "toolcrib"),
         other=("hinted", "toolcrib-bare"),
         metric=Metric.CPU,
@@ -144,31 +144,31 @@ GOALS = (
         other=("mcp", "fastmcp"),
     ),
     Goal(
-        subject="list of half of 10,000 tools",
-        baseline="the cost of sending its bytes",
+        subject="filtered list of 10,000 tools",
+        baseline="sending the same bytes",
         ours=("list", "toolcrib-10000"),
         other=("list", "echo-list"),
         metric=Metric.TIME,
         bound=Bound(at_most=2),
     ),
     Goal(
-        subject="a user's list among 100,000 users and 1,000 apps",
-        baseline="that of the user alone",
+        subject="a user's tool list, 100,000 users and 1,000 apps",
+        baseline="the same for the user alone",
         ours=("users", "toolcrib-crowd"),
         other=("users", "toolcrib-alone"),
         metric=Metric.TIME,
         bound=Bound(at_most=1.5),
     ),
     Goal(
-        subject="a user's first list among 100,000 users and 1,000 apps",
-        baseline="that of the user alone",
+        subject="a user's uncached tool list, 100,000 users and 1,000 apps",
+        baseline="the same for the user alone",
         ours=("users-cold", "toolcrib-crowd-cold"),
         other=("users-cold", "toolcrib-alone-cold"),
         metric=Metric.TIME,
         bound=Bound(at_most=1.5),
     ),
     Goal(
-        subject="before a stdio server",
+        subject="call to a stdio server",
         baseline="mcp-proxy of Node",
         ours=_TOOLCRIB_PIPE,
         other=("pipe", "node-proxy"),
@@ -176,13 +176,13 @@ GOALS = (
         only_under_load=True,
     ),
     Goal(
-        subject="before a stdio server",
+        subject="call to a stdio server",
         baseline="mcp-proxy of Python",
         ours=_TOOLCRIB_PIPE,
         other=("pipe", "python-proxy"),
     ),
     Goal(
-        subject="before an HTTP server",
+        subject="call to an HTTP server",
         baseline="mcp-hub",
         ours=_TOOLCRIB_WEB,
         other=("web", "hub"),
@@ -190,7 +190,7 @@ GOALS = (
         only_under_load=True,
     ),
     Goal(
-        subject="before an HTTP server",
+        subject="call to an HTTP server",
         baseline="FastMCP's proxy, tuned",
         ours=_TOOLCRIB_WEB,
         other=("web", "fastmcp-tuned"),
@@ -198,13 +198,13 @@ GOALS = (
         only_under_load=True,
     ),
     Goal(
-        subject="before an HTTP server",
+        subject="call to an HTTP server",
         baseline="FastMCP's proxy",
         ours=_TOOLCRIB_WEB,
         other=("web", "fastmcp-proxy"),
     ),
     Goal(
-        subject="before an HTTP server",
+        subject="call to an HTTP server",
         baseline="the server itself",
         ours=_TOOLCRIB_WEB,
         other=_DIRECT,
@@ -212,7 +212,7 @@ GOALS = (
         bound=_SIX_TIMES,
     ),
     Goal(
-        subject="before a stdio server",
+        subject="call to a stdio server",
         baseline="the HTTP server itself",
         ours=_TOOLCRIB_PIPE,
         other=_DIRECT,
@@ -230,15 +230,15 @@ GOALS = (
 )
 LIMITS = (
     MemoryLimit(subject="Toolcrib with a function", server="toolcrib", bound=_NINETY),
-    MemoryLimit(subject="Toolcrib before a stdio server", server="toolcrib-pipe", bound=_NINETY),
-    MemoryLimit(subject="Toolcrib before an HTTP server", server="toolcrib-web", bound=_NINETY),
+    MemoryLimit(subject="Toolcrib in front of a stdio server", server="toolcrib-pipe", bound=_NINETY),
+    MemoryLimit(subject="Toolcrib in front of an HTTP server", server="toolcrib-web", bound=_NINETY),
 )
 
 
 def goal_results(
     measured: Mapping[LoadPoint, CaseResult], processes: Mapping[str, ServerProcess]
 ) -> Iterator[GoalResult]:
-    """Compare what was measured with every goal, at every number of connections, and with the limits."""
+    """Evaluate every goal at every number of connections, and the memory limits."""
     for goal in GOALS:
         for key, connections in measured:
             if key == goal.ours and (goal.other, connections) in measured:
@@ -262,7 +262,7 @@ def _memory_result(limit: MemoryLimit, megabytes: float) -> GoalResult:
 
 def _ratio_result(goal: Goal, connections: int, measured: Mapping[LoadPoint, CaseResult]) -> GoalResult:
     ours, other = measured[goal.ours, connections], measured[goal.other, connections]
-    # Round by round, since the two of a round had the same machine.
+    # Round by round, since both values of a round were measured under the same conditions.
     pairs = ((goal.metric.of(a), goal.metric.of(b)) for a, b in zip(ours.rounds, other.rounds, strict=True))
     return GoalResult(
         name=goal.name,

@@ -21,7 +21,7 @@ _request_ids = count(int(FIRST_ID))
 
 
 class Connection:
-    """One connection with one request under way at a time."""
+    """An HTTP connection that has one request in flight at a time."""
 
     def __init__(self, port: int, request: bytes) -> None:
         self.socket = socket.create_connection(("127.0.0.1", port))
@@ -35,7 +35,7 @@ class Connection:
         self._received, self._response_end = b"", 0
         self.sent_at = time.perf_counter()
         request = self._request
-        # In a session no two calls may share an id.
+        # JSON-RPC ids must be unique within an MCP session.
         self.socket.sendall(
             request.replace(FIRST_ID.encode(), b"%d" % next(_request_ids))
             if self._has_request_id
@@ -43,10 +43,10 @@ class Connection:
         )
 
     def read_response(self) -> bool:
-        """Read what has come, and say whether the answer is whole."""
+        """Read available bytes; return whether the response is complete."""
         data = self.socket.recv(_READ_BYTES)
         if not data:
-            raise ConnectionError("the server closed a connection in the middle of the load")
+            raise ConnectionError("the server closed a connection during the load")
         self._received += data
         if not self._response_end:
             self._parse_header()
@@ -55,7 +55,7 @@ class Connection:
         return 0 < self._response_end <= len(self._received)
 
     def _parse_header(self) -> None:
-        """Read in the head where the answer ends: after so many bytes or, below zero, with a last chunk."""
+        """Set the status and the end of the response: its size, or -1 if it is chunked."""
         head, end, _ = self._received.partition(b"\r\n\r\n")
         if not end:
             return
@@ -66,11 +66,11 @@ class Connection:
         elif _CHUNKED.search(head):
             self._response_end = -1
         else:
-            raise ConnectionError("the server does not say how long its answer is")
+            raise ConnectionError("the response has neither Content-Length nor chunked encoding")
 
 
 def run_load(port: int, connections: int, seconds: float, request: bytes) -> dict[str, float]:
-    """Keep so many connections busy for so long; latencies are in milliseconds."""
+    """Send requests on all connections for the given time; latencies are returned in milliseconds."""
     latencies: list[float] = []
     failures = 0
     with selectors.DefaultSelector() as selector:

@@ -1,4 +1,4 @@
-"""The load: wrk where it is to be had, else a client of our own, as a process on a core of its own."""
+"""Load generator: wrk, or the Python load client if wrk is missing, as a process on its own core."""
 
 import json
 import os
@@ -18,23 +18,23 @@ _SCRIPT = Path(__file__).resolve().parent / "wrk_script.lua"
 
 @dataclass(frozen=True, kw_only=True)
 class LoadResult:
-    """What came of it; latencies in milliseconds."""
+    """Result of one run; latencies in milliseconds."""
 
     calls: int
     seconds: float
     p50: float
     p99: float
     failures: int
-    """Answers other than 2xx, and connections that broke."""
+    """Responses with a status other than 2xx, and broken connections."""
 
 
 RunLoad = Callable[[int, Request, int, float], LoadResult]
-"""Sends a request to a port, over so many connections, for so many seconds."""
+"""Takes port, request, number of connections and seconds; repeats the request on all connections."""
 
 
 @dataclass(frozen=True)
 class LoadGenerator:
-    """A way to load a server."""
+    """A program that applies load to a server."""
 
     name: str
     run_load: RunLoad
@@ -42,14 +42,16 @@ class LoadGenerator:
 
 
 def find_load_generator(cores: Cores, *, own: bool = False) -> LoadGenerator:
-    """Return the best load there is."""
+    """Return wrk if it is available and `own` is not set, else the Python load client."""
     if own:
         return LoadGenerator("own client", _own_client(cores))
     try:
         return LoadGenerator("wrk", _wrk(cores, str(take("wrk"))))
     except Missing as error:
         return LoadGenerator(
-            "own client", _own_client(cores), f"wrk is missing, our own client takes its place: {error}"
+            "own client",
+            _own_client(cores),
+            f"the Python load client is used, because wrk is missing: {error}",
         )
 
 
@@ -82,5 +84,5 @@ def _run(command: Sequence[str], env: Mapping[str, str], stdin: bytes) -> LoadRe
         command, cwd=ROOT, env={**os.environ, **env}, input=stdin, capture_output=True, check=False
     )
     if completed.returncode:
-        raise RuntimeError(f"the load failed: {completed.stderr.decode(errors='replace')[-500:]}")
+        raise RuntimeError(f"the load generator failed: {completed.stderr.decode(errors='replace')[-500:]}")
     return LoadResult(**json.loads(completed.stdout.splitlines()[-1]))

@@ -1,4 +1,4 @@
-"""One user's list of tools in a store of a hundred thousand users, beside a store of that user alone."""
+"""Part `users`: one user's tool list with 100,000 users in the store, compared with that user alone."""
 
 import sys
 from pathlib import Path
@@ -14,11 +14,11 @@ _LIST = Request(path="/api/tools", method="GET", expected=EXPECTED)
 _HEALTH = Request(path="/health", method="GET", expected=b"")
 _STORES = {"crowd": {"apps": 1_000, "users": 100_000}, "alone": {"apps": 20, "users": 1}}
 COLD = "-cold"
-"""A gateway that has forgotten its users and their lists before every request."""
+"""Suffix of cases in which the gateway caches no users and no lists between requests."""
 
 
-def users(servers: RunningServers) -> None:
-    """The same list from both stores, kept in memory and made anew each time."""
+def add_users(servers: RunningServers) -> None:
+    """Add the list of the same user from both stores, cached and uncached."""
     for store, counts in _STORES.items():
         folder = servers.folder / f"store-{store}"
         folder.mkdir()

@@ -1,10 +1,10 @@
-"""The parts of the bench: which servers each sets on the stage, and what it asks of them."""
+"""Parts of the benchmark: each starts its servers and adds the cases to measure."""
 
 import sys
 from collections.abc import Callable
 
-from bench.gateways import PACKAGES, calls, lists
-from bench.many_users import users
+from bench.gateways import PACKAGES, add_calls, add_lists
+from bench.many_users import add_users
 from bench.requests import Request, for_echo_server, mcp_call, rest_call, rest_list, rest_search, send
 from bench.running_servers import HERE, PORT, UNLIMITED, RunningServers
 from tests.parts.registry import take
@@ -13,8 +13,8 @@ _FOUR_TOOLS = ("toolcrib", "small.yaml", rest_call())
 _TEN_THOUSAND_TOOLS = ("toolcrib-10000", "large.yaml", rest_call())
 
 
-def rest(servers: RunningServers) -> None:
-    """A function of ours over REST, beside the bare sending of such an answer."""
+def add_rest(servers: RunningServers) -> None:
+    """Add REST calls of a Python function, compared with an echo of as many bytes."""
     _add_with_echo(
         servers,
         "rest",
@@ -24,8 +24,8 @@ def rest(servers: RunningServers) -> None:
     )
 
 
-def mcp(servers: RunningServers) -> None:
-    """The same function over MCP, beside the bare echo and the servers of others."""
+def add_mcp(servers: RunningServers) -> None:
+    """Add MCP calls of the same function, compared with the echo, the MCP SDK and FastMCP."""
     request = mcp_call()
     _add_with_echo(
         servers,
@@ -45,20 +45,20 @@ def mcp(servers: RunningServers) -> None:
         servers.add_case("mcp", "fastmcp", request)
 
 
-def listing(servers: RunningServers) -> None:
-    """Half of ten thousand tools over REST, beside the bare sending of their bytes."""
+def add_list(servers: RunningServers) -> None:
+    """Add a filtered list of 5,000 of 10,000 tools, compared with sending the same bytes."""
     request = rest_list().with_key(servers.start_toolcrib(*_TEN_THOUSAND_TOOLS))
     _add_with_echo(servers, "list", request, toolcrib="toolcrib-10000", echo="echo-list", max_connections=16)
 
 
-def lookup(servers: RunningServers) -> None:
-    """One call among ten thousand tools, and one among a few."""
+def add_lookup(servers: RunningServers) -> None:
+    """Add a call in a gateway with 10,000 tools and one in a gateway with four."""
     for config in (_FOUR_TOOLS, _TEN_THOUSAND_TOOLS):
         servers.add_case("rest", config[0], rest_call().with_key(servers.start_toolcrib(*config)))
 
 
-def search(servers: RunningServers) -> None:
-    """A search among ten thousand tools."""
+def add_search(servers: RunningServers) -> None:
+    """Add a search in 10,000 tools."""
     servers.add_case(
         "search",
         _TEN_THOUSAND_TOOLS[0],
@@ -67,28 +67,28 @@ def search(servers: RunningServers) -> None:
     )
 
 
-def contract(servers: RunningServers) -> None:
-    """The same function by a gateway without the tool contract, and one that gives its own hints."""
-    bare = servers.start_toolcrib(
+def add_contract(servers: RunningServers) -> None:
+    """Add calls with and without the tool contract, of tools with generated and with their own hints."""
+    no_contract_key = servers.start_toolcrib(
         "toolcrib-bare", *_FOUR_TOOLS[1:], program=(str(HERE / "servers/no_contract.py"),)
     )
-    servers.add_case("rest", "toolcrib-bare", rest_call().with_key(bare))
+    servers.add_case("rest", "toolcrib-bare", rest_call().with_key(no_contract_key))
     key = servers.start_toolcrib(*_FOUR_TOOLS)
     servers.add_case("rest", "toolcrib", rest_call().with_key(key))
     servers.add_case("hinted", "toolcrib", rest_call("hinted_echo").with_key(key))
-    servers.add_case("hinted", "toolcrib-bare", rest_call("hinted_echo").with_key(bare))
+    servers.add_case("hinted", "toolcrib-bare", rest_call("hinted_echo").with_key(no_contract_key))
 
 
 PARTS: dict[str, Callable[[RunningServers], None]] = {
-    "rest": rest,
-    "mcp": mcp,
-    "list": listing,
-    "lookup": lookup,
-    "search": search,
-    "contract": contract,
-    "users": users,
-    "gateways": calls,
-    "tools": lists,
+    "rest": add_rest,
+    "mcp": add_mcp,
+    "list": add_list,
+    "lookup": add_lookup,
+    "search": add_search,
+    "contract": add_contract,
+    "users": add_users,
+    "gateways": add_calls,
+    "tools": add_lists,
 }
 
 
@@ -101,10 +101,10 @@ def _add_with_echo(
     echo: str,
     max_connections: int = UNLIMITED,
 ) -> None:
-    """Measure a request of ours beside the bare sending of an answer of the same size."""
-    # The first answers are longer than the later ones: they tell of no earlier calls.
+    """Add a request, and an echo server that returns a response of the same size."""
+    # The size of the third response counts: the first ones differ, as there are no earlier calls to report.
     size = len([send(servers.processes[toolcrib].port, request) for _ in range(3)][-1])
-    bare = for_echo_server(request)
-    servers.start(echo, [sys.executable, str(HERE / "servers/echo_server.py"), PORT, str(size)], bare)
-    servers.add_case(kind, echo, bare, max_connections)
+    echo_request = for_echo_server(request)
+    servers.start(echo, [sys.executable, str(HERE / "servers/echo_server.py"), PORT, str(size)], echo_request)
+    servers.add_case(kind, echo, echo_request, max_connections)
     servers.add_case(kind, toolcrib, request, max_connections)

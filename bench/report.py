@@ -1,4 +1,4 @@
-"""The outcome as tables: lines for a terminal, and Markdown for the documentation."""
+"""Tables of the results, for the terminal and as Markdown for the documentation."""
 
 from collections.abc import Iterator, Sequence
 
@@ -23,11 +23,11 @@ SERVER_TITLES = {
     "toolcrib-web": "Toolcrib",
     "sdk": "mcp SDK, low level",
     "fastmcp": "FastMCP",
-    "upstream": "the server behind them",
+    "upstream": "MCP server behind the gateways",
     "direct": "no gateway",
     "node-proxy": "mcp-proxy of Node",
     "python-proxy": "mcp-proxy of Python",
-    "hub": "mcp-hub, by REST",
+    "hub": "mcp-hub, over REST",
     "fastmcp-tuned": "FastMCP proxy, tuned",
     "fastmcp-proxy": "FastMCP proxy",
 }
@@ -35,10 +35,10 @@ CASE_TITLES = {
     "rest": "REST execute",
     "hinted": "REST, own hints",
     "mcp": "MCP tools/call",
-    "list": "list half of 10,000",
+    "list": "list 5,000 of 10,000",
     "search": "search 10,000",
     "users": "list of a user",
-    "users-cold": "first list of a user",
+    "users-cold": "uncached list of a user",
     "web": "call, HTTP server",
     "pipe": "call, stdio server",
     "session": "call, stdio, session",
@@ -48,23 +48,23 @@ _THOUSAND_TOOLS = "-1000"
 _GATEWAYS = ("web", "pipe")
 
 _CASE_HEADER = ("", "server", "connections", "calls/s", "CPU µs/call", "p50 ms", "p99 ms", "failed")
-_GOAL_HEADER = ("goal", "connections", "figure", "measured", "wanted", "")
+_GOAL_HEADER = ("comparison", "connections", "metric", "measured", "goal", "")
 _SERVER_HEADER = ("server", "start s", "idle MB")
-_TEXT_COLUMNS = {"", "server", "goal", "figure", "wanted", "gateway", "before"}
+_TEXT_COLUMNS = {"", "server", "comparison", "metric", "goal", "gateway", "in front of"}
 
 Row = tuple[str, ...]
 Table = tuple[Row, list[Row]]
 
 
 def server_title(name: str) -> str:
-    """Say the name of a server as people would."""
+    """Return the printed name of a server."""
     if name in SERVER_TITLES:
         return SERVER_TITLES[name]
     return f"{SERVER_TITLES[name.removesuffix(_THOUSAND_TOOLS)]}, 1,000 tools"
 
 
 def terminal_report(results: RunResults) -> str:
-    """Lay the outcome out for a terminal."""
+    """Return the results as aligned text tables."""
     paragraphs = [f"note: {note}" for note in results.notes]
     for header, rows in _tables(results):
         paragraphs += ["", *_align_columns([header, *rows])]
@@ -72,15 +72,15 @@ def terminal_report(results: RunResults) -> str:
 
 
 def markdown_report(results: RunResults) -> str:
-    """Lay the outcome out for a page."""
+    """Return the results as Markdown tables."""
     plan = results.plan
-    pinning = "one core for the server, another for the load" if results.pinned else "nothing pinned"
+    pinning = "one core for the server, another for the load" if results.pinned else "no CPU pinning"
     paragraphs = [
         f"{plan.rounds} rounds of {plan.seconds:g} s each, medians; load by {results.load}; {pinning}."
     ]
     if results.versions:
         versions = ", ".join(f"{name} {version}" for name, version in results.versions.items())
-        paragraphs.append(f"Measured beside {versions}.")
+        paragraphs.append(f"Compared with {versions}.")
     paragraphs += results.notes
     for header, rows in _tables(results):
         lines = [header, tuple("---" if word in _TEXT_COLUMNS else "--:" for word in header), *rows]
@@ -99,7 +99,7 @@ def _tables(results: RunResults) -> Iterator[Table]:
             "idle MB",
             "start s",
         )
-        yield ("gateway", "before", *rates, *other_columns), gateways
+        yield ("gateway", "in front of", *rates, *other_columns), gateways
     yield _CASE_HEADER, [_case_row(point, case) for point, case in results.measured.items()]
     in_gateway_table = {name for _, name in _gateway_keys(results)}
     yield (
@@ -120,7 +120,7 @@ def _goal_row(result: GoalResult) -> Row:
 
 
 def _gateway_rows(results: RunResults) -> Iterator[Row]:
-    """Give each gateway one line with all that is known of it."""
+    """Yield one row per gateway that combines its calls, list, memory and start."""
     plan, measured = results.plan, results.measured
     for kind, name in _gateway_keys(results):
         cases = {count: measured.get(((kind, name), count)) for count in plan.connections}
@@ -167,7 +167,7 @@ def _format_cpu(case: CaseResult | None) -> str:
 
 
 def format_value(value: float) -> str:
-    """Spell a number with about three figures."""
+    """Return a number with about three significant digits."""
     return f"{value:.2f}" if value < 10 else f"{value:.0f}"
 
 
@@ -181,7 +181,7 @@ def _is_number(text: str) -> bool:
 
 
 def _align_columns(rows: Sequence[Row]) -> list[str]:
-    """Set columns of numbers to the right, those of words to the left."""
+    """Return the rows as text, columns of numbers aligned to the right and others to the left."""
     columns = list(zip(*rows, strict=True))
     widths = [max(map(len, column)) for column in columns]
     right = [all(map(_is_number, column[1:])) for column in columns]

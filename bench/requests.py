@@ -1,4 +1,4 @@
-"""The requests the bench sends: what is asked, and by what a right answer is known."""
+"""HTTP requests that the benchmark sends, each with the text that a correct response contains."""
 
 import http.client
 import json
@@ -12,9 +12,9 @@ TEXT = (
     "A crane lifts the crate from the quay and sets it down beside the others. " * 2
     + "Then it rests until the next ship."
 )
-"""With its name and quotes about two hundred bytes of arguments."""
+"""Argument of the echo tool; as JSON, the arguments have about 200 bytes."""
 FIRST_ID = "1000000000"
-"""Where this stands in a request the load counts up from it: in a session no two calls may share an id."""
+"""JSON-RPC id that load generators replace by increasing numbers, as ids must be unique in a session."""
 
 _JSON_HEADERS = {"Content-Type": "application/json"}
 _MCP_HEADERS = {**_JSON_HEADERS, "Accept": "application/json, text/event-stream"}
@@ -32,7 +32,7 @@ _TIMEOUT_SECONDS = 30.0
 
 @dataclass(frozen=True, kw_only=True)
 class Request:
-    """One request; `holds` stands in the body of every right answer."""
+    """An HTTP request; the body of every correct response contains `expected`."""
 
     path: str
     method: str = "POST"
@@ -41,16 +41,16 @@ class Request:
     expected: bytes = TEXT.encode()
 
     def with_key(self, key: str) -> "Request":
-        """Return the same request, sent by the owner of a key."""
+        """Return the request authenticated with a key."""
         return self.with_headers(Authorization=f"Bearer {key}")
 
     def with_headers(self, **more: str) -> "Request":
-        """Return the same request with more headers."""
+        """Return the request with additional headers."""
         renamed = {name.replace("_", "-"): value for name, value in more.items()}
         return replace(self, headers={**self.headers, **renamed})
 
     def encode(self, port: int) -> bytes:
-        """Spell it as it goes over the wire."""
+        """Return the request as bytes of HTTP/1.1."""
         headers = {"Host": f"{HOST}:{port}", **self.headers}
         if self.body:
             headers["Content-Length"] = str(len(self.body))
@@ -62,11 +62,11 @@ class Request:
 
 
 class UnexpectedResponse(Exception):
-    """A server answers, but not with what was asked for."""
+    """A server responds, but not with the expected content."""
 
 
 def send(port: int, request: Request) -> bytes:
-    """Send a request once and return the body of its answer, which must be right."""
+    """Send a request once; return the body of the response or raise UnexpectedResponse."""
     return _exchange(port, request)[1]
 
 
@@ -80,7 +80,9 @@ def _exchange(port: int, request: Request) -> tuple[http.client.HTTPMessage, byt
         connection.close()
     if not 200 <= response.status < 300 or request.expected not in body:
         excerpt = body[:300].decode("utf-8", "replace")
-        raise UnexpectedResponse(f"{request.method} {request.path} was answered {response.status}: {excerpt}")
+        raise UnexpectedResponse(
+            f"{request.method} {request.path} returned status {response.status}: {excerpt}"
+        )
     return response.headers, body
 
 
@@ -94,23 +96,23 @@ def rest_call(name: str = "echo") -> Request:
 
 
 def rest_list() -> Request:
-    """List the tools of the context that holds half of them."""
+    """List the tools of the context that contains half of them."""
     return Request(path="/api/tools?context=bench", method="GET", expected=b'"tools":[')
 
 
 def rest_search() -> Request:
-    """Search ten thousand tools for five words that nearly all of them have, which is the dearest search."""
+    """Search 10,000 tools for five words that nearly all contain, the most expensive case."""
     path = "/api/tools?context=default&q=look+up+how+many+parts&limit=10"
     return Request(path=path, method="GET", expected=b"look-up-0000")
 
 
 def hub_call(server: str) -> Request:
-    """Call the echo of a server over mcp-hub's REST, which answers in one piece as its MCP does not."""
+    """Call the echo tool through mcp-hub's REST API: its MCP responses use another connection."""
     return _post("/api/servers/tools", {"server_name": server, "tool": "echo", "arguments": _ARGUMENTS})
 
 
 def hub_list() -> Request:
-    """List the thousand tools of mcp-hub's server over its REST."""
+    """List the 1,000 tools of the server behind mcp-hub through its REST API."""
     return Request(path="/api/servers", method="GET", expected=_LAST_TOOL)
 
 
@@ -120,12 +122,12 @@ def _modern(method: str, params: Mapping[str, Any]) -> Request:
 
 
 def mcp_call(name: str = "echo") -> Request:
-    """Call an echo tool over MCP of the modern era: one POST that carries everything."""
+    """Call an echo tool with MCP 2026-07-28: one stateless POST."""
     return _modern("tools/call", {"name": name, "arguments": _ARGUMENTS}).with_headers(Mcp_Name=name)
 
 
 def mcp_list() -> Request:
-    """List a thousand tools over MCP of the modern era."""
+    """List 1,000 tools with MCP 2026-07-28."""
     return replace(_modern("tools/list", {}), expected=_LAST_TOOL)
 
 
@@ -135,27 +137,27 @@ def _legacy(method: str, params: Mapping[str, Any]) -> Request:
 
 
 def initialize_request() -> Request:
-    """Open a session of the handshake era."""
+    """Return the `initialize` request of an MCP 2025-11-25 session."""
     params = {"protocolVersion": LEGACY, "capabilities": {}, "clientInfo": _CLIENT_INFO}
     return replace(_legacy("initialize", params), expected=b'"protocolVersion"')
 
 
 def legacy_call(name: str = "echo") -> Request:
-    """Call an echo tool over MCP of the handshake era."""
+    """Call an echo tool with MCP 2025-11-25."""
     return _legacy("tools/call", {"name": name, "arguments": _ARGUMENTS})
 
 
 def legacy_list() -> Request:
-    """List a thousand tools over MCP of the handshake era."""
+    """List 1,000 tools with MCP 2025-11-25."""
     return replace(_legacy("tools/list", {}), expected=_LAST_TOOL)
 
 
 def with_session(port: int, request: Request) -> Request:
-    """Open a session for a request of the handshake era, and return it as it is sent there."""
+    """Open an MCP session and return the request with the headers of that session."""
     first = replace(initialize_request(), headers=request.headers)
     session = _exchange(port, first)[0].get(_SESSION)
     if session is None:
-        raise UnexpectedResponse(f"{request.path} opened no session")
+        raise UnexpectedResponse(f"{request.path} returned no session id")
     headers = {**request.headers, _SESSION: session, "MCP-Protocol-Version": LEGACY}
     initialized = json.dumps({"jsonrpc": "2.0", "method": "notifications/initialized"}).encode()
     send(port, replace(first, headers=headers, body=initialized, expected=b""))
@@ -163,5 +165,5 @@ def with_session(port: int, request: Request) -> Request:
 
 
 def for_echo_server(request: Request) -> Request:
-    """Return the same request for the server that answers bytes without a meaning."""
+    """Return the request for the echo server, whose responses consist of the letter x."""
     return replace(request, expected=b"x")

@@ -1,4 +1,4 @@
-"""Rounds of load, one case after the other, so that what disturbs the machine disturbs all of them."""
+"""Measures all cases in interleaved rounds, so that disturbances of the machine affect all of them."""
 
 import sys
 from collections.abc import Mapping, Sequence
@@ -15,7 +15,7 @@ _CHARTED_CONNECTIONS = 16
 
 @dataclass(frozen=True, kw_only=True)
 class Plan:
-    """How much is measured."""
+    """Number and duration of rounds, and numbers of connections."""
 
     rounds: int
     seconds: float
@@ -23,11 +23,11 @@ class Plan:
 
     @property
     def charted_connections(self) -> int:
-        """Return the number of connections that pictures show: enough to fill a core, few enough to wait."""
+        """Return the number of connections that charts show: 16 saturate a core and keep queues short."""
         return _CHARTED_CONNECTIONS if _CHARTED_CONNECTIONS in self.connections else max(self.connections)
 
     def connection_counts(self, case: Case) -> list[int]:
-        """Return the numbers of connections a case is measured with, all of them among `connections`."""
+        """Return the numbers of connections a case is measured with: at least one of `connections`."""
         return [count for count in self.connections if count <= case.max_connections] or [
             min(self.connections)
         ]
@@ -35,12 +35,12 @@ class Plan:
 
 @dataclass(frozen=True, kw_only=True)
 class Round:
-    """One case in one round."""
+    """Measured values of one case in one round."""
 
     rate: float
-    """Right answers a second."""
+    """Successful responses per second."""
     cpu: float | None
-    """Microseconds of processor time of the server for one call."""
+    """CPU time of the server per call, in microseconds."""
     p50: float
     p99: float
     failures: int
@@ -52,7 +52,7 @@ LoadPoint = tuple[CaseId, int]
 
 @dataclass(frozen=True)
 class CaseResult:
-    """The rounds of one case at one number of connections, and what is in the middle of them."""
+    """The rounds of one case at one number of connections, and their medians."""
 
     rounds: tuple[Round, ...]
 
@@ -79,7 +79,7 @@ class CaseResult:
 
 
 def measure(cases: Mapping[CaseId, Case], run_load: RunLoad, plan: Plan) -> dict[LoadPoint, CaseResult]:
-    """Run every round."""
+    """Warm up every server, run all rounds and return the results."""
     results: dict[LoadPoint, list[Round]] = {
         (key, count): [] for key, case in cases.items() for count in plan.connection_counts(case)
     }
@@ -88,8 +88,8 @@ def measure(cases: Mapping[CaseId, Case], run_load: RunLoad, plan: Plan) -> dict
         run_load(case.server.port, case.request, max(plan.connection_counts(case)), warm_up_seconds)
     for number in range(plan.rounds):
         print(f"round {number + 1} of {plan.rounds}", file=sys.stderr, flush=True)
-        # There and back: no case always comes after the same one. Cases that are compared come right
-        # after each other, since the speed of a shared machine changes within seconds.
+        # Every second round runs in reverse, so that no case always follows the same one. Cases that are
+        # compared run right after each other, since the speed of a shared machine changes within seconds.
         for count in plan.connections:
             for key in _alternate(list(cases), number):
                 if (key, count) in results:
@@ -108,7 +108,7 @@ def _run_round(case: Case, run_load: RunLoad, connections: int, seconds: float) 
     cpu_after = case.server.cpu()
     successful = result.calls - result.failures
     if result.calls and successful <= 0:
-        raise UnexpectedResponse(f"{case.server.name} gave no right answer in a whole round")
+        raise UnexpectedResponse(f"{case.server.name} returned no successful response in a round")
     cpu_seconds = None if cpu_before is None or cpu_after is None else cpu_after - cpu_before
     return Round(
         rate=successful / result.seconds,

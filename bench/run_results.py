@@ -1,4 +1,4 @@
-"""What a run found out, and how JSON spells it: facts about the run, none about whose machine it was."""
+"""Results of a run and their JSON form, which contains nothing that identifies the machine."""
 
 import platform
 from collections.abc import Mapping
@@ -12,7 +12,7 @@ from bench.server_process import ServerProcess
 
 @dataclass(frozen=True, kw_only=True)
 class RunResults:
-    """The numbers, and how they came about."""
+    """Measured values of a run, and the conditions under which they were measured."""
 
     plan: Plan
     load: str

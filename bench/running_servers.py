@@ -1,4 +1,4 @@
-"""The stage: servers are started on it, each once, and the cases to measure are gathered there."""
+"""Starts the servers under test, each once, and collects the cases to measure."""
 
 import json
 import secrets
@@ -16,26 +16,26 @@ from tests.parts.ports import free_port
 
 HERE = Path(__file__).resolve().parent
 PORT = "{port}"
-"""Stands in a command where its port belongs."""
+"""Placeholder for the port in a command."""
 UNLIMITED = 1_000_000
 CaseId = tuple[str, str]
-"""What is asked, and of whom."""
+"""The kind of request, and the name of the server."""
 
 
 @dataclass(frozen=True)
 class Case:
-    """One thing to measure."""
+    """A request to a server whose throughput, latency and CPU time are measured."""
 
     server: ServerProcess
     request: Request
     max_connections: int = UNLIMITED
-    """The most connections it is measured with: one alone fills the wire with a long list."""
+    """Maximum number of connections: a few of them saturate the server when responses are long lists."""
     seconds: float = 0.0
-    """How long a round lasts at least, for who answers late."""
+    """Minimum duration of a round, for servers that respond slowly."""
 
 
 class RunningServers:
-    """Starts servers that run until the stack ends, and keeps what is known of them."""
+    """The running servers, which stop when the exit stack closes, and the cases that use them."""
 
     def __init__(self, stack: ExitStack, folder: Path, cores: Cores) -> None:
         self._stack, self.folder, self.cores = stack, folder, cores
@@ -47,7 +47,7 @@ class RunningServers:
     def start(
         self, name: str, command: Sequence[str], first: Request, env: Mapping[str, str] | None = None
     ) -> int:
-        """Start a server that answers `first` once it is there, and return its port."""
+        """Start a server, wait until it responds to `first`, and return its port."""
         port = free_port()
         arguments = [str(port) if argument == PORT else argument for argument in command]
         process = run_server(
@@ -67,43 +67,46 @@ class RunningServers:
         user: str | None = None,
         python: str = sys.executable,
     ) -> str:
-        """Start a gateway of ours, if it does not run yet, and return a key for it, or a user's.
+        """Start Toolcrib unless it runs already, and return an API key for it, which may be a user's.
 
-        `python` is another environment's interpreter where another checkout is measured.
+        `python` is the interpreter of the checkout to measure.
         """
         if name not in self._keys:
             home = self.folder / name
             home.mkdir()
-            admin = secrets.token_urlsafe(32)
+            admin_key = secrets.token_urlsafe(32)
             command = [python, *program, "serve", "--port", PORT]
-            full_env = {"TOOLCRIB_HOME": str(home), "TOOLCRIB_ADMIN_KEY": admin, **(env or {})}
+            full_env = {"TOOLCRIB_HOME": str(home), "TOOLCRIB_ADMIN_KEY": admin_key, **(env or {})}
             port = self.start(
-                name, [*command, "-c", str(HERE / "configs" / config)], first.with_key(admin), full_env
+                name, [*command, "-c", str(HERE / "configs" / config)], first.with_key(admin_key), full_env
             )
-            self._keys[name] = _create_user_key(port, admin, user)
+            self._keys[name] = _create_user_key(port, admin_key, user)
         return self._keys[name]
 
     def add_case(
-        self, what: str, name: str, request: Request, max_connections: int = UNLIMITED, seconds: float = 0.0
+        self, kind: str, name: str, request: Request, max_connections: int = UNLIMITED, seconds: float = 0.0
     ) -> None:
-        """Enter a case once its request is answered rightly."""
+        """Add a case after checking that its request returns the expected response."""
         server = self.processes[name]
         send(server.port, request)
-        self.cases[what, name] = Case(server, request, max_connections, seconds)
+        self.cases[kind, name] = Case(server, request, max_connections, seconds)
 
     @contextmanager
     def optional(self, name: str) -> Generator[None]:
-        """Go on without a peer that cannot be had here, and say so; why is for the terminal alone."""
+        """Continue without a server that is not available.
+
+        The result names it; the reason goes to stderr only, as it may contain paths of this machine.
+        """
         try:
             yield
         except (Missing, StartError, UnexpectedResponse) as error:
             print(f"{name}: {error}", file=sys.stderr, flush=True)
-            self.notes.append(f"{name} is left out: it could not be had or started here")
+            self.notes.append(f"{name} is left out: it could not be installed or started")
 
 
-def _create_user_key(port: int, admin: str, user: str | None) -> str:
-    """Have a key made that is no operator's: its calls pass the whole policy."""
+def _create_user_key(port: int, admin_key: str, user: str | None) -> str:
+    """Create a key without operator rights, so that its calls pass the whole policy."""
     fields = {"name": secrets.token_hex(8), "home": "bench", **({} if user is None else {"user": user})}
     body = json.dumps(fields).encode()
     request = Request(path="/api/keys", headers=rest_call().headers, body=body, expected=b'"key":')
-    return json.loads(send(port, request.with_key(admin)))["key"]
+    return json.loads(send(port, request.with_key(admin_key)))["key"]

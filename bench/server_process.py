@@ -1,4 +1,4 @@
-"""A server as a process of its own: started, watched through /proc, and ended."""
+"""Runs a server as a child process, and measures its start, memory and CPU time through /proc."""
 
 import os
 import subprocess
@@ -12,7 +12,7 @@ from bench.cores import Cores
 from bench.requests import Request, UnexpectedResponse, send
 
 UPSTREAM = Path(__file__).resolve().parent / "servers/upstream.py"
-"""The server behind the gateways; where a gateway starts it, it is not of the gateway's own weight."""
+"""The MCP server behind the gateways; excluded from the memory and CPU time of a gateway that starts it."""
 _START_TIMEOUT_SECONDS = 60.0
 _POLL_SECONDS = 0.002
 _LOG_TAIL_LINES = 15
@@ -20,30 +20,30 @@ _LOG_TAIL_LINES = 15
 
 @dataclass(frozen=True, kw_only=True)
 class ServerProcess:
-    """A running server, with what it took to get it there."""
+    """A running server, with its start time and idle memory."""
 
     name: str
     port: int
     pids: tuple[int, ...]
-    """Itself and the processes it started, but for the servers behind it."""
+    """The server and its child processes, without the MCP servers behind it."""
     start_seconds: float
-    """From exec to the first right answer."""
+    """Seconds from the start of the process to its first correct response."""
     idle_megabytes: float | None
-    """Resident memory of all its processes after that answer."""
+    """Resident memory of all its processes after that response."""
 
     def cpu(self) -> float | None:
-        """Return the seconds of processor time all its threads have used so far."""
+        """Return the CPU seconds that all its processes have used so far."""
         used = [_cpu_seconds(pid) for pid in self.pids]
         readable = [seconds for seconds in used if seconds is not None]
         return sum(readable) if readable else None
 
 
 class StartError(Exception):
-    """A server did not come up; the message holds its last words."""
+    """A server did not start; the message contains the end of its output."""
 
 
 @contextmanager
-def run_server(  # the parts of a command line, each by its name
+def run_server(  # many arguments, but all of them are passed by keyword
     name: str,
     command: Sequence[str],
     *,
@@ -53,7 +53,7 @@ def run_server(  # the parts of a command line, each by its name
     folder: Path,
     env: Mapping[str, str] | None = None,
 ) -> Generator[ServerProcess]:
-    """Run a server until the block ends; it is there once it answers `first` rightly."""
+    """Run a server until the block ends; it is ready when it responds to `first` as expected."""
     log_path = folder / f"{name}.log"
     with log_path.open("wb") as log:
         started_at = time.perf_counter()
@@ -86,9 +86,9 @@ def _measure_start(name: str, port: int, pid: int, start_seconds: float) -> Serv
 
 
 def _wait_until_ready(process: subprocess.Popen[bytes], port: int, first: Request, log_path: Path) -> None:
-    """Ask until the answer is right: it may be wrong at first, because what stands behind it starts too."""
+    """Poll until the response is as expected: errors are normal while a server behind it still starts."""
     deadline = time.monotonic() + _START_TIMEOUT_SECONDS
-    reason = "it did not listen in time"
+    reason = f"no connection within {_START_TIMEOUT_SECONDS:g} s"
     while time.monotonic() < deadline and process.poll() is None:
         try:
             send(port, first)
@@ -100,7 +100,7 @@ def _wait_until_ready(process: subprocess.Popen[bytes], port: int, first: Reques
             return
         time.sleep(_POLL_SECONDS)
     if process.poll() is not None:
-        reason = f"it ended with {process.returncode}"
+        reason = f"the process exited with status {process.returncode}"
     log_tail = "\n".join(log_path.read_text(errors="replace").splitlines()[-_LOG_TAIL_LINES:])
     raise StartError(f"{log_path.stem} did not start: {reason}\n{log_tail}")
 
@@ -122,7 +122,7 @@ def _cpu_seconds(pid: int) -> float | None:
         stat = Path(f"/proc/{pid}/stat").read_text()
     except FileNotFoundError:
         return None
-    # The second field is the program's name, which may hold anything but ends with the last bracket.
+    # The second field, the program's name in brackets, may contain spaces and brackets.
     fields = stat.rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 

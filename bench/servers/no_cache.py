@@ -8,21 +8,21 @@ from toolcrib.identity import UserCache
 from toolcrib.model import Caller
 
 
-def forget() -> None:
-    """Read every user again, and make every list again, for each request."""
+def disable_caches() -> None:
+    """Disable the caches: every request reads the user again and builds the list again."""
     view = Gateway.view
 
-    def nobody(_people: UserCache, caller: Caller) -> Caller | None:
+    def unknown_user(_cache: UserCache, caller: Caller) -> Caller | None:
         return caller if caller.user is None else None
 
-    def anew(gateway: Gateway, *given: object) -> object:
+    def uncached_view(gateway: Gateway, *arguments: object) -> object:
         gateway._state.views.clear()  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
-        return view(gateway, *given)  # pyright: ignore[reportArgumentType, reportUnknownVariableType]
+        return view(gateway, *arguments)  # pyright: ignore[reportArgumentType, reportUnknownVariableType]
 
-    for owner, name, instead in ((UserCache, "known", nobody), (Gateway, "view", anew)):
-        setattr(owner, name, instead)
+    for owner, name, replacement in ((UserCache, "known", unknown_user), (Gateway, "view", uncached_view)):
+        setattr(owner, name, replacement)
 
 
 if __name__ == "__main__":
-    forget()
+    disable_caches()
     sys.exit(main())

@@ -1,4 +1,4 @@
-"""The gateway with the tool contract taken out, to see what that costs: `python no_contract.py serve …`."""
+"""Toolcrib without the tool contract, to measure its cost: `python no_contract.py serve …`."""
 
 import sys
 from typing import Any
@@ -14,13 +14,13 @@ from toolcrib.steps.validate import Validate
 from toolcrib.steps.verify import Verify
 
 
-def _as_it_came(_completion: Completion, result: Result, *_: Any) -> Result:
-    """No hints, no metadata, no sentence."""
+def _unchanged(_completion: Completion, result: Result, *_: Any) -> Result:
+    """Return the result without hints, metadata and message."""
     return result
 
 
-def _only_encoded(_verify: Verify, tool: Tool) -> Stage:
-    """Nothing is looked at; JSON must be made all the same."""
+def _encode_only(_verify: Verify, tool: Tool) -> Stage:
+    """Return a step that only encodes the result as JSON, without validation."""
     del tool
 
     async def verify(call: Call, proceed: Handler) -> Result:
@@ -30,22 +30,22 @@ def _only_encoded(_verify: Verify, tool: Tool) -> Stage:
     return verify
 
 
-def _nothing(*_: Any) -> None:
-    """No step, and nothing to note."""
+def _skip(*_: Any) -> None:
+    """Do nothing: no step is added, nothing is recorded."""
 
 
-def strip() -> None:
-    """Take the contract out of this process: checks before and after, hints, metadata, notes of the start."""
-    for owner, name, instead in (
-        (Completion, "complete", _as_it_came),
-        (Validate, "fit", _nothing),
-        (Verify, "fit", _only_encoded),
+def remove_contract() -> None:
+    """Disable the contract in this process: validation, hints, metadata and start records."""
+    for owner, name, replacement in (
+        (Completion, "complete", _unchanged),
+        (Validate, "fit", _skip),
+        (Verify, "fit", _encode_only),
         (CallRecorder, "begun", None),
-        (Sequences, "take", _nothing),
+        (Sequences, "take", _skip),
     ):
-        setattr(owner, name, instead)
+        setattr(owner, name, replacement)
 
 
 if __name__ == "__main__":
-    strip()
+    remove_contract()
     sys.exit(main())
