@@ -202,12 +202,12 @@ async def test_rejected_key_is_reported() -> None:
     ):
         assert await simulation.wait_exit() == 1
         assert simulation.process.stderr is not None
-        said = (await simulation.process.stderr.receive()).decode()
-        assert "TOOLCRIB_KEY" in said
+        message = (await simulation.process.stderr.receive()).decode()
+        assert "TOOLCRIB_KEY" in message
 
 
 @pytest.mark.parametrize(
-    "options, code, said",
+    "options, code, message",
     [
         (("--url", "http://127.0.0.1:{port}"), 1, "no gateway responds at"),
         (("--url", "nonsense"), 2, "--url must be the URL of a gateway"),
@@ -217,7 +217,7 @@ async def test_rejected_key_is_reported() -> None:
     ],
 )
 def test_invalid_options_and_missing_gateway_fail(
-    shell: Shell, monkeypatch: pytest.MonkeyPatch, options: Sequence[str], code: int, said: str
+    shell: Shell, monkeypatch: pytest.MonkeyPatch, options: Sequence[str], code: int, message: str
 ) -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
@@ -226,4 +226,4 @@ def test_invalid_options_and_missing_gateway_fail(
         given = [each.format(port=taken.getsockname()[1]) for each in options]
         done = shell("device", "simulate", *given)
     assert (done.code, done.out) == (code, "")
-    assert said in done.err
+    assert message in done.err

@@ -22,7 +22,7 @@ CHANGES: tuple[Must, ...] = (
         "How a tool answers, fails, is logged and counted is seen by running its examples.",
         "E15",
         "tests/testing/test_module_check.py::test_examples_are_run",
-        "tests/testing/test_module_check.py::test_log_and_metrics_are_looked_at",
+        "tests/testing/test_module_check.py::test_log_and_metrics_are_checked",
         "tests/sdk/test_checklist.py::test_metadata_must_be_complete",
         "tests/sdk/test_checklist.py::test_raising_or_unvalidating_handler_falls_short",
     ),
@@ -30,7 +30,7 @@ CHANGES: tuple[Must, ...] = (
         "checklist-tests",
         "A tool has tests, of itself and through the gateway.",
         "E15",
-        "tests/testing/test_module_check.py::test_a_test_that_names_the_tool_is_looked_for",
+        "tests/testing/test_module_check.py::test_tests_that_name_the_tool_are_found",
         "check:tests",
     ),
     must(
@@ -47,7 +47,7 @@ CHANGES: tuple[Must, ...] = (
         "tests/cli/test_check.py::test_a_module_that_falls_short",
         "tests/cli/test_check.py::test_tools_of_the_config_are_held_to_the_checklist_once",
         "tests/cli/test_check_running.py::test_a_running_gateway_is_checked",
-        "tests/testing/test_plugin.py::test_every_item_of_every_tool_is_a_test",
+        "tests/testing/test_plugin.py::test_plugin_adds_a_test_per_tool_and_item",
     ),
     must(
         "checklist-kept",
