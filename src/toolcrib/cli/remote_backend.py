@@ -235,10 +235,10 @@ class RemoteBackend:
             answer = {}
         if known and isinstance(answer, dict):
             return cast("dict[str, Any]", answer)
-        said = (
-            f"what answers at {self._url} (status {response.status}) is no Toolcrib gateway; mend the address"
+        message = (
+            f"the server at {self._url} (status {response.status}) is no Toolcrib gateway; correct the address"
         )
-        raise Broken("HTTP_ERROR", said)
+        raise Broken("HTTP_ERROR", message)
 
 
 async def _body_chunks(response: Response) -> AsyncGenerator[bytes]:
