@@ -235,9 +235,7 @@ class RemoteBackend:
             answer = {}
         if known and isinstance(answer, dict):
             return cast("dict[str, Any]", answer)
-        message = (
-            f"the server at {self._url} (status {response.status}) is no Toolcrib gateway; correct the address"
-        )
+        message = f"the server at {self._url} (status {response.status}) is no Toolcrib gateway; correct the address"
         raise Broken("HTTP_ERROR", message)
 
 
