@@ -1,1 +1,1 @@
-"""Toolcrib beside its peers on one machine: `python -m bench` starts them, loads them and compares."""
+"""Benchmarks of Toolcrib, an upper bound and comparable servers on one machine: `python -m bench`."""

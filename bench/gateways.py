@@ -1,4 +1,4 @@
-"""Gateways before the same raw server: ours and those of others, each by the quickest way it offers."""
+"""Parts `gateways` and `tools`: MCP gateways in front of the same server, each in its fastest setup."""
 
 import json
 import sys
@@ -6,36 +6,36 @@ import sysconfig
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
-from bench.asking import (
+from bench.report import server_title
+from bench.requests import (
     HOST,
-    Ask,
+    Request,
     hub_call,
     hub_list,
-    in_session,
+    initialize_request,
     legacy_call,
     legacy_list,
     mcp_call,
     mcp_list,
-    opening,
+    with_session,
 )
-from bench.process import UPSTREAM
-from bench.report import title
-from bench.stage import HERE, MANY, PORT, Stage
-from tests.gates.locks import versions as locked
+from bench.running_servers import HERE, PORT, UNLIMITED, RunningServers
+from bench.server_process import UPSTREAM
+from tests.gates.locks import versions as locked_versions
 from tests.parts import peers, proxies
 from tests.parts.registry import take
 
 PACKAGES = sysconfig.get_path("platlib")
-PIPE, WEB = "pipe", "web"
-_SERVER = [sys.executable, str(UPSTREAM)]
-_HOMES = ("HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_STATE_HOME")
+STDIO, HTTP = "pipe", "web"
+_UPSTREAM_COMMAND = [sys.executable, str(UPSTREAM)]
+_HOME_VARIABLES = ("HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_STATE_HOME")
 
 
 @dataclass(frozen=True)
-class Scene:
-    """A raw server that speaks HTTP, on the core of the load, and what starts its like behind a pipe."""
+class GatewaySetup:
+    """The MCP server over HTTP on the load's core, and the environment to start the same over stdio."""
 
-    stage: Stage
+    servers: RunningServers
     tools: int
     url: str
     env: dict[str, str]
@@ -45,130 +45,151 @@ class Scene:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Wire:
-    """How a gateway is spoken to; a request may need the port, to open a session there."""
+class RequestSet:
+    """Requests to a gateway; those that need a session are made for the port on which to open it."""
 
-    first: Ask
-    call: Callable[[int], Ask]
-    list: Callable[[int], Ask]
+    ready_check: Request
+    call: Callable[[int], Request]
+    list: Callable[[int], Request]
 
 
-_MODERN = Wire(first=mcp_call(), call=lambda _: mcp_call(), list=lambda _: mcp_list())
-_SESSION = Wire(
-    first=opening(),
-    call=lambda port: in_session(port, legacy_call()),
-    list=lambda port: in_session(port, legacy_list()),
+_MODERN = RequestSet(ready_check=mcp_call(), call=lambda _: mcp_call(), list=lambda _: mcp_list())
+_SESSION = RequestSet(
+    ready_check=initialize_request(),
+    call=lambda port: with_session(port, legacy_call()),
+    list=lambda port: with_session(port, legacy_list()),
 )
-# Without a session, and so without a handshake: FastMCP's quickest way in.
-_LEGACY = Wire(first=legacy_call(), call=lambda _: legacy_call(), list=lambda _: legacy_list())
-_HUB = Wire(first=hub_call(WEB), call=lambda _: hub_call(WEB), list=lambda _: hub_list())
+# Without a session and its handshake, which is the fastest way to call FastMCP.
+_LEGACY = RequestSet(ready_check=legacy_call(), call=lambda _: legacy_call(), list=lambda _: legacy_list())
+_HUB = RequestSet(ready_check=hub_call(HTTP), call=lambda _: hub_call(HTTP), list=lambda _: hub_list())
 
 
 @dataclass(frozen=True, kw_only=True)
-class Gateway:
-    """One of somebody else's, before a server of one kind."""
+class OtherGateway:
+    """A gateway other than Toolcrib, in front of a stdio or HTTP server."""
 
     name: str
     kind: str
-    wire: Wire
-    command: Callable[[Scene], list[str]]
-    most: int = MANY
+    requests: RequestSet
+    command: Callable[[GatewaySetup], list[str]]
+    max_connections: int = UNLIMITED
     seconds: float = 0.0
 
 
-def _node_proxy(scene: Scene) -> list[str]:
+def _node_proxy(setup: GatewaySetup) -> list[str]:
     program = [str(take("node")), str(take("proxies") / "mcp-proxy")]
-    return [*program, "--host", HOST, "--port", PORT, "--server", "stream", "--", *_SERVER]
+    return [*program, "--host", HOST, "--port", PORT, "--server", "stream", "--", *_UPSTREAM_COMMAND]
 
 
-def _python_proxy(scene: Scene) -> list[str]:
+def _python_proxy(setup: GatewaySetup) -> list[str]:
     program = str(take("mcp_proxy").parent / "mcp-proxy")
-    # At its own level it writes a line for every call.
+    # Its default level logs every call.
     options = ["--host", HOST, "--port", PORT, "--log-level", "WARNING", "--pass-environment"]
-    return [program, *options, "--", *_SERVER]
+    return [program, *options, "--", *_UPSTREAM_COMMAND]
 
 
-def _hub(scene: Scene) -> list[str]:
-    config = scene.stage.folder / f"{scene.name(HUB.name)}.json"
-    config.write_text(json.dumps({"mcpServers": {WEB: {"url": scene.url}}}))
+def _hub(setup: GatewaySetup) -> list[str]:
+    config = setup.servers.folder / f"{setup.name(HUB.name)}.json"
+    config.write_text(json.dumps({"mcpServers": {HTTP: {"url": setup.url}}}))
     return [str(take("node")), str(take("proxies") / "mcp-hub"), "--port", PORT, "--config", str(config)]
 
 
-def _fastmcp(how: str) -> Callable[[Scene], list[str]]:
-    program = str(HERE / "servers/fast_proxy.py")
-    return lambda scene: [str(take("fastmcp")), program, PORT, PACKAGES, scene.url, how]
+def _fastmcp(mode: str) -> Callable[[GatewaySetup], list[str]]:
+    program = str(HERE / "servers/fastmcp_proxy.py")
+    return lambda setup: [str(take("fastmcp")), program, PORT, PACKAGES, setup.url, mode]
 
 
-NODE = Gateway(name="node-proxy", kind=PIPE, wire=_MODERN, command=_node_proxy)
-PYTHON = Gateway(name="python-proxy", kind=PIPE, wire=_SESSION, command=_python_proxy)
-# Its MCP is the older kind whose answers come on another connection, so that it is measured by its REST.
-HUB = Gateway(name="hub", kind=WEB, wire=_HUB, command=_hub)
-TUNED = Gateway(name="fastmcp-tuned", kind=WEB, wire=_LEGACY, command=_fastmcp("kept"))
-TUNED_TO_LIST = replace(TUNED, command=_fastmcp("listing"))
-# It makes a new client for every call: of 64 at once none would be answered within a round.
-PLAIN = Gateway(name="fastmcp-proxy", kind=WEB, wire=_LEGACY, command=_fastmcp("plain"), most=16, seconds=3)
+NODE_PROXY = OtherGateway(name="node-proxy", kind=STDIO, requests=_MODERN, command=_node_proxy)
+PYTHON_PROXY = OtherGateway(name="python-proxy", kind=STDIO, requests=_SESSION, command=_python_proxy)
+# Measured over REST: its MCP transport is the older one, whose responses use another connection.
+HUB = OtherGateway(name="hub", kind=HTTP, requests=_HUB, command=_hub)
+FASTMCP_TUNED = OtherGateway(
+    name="fastmcp-tuned", kind=HTTP, requests=_LEGACY, command=_fastmcp("persistent")
+)
+FASTMCP_CACHED_LISTS = replace(FASTMCP_TUNED, command=_fastmcp("cached-lists"))
+# It creates a client per call: with 64 connections no call would complete within a round.
+FASTMCP = OtherGateway(
+    name="fastmcp-proxy",
+    kind=HTTP,
+    requests=_LEGACY,
+    command=_fastmcp("default"),
+    max_connections=16,
+    seconds=3,
+)
 
 
-def calls(stage: Stage) -> None:
-    """Call a tool through every gateway, and without one."""
-    scene = _scene(stage, 1)
-    _direct(scene)
-    stage.add(WEB, "direct", mcp_call())
-    for kind in (PIPE, WEB):
-        stage.add(kind, f"toolcrib-{kind}", mcp_call(f"{kind}:echo").signed(_crib(scene, kind)))
-    session = legacy_call("pipe:echo").signed(_crib(scene, PIPE))
-    stage.add("session", "toolcrib-pipe", in_session(stage.peers["toolcrib-pipe"].port, session))
-    for other in (NODE, PYTHON, HUB, TUNED, PLAIN):
-        with stage.optional(title(other.name)):
-            request = other.wire.call(_start(scene, other))
-            stage.add(other.kind, other.name, request, other.most, other.seconds)
+def add_calls(servers: RunningServers) -> None:
+    """Add calls of a tool through every gateway and without one."""
+    setup = _start_upstream(servers, 1)
+    _start_direct(setup)
+    servers.add_case(HTTP, "direct", mcp_call())
+    for kind in (STDIO, HTTP):
+        servers.add_case(
+            kind, f"toolcrib-{kind}", mcp_call(f"{kind}:echo").with_key(_start_toolcrib(setup, kind))
+        )
+    session = legacy_call("pipe:echo").with_key(_start_toolcrib(setup, STDIO))
+    servers.add_case(
+        "session", "toolcrib-pipe", with_session(servers.processes["toolcrib-pipe"].port, session)
+    )
+    for gateway in (NODE_PROXY, PYTHON_PROXY, HUB, FASTMCP_TUNED, FASTMCP):
+        with servers.optional(server_title(gateway.name)):
+            request = gateway.requests.call(_start_gateway(setup, gateway))
+            servers.add_case(gateway.kind, gateway.name, request, gateway.max_connections, gateway.seconds)
 
 
-def lists(stage: Stage) -> None:
-    """List a thousand tools through the gateways that can, and without one."""
-    scene = _scene(stage, 1000)
-    _direct(scene)
-    stage.add("tools", scene.name("direct"), mcp_list(), 1)
-    stage.add("tools", scene.name("toolcrib-web"), mcp_list().signed(_crib(scene, WEB)), 1)
-    for other in (NODE, PYTHON, HUB, TUNED_TO_LIST):
-        with stage.optional(title(scene.name(other.name))):
-            stage.add("tools", scene.name(other.name), other.wire.list(_start(scene, other)), 1)
+def add_lists(servers: RunningServers) -> None:
+    """Add lists of 1,000 tools through the gateways that support it, and without one."""
+    setup = _start_upstream(servers, 1000)
+    _start_direct(setup)
+    servers.add_case("tools", setup.name("direct"), mcp_list(), 1)
+    servers.add_case(
+        "tools", setup.name("toolcrib-web"), mcp_list().with_key(_start_toolcrib(setup, HTTP)), 1
+    )
+    for gateway in (NODE_PROXY, PYTHON_PROXY, HUB, FASTMCP_CACHED_LISTS):
+        with servers.optional(server_title(setup.name(gateway.name))):
+            servers.add_case(
+                "tools", setup.name(gateway.name), gateway.requests.list(_start_gateway(setup, gateway)), 1
+            )
 
 
-def _scene(stage: Stage, tools: int) -> Scene:
-    core = stage.cores.load
-    # What the gateways keep at home they keep with the bench.
-    homes = dict.fromkeys(_HOMES, str(stage.folder))
-    env = {"CORE": "" if core is None else str(core), "TOOLS": str(tools), **homes}
+def _start_upstream(servers: RunningServers, tools: int) -> GatewaySetup:
+    core = servers.cores.load
+    # Gateways write their files to the temporary folder instead of the home directory.
+    home_env = dict.fromkeys(_HOME_VARIABLES, str(servers.folder))
+    env = {"CORE": "" if core is None else str(core), "TOOLS": str(tools), **home_env}
     name = "upstream" if tools == 1 else f"upstream-{tools}"
-    port = stage.start(name, [*_SERVER, PORT], mcp_call(), env)
-    return Scene(stage, tools, f"http://{HOST}:{port}/mcp", env)
+    port = servers.start(name, [*_UPSTREAM_COMMAND, PORT], mcp_call(), env)
+    return GatewaySetup(servers, tools, f"http://{HOST}:{port}/mcp", env)
 
 
-def _direct(scene: Scene) -> None:
-    """Start the raw server where the gateways are."""
-    scene.stage.start(
-        scene.name("direct"), [*_SERVER, PORT], mcp_call(), {"TOOLS": str(scene.tools), "CORE": ""}
+def _start_direct(setup: GatewaySetup) -> None:
+    """Start the MCP server on the gateways' core, to measure it without a gateway."""
+    setup.servers.start(
+        setup.name("direct"), [*_UPSTREAM_COMMAND, PORT], mcp_call(), {"TOOLS": str(setup.tools), "CORE": ""}
     )
 
 
-def _crib(scene: Scene, kind: str) -> str:
-    env = {**scene.env, "PYTHON": sys.executable, "UPSTREAM": str(UPSTREAM), "URL": scene.url}
-    return scene.stage.crib(scene.name(f"toolcrib-{kind}"), f"{kind}.yaml", mcp_call(f"{kind}:echo"), env)
+def _start_toolcrib(setup: GatewaySetup, kind: str) -> str:
+    env = {**setup.env, "PYTHON": sys.executable, "UPSTREAM": str(UPSTREAM), "URL": setup.url}
+    return setup.servers.start_toolcrib(
+        setup.name(f"toolcrib-{kind}"), f"{kind}.yaml", mcp_call(f"{kind}:echo"), env
+    )
 
 
-def _start(scene: Scene, other: Gateway) -> int:
-    return scene.stage.start(scene.name(other.name), other.command(scene), other.wire.first, scene.env)
+def _start_gateway(setup: GatewaySetup, gateway: OtherGateway) -> int:
+    return setup.servers.start(
+        setup.name(gateway.name), gateway.command(setup), gateway.requests.ready_check, setup.env
+    )
 
 
 def versions(started: Iterable[str]) -> dict[str, str]:
-    """Say which versions of the others were measured."""
+    """Return the versions of the other gateways that were measured, by name."""
     npm = json.loads((proxies.RECIPE / "package.json").read_text())["dependencies"]
-    pypi = {name: locked(peers.RECIPES / f"{name}.lock") for name in ("fastmcp", "mcp_proxy")}
-    known = {
-        NODE.name: ("mcp-proxy of Node", npm["mcp-proxy"]),
-        PYTHON.name: ("mcp-proxy of Python", pypi["mcp_proxy"]["mcp-proxy"]),
+    pypi = {name: locked_versions(peers.RECIPES / f"{name}.lock") for name in ("fastmcp", "mcp_proxy")}
+    measured = {
+        NODE_PROXY.name: ("mcp-proxy of Node", npm["mcp-proxy"]),
+        PYTHON_PROXY.name: ("mcp-proxy of Python", pypi["mcp_proxy"]["mcp-proxy"]),
         HUB.name: ("mcp-hub", npm["mcp-hub"]),
-        TUNED.name: ("FastMCP", pypi["fastmcp"]["fastmcp"]),
+        FASTMCP_TUNED.name: ("FastMCP", pypi["fastmcp"]["fastmcp"]),
     }
-    return dict(known[name] for name in started if name in known)
+    return dict(measured[name] for name in started if name in measured)

@@ -1,56 +1,58 @@
-"""Rounds of load, one case after the other, so that what disturbs the machine disturbs all of them."""
+"""Measures all cases in interleaved rounds, so that disturbances of the machine affect all of them."""
 
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
 
-from bench.asking import WrongAnswer
-from bench.load import Drive
-from bench.stage import Case, Key
+from bench.load_generator import RunLoad
+from bench.requests import UnexpectedResponse
+from bench.running_servers import Case, CaseId
 
-_WARM_SECONDS = 1.0
-_USUAL = 16
+_WARM_UP_SECONDS = 1.0
+_CHARTED_CONNECTIONS = 16
 
 
 @dataclass(frozen=True, kw_only=True)
 class Plan:
-    """How much is measured."""
+    """Number and duration of rounds, and numbers of connections."""
 
     rounds: int
     seconds: float
     connections: tuple[int, ...]
 
     @property
-    def usual(self) -> int:
-        """Return the number of connections that pictures show: enough to fill a core, few enough to wait."""
-        return _USUAL if _USUAL in self.connections else max(self.connections)
+    def charted_connections(self) -> int:
+        """Return the number of connections that charts show: 16 saturate a core and keep queues short."""
+        return _CHARTED_CONNECTIONS if _CHARTED_CONNECTIONS in self.connections else max(self.connections)
 
-    def counts(self, case: Case) -> list[int]:
-        """Return the numbers of connections a case is measured with, all of them among `connections`."""
-        return [count for count in self.connections if count <= case.most] or [min(self.connections)]
+    def connection_counts(self, case: Case) -> list[int]:
+        """Return the numbers of connections a case is measured with: at least one of `connections`."""
+        return [count for count in self.connections if count <= case.max_connections] or [
+            min(self.connections)
+        ]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Round:
-    """One case in one round."""
+    """Measured values of one case in one round."""
 
     rate: float
-    """Right answers a second."""
+    """Successful responses per second."""
     cpu: float | None
-    """Microseconds of processor time of the server for one call."""
+    """CPU time of the server per call, in microseconds."""
     p50: float
     p99: float
     failures: int
 
 
-Place = tuple[Key, int]
+LoadPoint = tuple[CaseId, int]
 """A case and a number of connections."""
 
 
 @dataclass(frozen=True)
-class Measured:
-    """The rounds of one case at one number of connections, and what is in the middle of them."""
+class CaseResult:
+    """The rounds of one case at one number of connections, and their medians."""
 
     rounds: tuple[Round, ...]
 
@@ -60,8 +62,8 @@ class Measured:
 
     @property
     def cpu(self) -> float | None:
-        known = [each.cpu for each in self.rounds if each.cpu is not None]
-        return median(known) if known else None
+        measured = [each.cpu for each in self.rounds if each.cpu is not None]
+        return median(measured) if measured else None
 
     @property
     def p50(self) -> float:
@@ -76,42 +78,42 @@ class Measured:
         return sum(each.failures for each in self.rounds)
 
 
-def measure(cases: Mapping[Key, Case], drive: Drive, plan: Plan) -> dict[Place, Measured]:
-    """Run every round."""
-    rows: dict[Place, list[Round]] = {
-        (key, count): [] for key, case in cases.items() for count in plan.counts(case)
+def measure(cases: Mapping[CaseId, Case], run_load: RunLoad, plan: Plan) -> dict[LoadPoint, CaseResult]:
+    """Warm up every server, run all rounds and return the results."""
+    results: dict[LoadPoint, list[Round]] = {
+        (key, count): [] for key, case in cases.items() for count in plan.connection_counts(case)
     }
-    warm = min(_WARM_SECONDS, plan.seconds)
+    warm_up_seconds = min(_WARM_UP_SECONDS, plan.seconds)
     for case in cases.values():
-        drive(case.peer.port, case.request, max(plan.counts(case)), warm)
+        run_load(case.server.port, case.request, max(plan.connection_counts(case)), warm_up_seconds)
     for number in range(plan.rounds):
         print(f"round {number + 1} of {plan.rounds}", file=sys.stderr, flush=True)
-        # There and back: no case always comes after the same one. Cases that are compared come right
-        # after each other, since the speed of a shared machine changes within seconds.
+        # Every second round runs in reverse, so that no case always follows the same one. Cases that are
+        # compared run right after each other, since the speed of a shared machine changes within seconds.
         for count in plan.connections:
-            for key in _turned(list(cases), number):
-                if (key, count) in rows:
+            for key in _alternate(list(cases), number):
+                if (key, count) in results:
                     seconds = max(plan.seconds, cases[key].seconds)
-                    rows[key, count].append(_one(cases[key], drive, count, seconds))
-    return {place: Measured(tuple(found)) for place, found in rows.items()}
+                    results[key, count].append(_run_round(cases[key], run_load, count, seconds))
+    return {point: CaseResult(tuple(rounds)) for point, rounds in results.items()}
 
 
-def _turned(keys: list[Key], number: int) -> Sequence[Key]:
+def _alternate(keys: list[CaseId], number: int) -> Sequence[CaseId]:
     return keys if number % 2 == 0 else keys[::-1]
 
 
-def _one(case: Case, drive: Drive, connections: int, seconds: float) -> Round:
-    before = case.peer.cpu()
-    driven = drive(case.peer.port, case.request, connections, seconds)
-    after = case.peer.cpu()
-    right = driven.calls - driven.failures
-    if driven.calls and right <= 0:
-        raise WrongAnswer(f"{case.peer.name} gave no right answer in a whole round")
-    spent = None if before is None or after is None else after - before
+def _run_round(case: Case, run_load: RunLoad, connections: int, seconds: float) -> Round:
+    cpu_before = case.server.cpu()
+    result = run_load(case.server.port, case.request, connections, seconds)
+    cpu_after = case.server.cpu()
+    successful = result.calls - result.failures
+    if result.calls and successful <= 0:
+        raise UnexpectedResponse(f"{case.server.name} returned no successful response in a round")
+    cpu_seconds = None if cpu_before is None or cpu_after is None else cpu_after - cpu_before
     return Round(
-        rate=right / driven.seconds,
-        cpu=None if spent is None or not driven.calls else spent / driven.calls * 1e6,
-        p50=driven.p50,
-        p99=driven.p99,
-        failures=driven.failures,
+        rate=successful / result.seconds,
+        cpu=None if cpu_seconds is None or not result.calls else cpu_seconds / result.calls * 1e6,
+        p50=result.p50,
+        p99=result.p99,
+        failures=result.failures,
     )

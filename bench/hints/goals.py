@@ -1,16 +1,16 @@
-"""What the robot's findings must come to."""
+"""Goals for the findings of the robot that follows hints."""
 
 from collections.abc import Iterator
 
-from bench.goals import Bound, Verdict
+from bench.goals import Bound, GoalResult
 from bench.hints.findings import Findings
 from bench.hints.tasks import Then
 
 _NONE_AT_ALL = Bound(at_most=0)
 
 
-def hint_verdicts(found: Findings) -> Iterator[Verdict]:
-    """Hold the findings to the goals."""
+def hint_goal_results(found: Findings) -> Iterator[GoalResult]:
+    """Yield the findings, each with its goal."""
     flow, none = found.step(Then.FLOW), found.step(Then.NONE)
     determined = sum(each.determined for each in found.faults)
     repaired = sum(each.repaired for each in found.faults)
@@ -29,11 +29,11 @@ def hint_verdicts(found: Findings) -> Iterator[Verdict]:
     yield _share("answers without brief hints", silent_answers, len(found.tokens), Bound())
 
 
-def _share(name: str, part: int, whole: int, bound: Bound) -> Verdict:
+def _share(name: str, part: int, whole: int, bound: Bound) -> GoalResult:
     value = 100 * part / whole if whole else 0.0
-    return Verdict(name=name, figure="share", unit="%", connections=None, value=value, bound=bound)
+    return GoalResult(name=name, metric="share", unit="%", connections=None, value=value, bound=bound)
 
 
-def _count(name: str, value: float, bound: Bound, unit: str = "") -> Verdict:
-    figure = unit or "count"
-    return Verdict(name=name, figure=figure, unit=unit, connections=None, value=value, bound=bound)
+def _count(name: str, value: float, bound: Bound, unit: str = "") -> GoalResult:
+    metric = unit or "count"
+    return GoalResult(name=name, metric=metric, unit=unit, connections=None, value=value, bound=bound)

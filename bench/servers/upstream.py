@@ -1,4 +1,4 @@
-"""An MCP server that costs as little as one can: an echo in both eras, over a pipe or over HTTP."""
+"""Minimal MCP echo server with almost no overhead, for both protocol eras, over stdio or HTTP."""
 
 import asyncio
 import os
@@ -12,18 +12,18 @@ MODERN = "2026-07-28"
 VERSION_KEY = "io.modelcontextprotocol/protocolVersion"
 ECHO: dict[str, Any] = {
     "name": "echo",
-    "description": "Say the text again.",
+    "description": "Return the text.",
     "inputSchema": {"type": "object", "properties": {"text": {"type": "string"}}, "required": ["text"]},
 }
-LASTING = {"ttlMs": 60_000, "cacheScope": "private"}
+CACHE_FIELDS = {"ttlMs": 60_000, "cacheScope": "private"}
 METHOD_NOT_FOUND = -32601
 
 
-def look_up(number: int) -> dict[str, Any]:
-    """Describe one of many tools, about as long as those one meets."""
+def lookup_tool(number: int) -> dict[str, Any]:
+    """Return one of many definitions, about as long as those of real tools."""
     return {
         "name": f"look_up_{number:04}",
-        "description": f"Look up part {number} on a shelf and say how many of it there are.",
+        "description": f"Look up part {number} on a shelf and return how many of it there are.",
         "inputSchema": {
             "type": "object",
             "properties": {
@@ -36,41 +36,43 @@ def look_up(number: int) -> dict[str, Any]:
 
 
 class Server:
-    """The answers; what does not change from call to call is spelled once."""
+    """Responses to MCP messages; what does not change between calls is encoded once."""
 
     def __init__(self, tools: int) -> None:
-        listed = {"tools": [ECHO, *map(look_up, range(tools - 1))]}
-        found: dict[str, Any] = {"supportedVersions": [MODERN], "capabilities": {"tools": {}}}
-        self._legacy = {"tools/list": _spelled(listed), "ping": _spelled({})}
+        tool_list = {"tools": [ECHO, *map(lookup_tool, range(tools - 1))]}
+        discovery: dict[str, Any] = {"supportedVersions": [MODERN], "capabilities": {"tools": {}}}
+        self._legacy = {"tools/list": _encoded(tool_list), "ping": _encoded({})}
         self._modern = {
-            "tools/list": _spelled({"resultType": "complete", **listed, **LASTING}),
-            "server/discover": _spelled({"resultType": "complete", **found, **LASTING}),
+            "tools/list": _encoded({"resultType": "complete", **tool_list, **CACHE_FIELDS}),
+            "server/discover": _encoded({"resultType": "complete", **discovery, **CACHE_FIELDS}),
         }
 
     def answer(self, message: dict[str, Any]) -> bytes | None:
-        """Answer one message in the era it is of; a notification has no answer."""
+        """Return the response in the era of the message; None for a notification."""
         if "id" not in message:
             return None
         method, params = message["method"], message.get("params", {})
         modern = VERSION_KEY in params.get("_meta", ())
         reply: dict[str, Any] = {"jsonrpc": "2.0", "id": message["id"]}
         if method == "tools/call":
-            said = [{"type": "text", "text": params["arguments"]["text"]}]
-            reply["result"] = {"resultType": "complete", "content": said} if modern else {"content": said}
+            response = [{"type": "text", "text": params["arguments"]["text"]}]
+            reply["result"] = (
+                {"resultType": "complete", "content": response} if modern else {"content": response}
+            )
         elif method == "initialize":
-            reply["result"] = _welcome(params)
+            reply["result"] = _initialize_result(params)
         else:
-            known = (self._modern if modern else self._legacy).get(method)
-            unknown = {"code": METHOD_NOT_FOUND, "message": "There is no such method here."}
-            reply.update({"error": unknown} if known is None else {"result": known})
+            result = (self._modern if modern else self._legacy).get(method)
+            error = {"code": METHOD_NOT_FOUND, "message": "method not found"}
+            reply.update({"error": error} if result is None else {"result": result})
         return orjson.dumps(reply)
 
 
-def _spelled(value: dict[str, Any]) -> orjson.Fragment:
+def _encoded(value: dict[str, Any]) -> orjson.Fragment:
     return orjson.Fragment(orjson.dumps(value))
 
 
-def _welcome(params: dict[str, Any]) -> dict[str, Any]:
+def _initialize_result(params: dict[str, Any]) -> dict[str, Any]:
     version = params["protocolVersion"]
     return {
         "protocolVersion": "2025-11-25" if version == MODERN else version,
@@ -79,16 +81,16 @@ def _welcome(params: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def over_a_pipe(server: Server) -> None:
+def serve_stdio(server: Server) -> None:
     for line in sys.stdin.buffer:
-        said = server.answer(orjson.loads(line))
-        if said is not None:
-            sys.stdout.buffer.write(said + b"\n")
+        response = server.answer(orjson.loads(line))
+        if response is not None:
+            sys.stdout.buffer.write(response + b"\n")
             sys.stdout.buffer.flush()
 
 
-class Http(asyncio.Protocol):
-    """Reads a head and the body it announces, again and again; knows nothing else of HTTP."""
+class HttpProtocol(asyncio.Protocol):
+    """Reads requests by their Content-Length and writes responses; supports nothing else of HTTP."""
 
     def __init__(self, server: Server) -> None:
         self._server = server
@@ -101,15 +103,15 @@ class Http(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         self._unread += data
         while self._unread:
-            head, found, rest = self._unread.partition(b"\r\n\r\n")
+            head, separator, rest = self._unread.partition(b"\r\n\r\n")
             size = int(head.lower().partition(b"content-length:")[2].partition(b"\r\n")[0] or 0)
-            if not found or len(rest) < size:
+            if not separator or len(rest) < size:
                 return
             self._unread = rest[size:]
             if head.startswith(b"POST"):
                 self._reply(self._server.answer(orjson.loads(rest[:size])))
             else:
-                # Neither a stream to listen to nor a session to end: clients of the older era go on without.
+                # No event stream (GET) and no session to end (DELETE): clients of 2025-11-25 work without.
                 self._write(b"HTTP/1.1 405 Method Not Allowed\r\nContent-Length: 0\r\n\r\n")
 
     def _reply(self, body: bytes | None) -> None:
@@ -120,9 +122,11 @@ class Http(asyncio.Protocol):
         self._write(head % len(body) + body)
 
 
-async def over_http(server: Server, port: int) -> None:
-    listening = await asyncio.get_running_loop().create_server(lambda: Http(server), "127.0.0.1", port)
-    await listening.serve_forever()
+async def serve_http(server: Server, port: int) -> None:
+    server_socket = await asyncio.get_running_loop().create_server(
+        lambda: HttpProtocol(server), "127.0.0.1", port
+    )
+    await server_socket.serve_forever()
 
 
 def main(port: str = "") -> None:
@@ -131,11 +135,11 @@ def main(port: str = "") -> None:
         os.sched_setaffinity(0, {int(core)})
     server = Server(int(os.environ.get("TOOLS", "1")))
     if not port:
-        over_a_pipe(server)
+        serve_stdio(server)
         return
     import uvloop
 
-    uvloop.run(over_http(server, int(port)))
+    uvloop.run(serve_http(server, int(port)))
 
 
 if __name__ == "__main__":

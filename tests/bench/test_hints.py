@@ -11,7 +11,7 @@ import pytest
 from bench.hints.faults import EXTRA_ARGUMENT, Fault, Kind, ValidCall, faulty_calls
 from bench.hints.findings import FaultCount, Findings, StepCount, gathered
 from bench.hints.gateway import RobotGateway, open_small
-from bench.hints.goals import hint_verdicts
+from bench.hints.goals import hint_goal_results
 from bench.hints.judge import Advice, is_harmful
 from bench.hints.robot import FollowedFault, Robot
 from bench.hints.run import fail_with_every_code, follow_faults, perform_tasks
@@ -19,9 +19,9 @@ from bench.hints.spelling import distance, misspelled, nearest, other_case
 from bench.hints.tasks import StepTaken, Then, task_of, tasks
 from bench.hints.toolset import Request, ToolSet
 from bench.hints.valid_calls import load, valid_calls
-from bench.outcome import Outcome
-from bench.report import markdown, terminal
+from bench.report import markdown_report, terminal_report
 from bench.rounds import Plan
+from bench.run_results import RunResults
 from toolcrib.errors import CODES
 from toolcrib.model import Deprecation, RateLimit, Tool
 
@@ -343,7 +343,7 @@ async def test_robot_counts_what_it_did(robot_run: RobotRun) -> None:
 
 
 def test_findings_are_held_to_the_goals() -> None:
-    values = {each.name: (each.value, each.reached) for each in hint_verdicts(FOUND)}
+    values = {each.name: (each.value, each.reached) for each in hint_goal_results(FOUND)}
     assert values["faults repaired within one step"] == (75.0, False)
     assert values["harmful actions followed"] == (1, False)
     assert values["contradictions between advice and error"] == (0, True)
@@ -354,22 +354,22 @@ def test_findings_are_held_to_the_goals() -> None:
 
 
 def test_findings_are_shown_as_tables_and_as_json() -> None:
-    outcome = Outcome(
+    outcome = RunResults(
         plan=Plan(rounds=1, seconds=1.0, connections=(1,)),
         load="own client",
         cores=2,
         pinned=False,
         notes=(),
         versions={},
-        peers={},
+        processes={},
         measured={},
         findings=FOUND,
     )
-    shown = terminal(outcome)
+    shown = terminal_report(outcome)
     assert re.search(r"faults repaired within one step +– +share +75 % +at least 80 +missed", shown)
     assert re.search(r"misspelled argument +5 +4 +3 +0", shown)
     assert re.search(r"missing argument, any value possible +2 +0 +– +1", shown)
-    assert "| its result has the next call's arguments | 10 | 6 | 2 |" in markdown(outcome)
+    assert "| its result has the next call's arguments | 10 | 6 | 2 |" in markdown_report(outcome)
     told = outcome.as_json()["hints"]
     assert told["tokens"] == {"answers": 5, "withHints": 3, "median": 20, "p95": 70, "idle": 0}
     assert told["suggestions"] == {"named": 9, "valid": 8, "wrong": 0}

@@ -1,4 +1,4 @@
-"""What a call through the gateway costs beside the bare server: throughput, and the time that is added."""
+"""Cost of a call compared with the bare MCP SDK: relative throughput and added latency."""
 
 import json
 from pathlib import Path
@@ -12,13 +12,13 @@ from tests import figures
 pytestmark = [
     pytest.mark.slow,
     pytest.mark.skipif(
-        not figures.is_soak(), reason="judges speed; the suite runs the bench in test_bench.py"
+        not figures.is_soak(), reason="judges speed; test_bench.py runs the benchmark in the normal suite"
     ),
 ]
 
 MIN_SHARE, MIN_CALLS_PER_SECOND = 0.4, 300
 MAX_ADDED_P50, MAX_ADDED_P99 = 5.0, 50.0
-"""Milliseconds that a call may take longer than at the bare server while the machine has time to spare."""
+"""Maximum added latency in milliseconds, measured with one connection."""
 BARE, OURS = "sdk", "toolcrib"
 
 
@@ -32,8 +32,8 @@ def found(cases: list[dict[str, Any]], server: str, connections: int) -> dict[st
 
 @pytest.mark.check(33)
 def test_throughput_is_within_its_bounds(tmp_path: Path, record_property: figures.Record) -> None:
-    words = "--only mcp --own-client --connections 1 16 --rounds 5 --seconds 2 --into"
-    assert main([*words.split(), str(tmp_path)]) == 0
+    arguments = "--only mcp --own-client --connections 1 16 --rounds 5 --seconds 2 --into"
+    assert main([*arguments.split(), str(tmp_path)]) == 0
     cases = json.loads((tmp_path / "results.json").read_text())["cases"]
     rate, bare = (found(cases, server, 16)["callsPerSecond"] for server in (OURS, BARE))
     ours, theirs = (found(cases, server, 1) for server in (OURS, BARE))

@@ -1,4 +1,4 @@
-"""Every layout on every kind of display, row by row as it is drawn."""
+"""Every layout is drawn on every kind of display as expected, row by row."""
 
 import pytest
 
@@ -125,11 +125,11 @@ def on(model: str, layout: JsonObject) -> str:
 
 @pytest.mark.requirement("D16")
 @pytest.mark.parametrize("model, name", GOLDEN)
-def test_a_layout_is_drawn_as_the_model_shows_it(model: str, name: str) -> None:
+def test_layout_is_drawn_as_on_the_model(model: str, name: str) -> None:
     assert on(model, LAYOUTS[name]) == GOLDEN[model, name]
 
 
-def test_every_model_we_know_has_its_own_number_of_lines() -> None:
+def test_known_models_have_their_number_of_lines() -> None:
     found = {model: device_screen(parse_device(model).capabilities) for model in PROFILES}
     seven, five = Screen(40, 7), Screen(40, 5)
     assert found["Even Realities G1"] == found["Even Realities G2"] == found["NIMO"] == five
@@ -147,20 +147,20 @@ def test_every_model_we_know_has_its_own_number_of_lines() -> None:
         ({"maxTextLines": True, "resolution": "wide"}, Screen(40, 5)),
     ],
 )
-def test_a_device_of_ones_own_is_believed_within_reason(display: object, expected: Screen) -> None:
+def test_size_of_custom_device_is_limited(display: object, expected: Screen) -> None:
     assert device_screen({"hasDisplay": True, "display": display}) == expected
 
 
-def test_a_device_without_a_display_has_none() -> None:
+def test_device_without_display_has_no_screen() -> None:
     assert device_screen({"hasDisplay": False, "display": {"maxTextLines": 5}}) is None
     assert device_screen(parse_device("Something new").capabilities) is None
 
 
-def test_wide_characters_take_two_places() -> None:
+def test_wide_characters_take_two_columns() -> None:
     assert draw_layout(messages.text_wall("日本語日本語日"), Screen(10, 2)) == ("日本語日本", "語日")
 
 
-def test_a_word_that_is_too_long_is_broken() -> None:
+def test_too_long_word_is_split() -> None:
     assert draw_layout(messages.text_wall(f"so {'x' * 25}"), Screen(10, 4)) == (
         "so",
         "x" * 10,
@@ -169,13 +169,13 @@ def test_a_word_that_is_too_long_is_broken() -> None:
     )
 
 
-def test_a_title_keeps_to_its_line() -> None:
+def test_title_is_cut_to_one_line() -> None:
     title = messages.reference_card("A title that goes on and on", "text")
     assert draw_layout(title, Screen(20, 2)) == ("A title that goes o…", "text")
     assert add_frame(("",), Screen(10, 1), "com.example.reminder")[0] == "┌─ com.exa… ─┐"
 
 
-def test_text_cannot_steer_the_terminal() -> None:
+def test_control_characters_are_replaced() -> None:
     wall = messages.text_wall("\x1b[2Jgone\x07 a\tb\r\nc\u202e")
     assert draw_layout(wall, Screen(20, 3)) == ("\ufffd[2Jgone\ufffd a b", "c\ufffd", "")
 
@@ -185,7 +185,7 @@ def test_unsupported_layout_is_named(layout: JsonObject) -> None:
     assert draw_layout(layout, Screen(20, 1)) == (f"[{layout.get('layoutType')}]",)
 
 
-def test_a_display_of_one_line_shows_the_beginning() -> None:
+def test_one_line_display_shows_the_beginning() -> None:
     screen = Screen(20, 1)
     assert draw_layout(messages.double_text_wall("above", "below"), screen) == ("above",)
     assert draw_layout(messages.reference_card("title", "text"), screen) == ("title",)

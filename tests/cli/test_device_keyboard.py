@@ -1,4 +1,4 @@
-"""Keys become lines: edited, in any language, without the sequences of other keys."""
+"""The line editor: editing keys, multi-byte characters, escape sequences and the end of input."""
 
 import pytest
 
@@ -18,36 +18,36 @@ from toolcrib.cli.glasses.simulate import LineEditor
         (b"\n  \n", [], ""),
     ],
 )
-def test_keys_become_lines(keys: bytes, lines: list[str], left: str) -> None:
-    typed = LineEditor()
-    assert typed.feed(keys) == lines
-    assert typed.text == left
-    assert not typed.ended
+def test_keys_are_edited_into_lines(keys: bytes, lines: list[str], left: str) -> None:
+    editor = LineEditor()
+    assert editor.feed(keys) == lines
+    assert editor.text == left
+    assert not editor.ended
 
 
-def test_a_character_may_come_in_two_pieces() -> None:
-    typed = LineEditor()
+def test_character_split_between_reads_is_decoded() -> None:
+    editor = LineEditor()
     first, second = "ü".encode()[:1], "ü".encode()[1:]
-    assert typed.feed(first) == []
-    assert typed.feed(second + b"\n") == ["ü"]
+    assert editor.feed(first) == []
+    assert editor.feed(second + b"\n") == ["ü"]
 
 
-def test_the_end_of_the_input_ends_the_last_line() -> None:
-    typed = LineEditor()
-    typed.feed(b"last words")
-    assert typed.feed(b"") == ["last words"]
-    assert typed.ended
+def test_end_of_input_completes_the_last_line() -> None:
+    editor = LineEditor()
+    editor.feed(b"last words")
+    assert editor.feed(b"") == ["last words"]
+    assert editor.ended
 
 
-def test_control_d_ends_it_on_an_empty_line_alone() -> None:
-    typed = LineEditor()
-    typed.feed(b"text\x04")
-    assert not typed.ended
-    typed.feed(b"\x15\x04")
-    assert typed.ended
+def test_control_d_ends_input_only_on_an_empty_line() -> None:
+    editor = LineEditor()
+    editor.feed(b"text\x04")
+    assert not editor.ended
+    editor.feed(b"\x15\x04")
+    assert editor.ended
 
 
-def test_a_line_that_never_ends_is_cut() -> None:
-    typed = LineEditor()
-    typed.feed(b"x" * 10_000)
-    assert len(typed.text) == 4000
+def test_long_line_is_truncated() -> None:
+    editor = LineEditor()
+    editor.feed(b"x" * 10_000)
+    assert len(editor.text) == 4000

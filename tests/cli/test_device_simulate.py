@@ -24,16 +24,16 @@ pytestmark = pytest.mark.anyio
 PATIENCE = 60.0
 
 
-class Worn:
-    """A process that wears glasses, and what it has printed."""
+class Simulation:
+    """A `toolcrib device simulate` process and the lines it has printed."""
 
     def __init__(self, process: Process) -> None:
         assert process.stdout is not None
         self.process, self._out = process, BufferedByteReceiveStream(process.stdout)
         self.lines: list[str] = []
 
-    async def printed(self, text: str) -> int:
-        """Wait for a line that holds a text; its place."""
+    async def wait_for(self, text: str) -> int:
+        """Wait for a line that contains a text; return its index."""
         with anyio.fail_after(PATIENCE):
             while not (self.lines and text in self.lines[-1]):
                 self.lines.append((await self._out.receive_until(b"\n", 65536)).decode())
@@ -47,18 +47,18 @@ class Worn:
         assert self.process.stdin is not None
         await self.process.stdin.aclose()
 
-    async def ended(self) -> int:
+    async def wait_exit(self) -> int:
         with anyio.fail_after(PATIENCE):
             return await self.process.wait()
 
 
 @asynccontextmanager
-async def worn(url: str, *options: str, key: str = ADMIN) -> AsyncGenerator[Worn]:
+async def simulated(url: str, *options: str, key: str = ADMIN) -> AsyncGenerator[Simulation]:
     command = (*COMMAND, "device", "simulate", "--url", url, "--no-voice", *options)
     env = environment({"TOOLCRIB_KEY": key})
     async with await anyio.open_process(command, env=env, stdin=PIPE, stdout=PIPE, stderr=PIPE) as process:
         try:
-            yield Worn(process)
+            yield Simulation(process)
         finally:
             if process.returncode is None:
                 process.kill()
@@ -73,39 +73,39 @@ async def session_of(demo_gateway: DemoGateway) -> object:
 async def test_display_and_speech_are_printed_and_input_is_sent() -> None:
     async with (
         open_demo_gateway(watched=False) as demo_gateway,
-        worn(demo_gateway.url, "--model", "Even Realities G1") as glasses,
+        simulated(demo_gateway.url, "--model", "Even Realities G1") as simulation,
     ):
-        await glasses.printed("connection: open")
-        assert matches("cli", "display and speech are printed and input is sent", glasses.lines[0])
+        await simulation.wait_for("connection: open")
+        assert matches("cli", "display and speech are printed and input is sent", simulation.lines[0])
         await demo_gateway.data("reminder:add_reminder", text="Buy milk")
-        frame = await glasses.printed("┌─ main · com.toolcrib.reminder")
-        await glasses.printed("└───")
-        assert glasses.lines[frame + 1 :] == [
+        frame = await simulation.wait_for("┌─ main · com.toolcrib.reminder")
+        await simulation.wait_for("└───")
+        assert simulation.lines[frame + 1 :] == [
             "│ Reminders                                │",
             "│ 1. Buy milk                              │",
             *["│                                          │"] * 3,
             "└──────────────────────────────────────────┘",
         ]
-        await glasses.printed("phone speaks: Noted: Buy milk.")
-        await glasses.type("remind me to call Ada\n")
-        await glasses.printed("you: remind me to call Ada")
-        await glasses.printed("phone speaks: Noted: call Ada.")
+        await simulation.wait_for("phone speaks: Noted: Buy milk.")
+        await simulation.type("remind me to call Ada\n")
+        await simulation.wait_for("you: remind me to call Ada")
+        await simulation.wait_for("phone speaks: Noted: call Ada.")
         assert await session_of(demo_gateway) is not None
-        await glasses.end_input()
-        assert await glasses.ended() == 0
+        await simulation.end_input()
+        assert await simulation.wait_exit() == 0
         assert await session_of(demo_gateway) is None
 
 
 @pytest.mark.slow
-async def test_as_json_every_line_is_an_event() -> None:
+async def test_json_output_has_one_event_per_line() -> None:
     async with (
         open_demo_gateway(watched=False) as demo_gateway,
-        worn(demo_gateway.url, "--json", "--language", "de") as glasses,
+        simulated(demo_gateway.url, "--json", "--language", "de") as simulation,
     ):
-        await glasses.printed('"open"')
+        await simulation.wait_for('"open"')
         await demo_gateway.data("reminder:add_reminder", text="Milch")
-        await glasses.printed('"speak"')
-        events = [json.loads(line) for line in glasses.lines]
+        await simulation.wait_for('"speak"')
+        events = [json.loads(line) for line in simulation.lines]
         assert events[0]["event"] == "session"
         assert events[0]["data"]["language"] == "de"
         (shown,) = [each["data"] for each in events if each["event"] == "display"]
@@ -115,14 +115,14 @@ async def test_as_json_every_line_is_an_event() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
-async def test_a_signal_takes_them_off(number: signal.Signals) -> None:
+async def test_signal_ends_the_session(number: signal.Signals) -> None:
     async with (
         open_demo_gateway(watched=False) as demo_gateway,
-        worn(demo_gateway.url, "--model", "Mentra Live") as glasses,
+        simulated(demo_gateway.url, "--model", "Mentra Live") as simulation,
     ):
-        await glasses.printed("connection: open")
-        glasses.process.send_signal(number)
-        assert await glasses.ended() == 0
+        await simulation.wait_for("connection: open")
+        simulation.process.send_signal(number)
+        assert await simulation.wait_exit() == 0
         assert await session_of(demo_gateway) is None
 
 
@@ -130,84 +130,84 @@ async def test_a_signal_takes_them_off(number: signal.Signals) -> None:
 async def test_timed_layout_is_cleared() -> None:
     async with (
         open_demo_gateway(watched=False) as demo_gateway,
-        worn(demo_gateway.url, "--model", "Mentra Display") as glasses,
+        simulated(demo_gateway.url, "--model", "Mentra Display") as simulation,
     ):
-        await glasses.printed("connection: open")
+        await simulation.wait_for("connection: open")
         await demo_gateway.data("reminder:list_reminders")
-        await glasses.printed("Nothing to do.")
+        await simulation.wait_for("Nothing to do.")
         layout = {"layoutType": "text_wall", "text": "soon gone"}
         event = UserEvent("display", {"view": "main", "layout": layout, "durationMs": 50})
         demo_gateway.gateway.runtime.sessions.publish("demo", event)
-        shown = await glasses.printed("soon gone")
-        cleared = await glasses.printed("display main: clear")
+        shown = await simulation.wait_for("soon gone")
+        cleared = await simulation.wait_for("display main: clear")
         assert shown < cleared
 
 
 @pytest.mark.slow
-async def test_a_line_that_breaks_is_opened_again() -> None:
-    async with open_demo_gateway(watched=False) as demo_gateway, worn(demo_gateway.url) as glasses:
-        await glasses.printed("connection: open")
-        # As if the gateway had been started again and had forgotten everything.
+async def test_lost_connection_is_reopened() -> None:
+    async with open_demo_gateway(watched=False) as demo_gateway, simulated(demo_gateway.url) as simulation:
+        await simulation.wait_for("connection: open")
+        # Simulates a restarted gateway that has lost the session.
         await demo_gateway.gateway.request("DELETE", "/api/users/demo/session")
         demo_gateway.gateway.server.drain()
         demo_gateway.gateway.server.draining = False
-        await glasses.printed("connection: lost")
-        await glasses.printed("connection: open")
+        await simulation.wait_for("connection: lost")
+        await simulation.wait_for("connection: open")
         assert await session_of(demo_gateway) is not None
         await demo_gateway.data("reminder:add_reminder", text="Buy milk")
-        await glasses.printed("│ 1. Buy milk")
+        await simulation.wait_for("│ 1. Buy milk")
 
 
 @pytest.mark.slow
-async def test_unheard_input_is_reported() -> None:
-    async with open_demo_gateway(watched=False) as demo_gateway, worn(demo_gateway.url) as glasses:
-        await glasses.printed("connection: open")
+async def test_unsent_input_is_reported() -> None:
+    async with open_demo_gateway(watched=False) as demo_gateway, simulated(demo_gateway.url) as simulation:
+        await simulation.wait_for("connection: open")
         await demo_gateway.gateway.request("DELETE", "/api/users/demo/session")
-        await glasses.type("hello\n")
-        await glasses.printed("connection: not heard, demo has no session")
-        await glasses.end_input()
-        assert await glasses.ended() == 0
+        await simulation.type("hello\n")
+        await simulation.wait_for("connection: not heard, demo has no session")
+        await simulation.end_input()
+        assert await simulation.wait_exit() == 0
 
 
 @pytest.mark.slow
-async def test_a_key_that_is_revoked_ends_them() -> None:
+async def test_revoked_key_ends_the_simulation() -> None:
     async with open_demo_gateway(watched=False) as demo_gateway:
         key = await demo_gateway.gateway.key("glasses", permissions=["crib:users"])
-        async with worn(demo_gateway.url, key=key) as glasses:
-            await glasses.printed("connection: open")
+        async with simulated(demo_gateway.url, key=key) as simulation:
+            await simulation.wait_for("connection: open")
             assert (await demo_gateway.gateway.request("DELETE", "/api/keys/glasses")).status == 200
-            assert await glasses.ended() == 1
+            assert await simulation.wait_exit() == 1
 
 
 @pytest.mark.slow
-async def test_they_stay_after_the_input_where_that_is_wished() -> None:
+async def test_stay_option_keeps_the_session_after_input() -> None:
     async with (
         open_demo_gateway(watched=False) as demo_gateway,
-        worn(demo_gateway.url, "--stay", "3600") as glasses,
+        simulated(demo_gateway.url, "--stay", "3600") as simulation,
     ):
-        await glasses.printed("connection: open")
-        await glasses.type("last words")
-        await glasses.end_input()
-        await glasses.printed("you: last words")
+        await simulation.wait_for("connection: open")
+        await simulation.type("last words")
+        await simulation.end_input()
+        await simulation.wait_for("you: last words")
         await demo_gateway.data("reminder:add_reminder", text="Buy milk")
-        await glasses.printed("│ 1. Buy milk")
-        assert glasses.process.returncode is None
+        await simulation.wait_for("│ 1. Buy milk")
+        assert simulation.process.returncode is None
 
 
 @pytest.mark.slow
 async def test_rejected_key_is_reported() -> None:
     async with (
         open_demo_gateway(watched=False) as demo_gateway,
-        worn(demo_gateway.url, key="tc_wrong") as glasses,
+        simulated(demo_gateway.url, key="tc_wrong") as simulation,
     ):
-        assert await glasses.ended() == 1
-        assert glasses.process.stderr is not None
-        said = (await glasses.process.stderr.receive()).decode()
-        assert "TOOLCRIB_KEY" in said
+        assert await simulation.wait_exit() == 1
+        assert simulation.process.stderr is not None
+        message = (await simulation.process.stderr.receive()).decode()
+        assert "TOOLCRIB_KEY" in message
 
 
 @pytest.mark.parametrize(
-    "options, code, said",
+    "options, code, message",
     [
         (("--url", "http://127.0.0.1:{port}"), 1, "no gateway responds at"),
         (("--url", "nonsense"), 2, "--url must be the URL of a gateway"),
@@ -216,8 +216,8 @@ async def test_rejected_key_is_reported() -> None:
         ((), 2, "no admin key was found here"),
     ],
 )
-def test_wrong_use_and_no_gateway(
-    shell: Shell, monkeypatch: pytest.MonkeyPatch, options: Sequence[str], code: int, said: str
+def test_invalid_options_and_missing_gateway_fail(
+    shell: Shell, monkeypatch: pytest.MonkeyPatch, options: Sequence[str], code: int, message: str
 ) -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
@@ -226,4 +226,4 @@ def test_wrong_use_and_no_gateway(
         given = [each.format(port=taken.getsockname()[1]) for each in options]
         done = shell("device", "simulate", *given)
     assert (done.code, done.out) == (code, "")
-    assert said in done.err
+    assert message in done.err

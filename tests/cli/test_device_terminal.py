@@ -1,4 +1,4 @@
-"""In a terminal the glasses are a picture that changes, and keys are shown where they belong."""
+"""In a terminal, the glasses are drawn in place and typed keys are shown in the input line."""
 
 import fcntl
 import os
@@ -28,36 +28,36 @@ class Terminal:
 
     def __init__(self, keyboard: int, process: "subprocess.Popen[bytes]") -> None:
         self._keyboard, self.process = keyboard, process
-        self.drawn = ""
+        self.output = ""
 
     def echoes(self) -> bool:
-        """Whether the terminal itself draws what is typed."""
+        """Whether the terminal echoes typed keys."""
         return bool(termios.tcgetattr(self._keyboard)[3] & termios.ECHO)
 
     def press(self, keys: bytes) -> None:
         os.write(self._keyboard, keys)
 
-    async def shows(self, text: str) -> None:
-        """Wait until something is drawn that was not there before; then forget all before it."""
+    async def wait_for(self, text: str) -> None:
+        """Wait until the text is drawn; discard the output up to it."""
         with anyio.fail_after(PATIENCE):
-            while text not in self.drawn:
+            while text not in self.output:
                 await anyio.wait_readable(self._keyboard)
-                self.drawn += os.read(self._keyboard, 65536).decode(errors="replace")
-        self.drawn = self.drawn.partition(text)[2]
+                self.output += os.read(self._keyboard, 65536).decode(errors="replace")
+        self.output = self.output.partition(text)[2]
 
-    async def ended(self) -> int:
+    async def wait_exit(self) -> int:
         with anyio.fail_after(PATIENCE):
             return await anyio.to_thread.run_sync(self.process.wait, abandon_on_cancel=True)
 
 
 def _own_terminal() -> None:
-    """Make the standard input of a new process the terminal it belongs to, so that Ctrl-C reaches it."""
+    """Make stdin the controlling terminal of the new process, so that Ctrl-C sends it SIGINT."""
     os.setsid()
     fcntl.ioctl(0, termios.TIOCSCTTY, 0)
 
 
 @contextmanager
-def terminal(url: str, *options: str) -> Generator[Terminal]:
+def open_terminal(url: str, *options: str) -> Generator[Terminal]:
     keyboard, screen = pty.openpty()
     fcntl.ioctl(screen, termios.TIOCSWINSZ, ROWS_AND_COLUMNS)
     env = {name: value for name, value in environment().items() if name not in ("NO_COLOR", "CI")}
@@ -67,7 +67,7 @@ def terminal(url: str, *options: str) -> Generator[Terminal]:
         stdin=screen,
         stdout=screen,
         stderr=screen,
-        preexec_fn=_own_terminal,  # noqa: PLW1509 - nothing that the test's threads hold is needed there
+        preexec_fn=_own_terminal,  # noqa: PLW1509 - it takes no locks that threads of the test may hold
     )
     try:
         yield Terminal(keyboard, process)
@@ -79,36 +79,36 @@ def terminal(url: str, *options: str) -> Generator[Terminal]:
 
 
 @pytest.mark.requirement("D16")
-@pytest.mark.parametrize("last", [INTERRUPT, END])
-async def test_the_glasses_are_drawn_and_keys_are_shown(last: bytes) -> None:
+@pytest.mark.parametrize("last_key", [INTERRUPT, END])
+async def test_glasses_are_drawn_and_keys_are_shown(last_key: bytes) -> None:
     async with open_demo_gateway(watched=False) as demo_gateway:
-        with terminal(demo_gateway.url, "--model", "Even Realities G1") as seat:
-            await _tried(demo_gateway, seat)
-            seat.press(last)
-            assert await seat.ended() == 0
+        with open_terminal(demo_gateway.url, "--model", "Even Realities G1") as terminal:
+            await _add_reminders(demo_gateway, terminal)
+            terminal.press(last_key)
+            assert await terminal.wait_exit() == 0
         assert (await demo_gateway.gateway.request("GET", "/api/users/demo")).json["session"] is None
 
 
-async def _tried(demo_gateway: DemoGateway, seat: Terminal) -> None:
-    await seat.shows("demo wears Even Realities G1: 5 lines of 40 characters, phone speaks")
-    await seat.shows("connection: open")
+async def _add_reminders(demo_gateway: DemoGateway, terminal: Terminal) -> None:
+    await terminal.wait_for("demo wears Even Realities G1: 5 lines of 40 characters, phone speaks")
+    await terminal.wait_for("connection: open")
     await demo_gateway.data("reminder:add_reminder", text="Buy milk")
-    await seat.shows("│ 1. Buy milk                              │")
-    await seat.shows("phone speaks: Noted: Buy milk.")
-    seat.press(b"remind me to caal")
-    await seat.shows("> remind me to caal")
-    seat.press(b"\x7f\x7fll Ada")
-    await seat.shows("> remind me to call Ada")
-    seat.press(b"\n")
-    await seat.shows("│ 2. call Ada")
-    await seat.shows("you: remind me to call Ada")
+    await terminal.wait_for("│ 1. Buy milk                              │")
+    await terminal.wait_for("phone speaks: Noted: Buy milk.")
+    terminal.press(b"remind me to caal")
+    await terminal.wait_for("> remind me to caal")
+    terminal.press(b"\x7f\x7fll Ada")
+    await terminal.wait_for("> remind me to call Ada")
+    terminal.press(b"\n")
+    await terminal.wait_for("│ 2. call Ada")
+    await terminal.wait_for("you: remind me to call Ada")
 
 
 async def test_terminal_settings_are_restored() -> None:
     async with open_demo_gateway(watched=False) as demo_gateway:
-        with terminal(demo_gateway.url) as seat:
-            await seat.shows("connection: open")
-            assert not seat.echoes()
-            seat.press(INTERRUPT)
-            assert await seat.ended() == 0
-            assert seat.echoes()
+        with open_terminal(demo_gateway.url) as terminal:
+            await terminal.wait_for("connection: open")
+            assert not terminal.echoes()
+            terminal.press(INTERRUPT)
+            assert await terminal.wait_exit() == 0
+            assert terminal.echoes()

@@ -1,1 +1,1 @@
-"""What `--demo` adds."""
+"""Tests of the demo tools and apps."""

@@ -1,4 +1,4 @@
-"""A gateway that listens, with the apps of the demonstration behind it and a user who wears something."""
+"""A listening gateway with the demo apps and a user with a device session."""
 
 import json
 from collections.abc import AsyncGenerator, Sequence
@@ -21,47 +21,47 @@ ACTING = {"x-user-id": DEMO_USER}
 
 @dataclass(frozen=True)
 class DemoGateway:
-    """The gateway, and what its user has been shown and told."""
+    """The gateway and the events that its user has received."""
 
     gateway: InProcessGateway
     url: str
-    seen: list[UserEvent] = field(default_factory=list[UserEvent])
+    events: list[UserEvent] = field(default_factory=list[UserEvent])
 
-    async def wear(self, device: str) -> None:
-        """Begin the user's session with a device."""
+    async def start_session(self, device: str) -> None:
+        """Start the user's session with a device."""
         path = f"/api/users/{DEMO_USER}/session"
         assert (await self.gateway.request("PUT", path, body={"device": device})).status == 200
 
     async def call(self, name: str, **arguments: Any) -> Reply:
-        """Call a tool of an app, by the last word of its package and its name."""
+        """Call a tool of an app; the name starts with the last part of the package."""
         return await self.gateway.call(f"com.toolcrib.{name}", arguments, headers=ACTING)
 
     async def data(self, name: str, **arguments: Any) -> Any:
-        """Call a tool that does what it should."""
+        """Call a tool that must succeed; return its data."""
         reply = await self.call(name, **arguments)
         assert reply.status == 200, reply.body
         return reply.json["data"]
 
-    async def keep(self, app: str, **values: Any) -> None:
-        """Have an app find what it is supposed to have kept."""
-        kept = {key: json.dumps(value) for key, value in values.items()}
-        assert await self.gateway.runtime.console.store.app_data.put(f"com.toolcrib.{app}", DEMO_USER, kept)
+    async def store(self, app: str, **values: Any) -> None:
+        """Write stored data of an app."""
+        stored = {key: json.dumps(value) for key, value in values.items()}
+        assert await self.gateway.runtime.console.store.app_data.put(f"com.toolcrib.{app}", DEMO_USER, stored)
 
     async def tools(self) -> list[str]:
-        """Return the tools of apps that the user is offered."""
+        """Return the app tools that the user can call."""
         listed = (await self.gateway.request("GET", "/api/tools", headers=ACTING)).json["tools"]
         return [each["name"] for each in listed if each["name"].startswith("com.toolcrib.")]
 
-    async def shown(self) -> dict[str, Any]:
-        """Wait for the next thing on the display; everything before it is forgotten."""
-        await until(lambda: any(each.kind == "display" for each in self.seen))
-        shown = next(each for each in self.seen if each.kind == "display")
-        self.seen.clear()
-        return dict(shown.data["layout"])
+    async def next_layout(self) -> dict[str, Any]:
+        """Wait for the next display event and return its layout; clears all events."""
+        await until(lambda: any(each.kind == "display" for each in self.events))
+        event = next(each for each in self.events if each.kind == "display")
+        self.events.clear()
+        return dict(event.data["layout"])
 
-    def said(self) -> list[str]:
+    def spoken_texts(self) -> list[str]:
         """Return the spoken texts."""
-        return [each.data["text"] for each in self.seen if each.kind == "speak"]
+        return [each.data["text"] for each in self.events if each.kind == "speak"]
 
 
 @asynccontextmanager
@@ -90,16 +90,16 @@ async def open_demo_gateway(
             await runtime.console.apps.refresh()
 
         await tasks.start(serve_demo_apps, register, apps)
-        made = DemoGateway(gateway, url)
-        await made.wear(device)
+        demo_gateway = DemoGateway(gateway, url)
+        await demo_gateway.start_session(device)
 
         async def watch(*, task_status: TaskStatus[None]) -> None:
-            async with runtime.sessions.listen(DEMO_USER, "key") as events:
+            async with runtime.sessions.listen(DEMO_USER, "key") as stream:
                 task_status.started()
-                async for event in events:
-                    made.seen.append(event)
+                async for event in stream:
+                    demo_gateway.events.append(event)
 
         if watched:
             await tasks.start(watch)
-        yield made
+        yield demo_gateway
         tasks.cancel_scope.cancel()

@@ -1,4 +1,4 @@
-"""Modules that tests write: one of good tools, one that falls short, one that lies."""
+"""Source code of modules with good, incomplete, mutating and faulty tools."""
 
 GOOD = '''
 from toolcrib import BrandedId, tool
@@ -40,7 +40,7 @@ DONE = Path(__file__).with_suffix(".done")
     examples=[{"description": "One", "params": {}, "expectedResult": {"done": True}}],
 )
 def touch_card() -> dict[str, bool]:
-    """Leave a mark on the card that is open, and say so. Use it to see what a check runs."""
+    """Mark the open card and return that it is done. Use it to see what a check runs."""
     DONE.touch()
     return {"done": True}
 '''
@@ -59,43 +59,43 @@ CALLS: list[None] = []
 
 @create_tool(**GOOD)
 def raise_error() -> dict[str, str]:
-    """Raise an error each time it is called. Use it to see what a check says of errors."""
+    """Raise an error each time it is called. Use it to see what a check reports for errors."""
     raise RuntimeError("the secret is 42")
 
 
 @create_tool(**GOOD)
 def give_other() -> dict[str, Any]:
-    """Give something else than its example says. Use it to see what a check says of shapes."""
+    """Return other fields than in its example. Use it to see what a check reports for results."""
     return {"name": "One"}
 
 
 @create_tool(**GOOD)
 async def claim_confidence() -> ToolResult[dict[str, str]]:
-    """Give hints whose confidence never changes. Use it to see what a check says of that."""
+    """Return hints with a constant confidence. Use it to see what a check reports for that."""
     return ToolResult(data={"title": "One"}, hints=SAID)
 
 
 @create_tool(**GOOD)
 def claim_much() -> ToolResult[dict[str, str]]:
-    """Give hints with a confidence of 1.7. Use it to see what a check says of broken hints."""
+    """Return hints with a confidence of 1.7. Use it to see what a check reports for invalid hints."""
     return ToolResult(data={"title": "One"}, hints={**SAID, "confidence": 1.7})
 
 
 @create_tool(**GOOD)
 def claim_little() -> ToolResult[dict[str, str]]:
-    """Give hints that rest on nothing, as a value. Use it to see what a check says of that."""
+    """Return a hints object without evidence. Use it to see what a check reports for that."""
     return ToolResult(data={"title": "One"}, hints=Hints(confidence=0.1, reasoning="I say so."))
 
 
 @create_tool(**GOOD, name="claim_little")
 def claim_name() -> dict[str, str]:
-    """Have a name that differs from another by a dash. Use it to see what a check says of names."""
+    """Share its name with another tool except for a dash. Use it to see what a check reports for names."""
     return {"title": "One"}
 
 
 @create_tool(**GOOD)
 def count_calls() -> dict[str, Any]:
-    """Give another answer each time. Use it to see what a check says of what varies."""
+    """Return a new result for each call. Use it to see what a check reports for varying results."""
     CALLS.append(None)
     return {"title": str(len(CALLS))}
 '''

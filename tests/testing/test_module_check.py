@@ -1,4 +1,4 @@
-"""A module's tools are tried out in a gateway of their own, and held to the checklist in one line."""
+"""`check_tools` and `check_module`: examples are run, the checklist applied, definitions published."""
 
 import sys
 from collections.abc import Iterator
@@ -23,7 +23,7 @@ from toolcrib.testing.module_check import (
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """An empty folder to write modules into, which are forgotten afterwards."""
+    """An empty folder for modules, which are unloaded after the test."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", [*sys.path])
     yield tmp_path
@@ -47,7 +47,7 @@ def short(report: ModuleReport, name: str) -> dict[str, str]:
 
 
 @pytest.mark.requirement("E15")
-def test_good_tools_pass_in_one_line(folder: Path) -> None:
+def test_good_tools_pass(folder: Path) -> None:
     check_tools(written(folder, "fine_cards.py", GOOD))
     check_tools("fine_cards")
 
@@ -71,7 +71,7 @@ def test_examples_are_run(folder: Path) -> None:
     report = check_module(find_module(written(folder, "faulty_cards.py", FAULTY)))
     assert set(short(report, "raise-error")) == {"result", "errors"}
     assert "42" not in str(short(report, "raise-error"))
-    assert checked(report, "raise-error").judged["idempotent"].verdict == "person"
+    assert checked(report, "raise-error").judgements["idempotent"].verdict == "person"
     assert list(short(report, "give-other")) == ["result"]
     assert "data.title" in short(report, "give-other")["result"]
     assert set(short(report, "claim-confidence")) == {"confidence"}
@@ -79,33 +79,33 @@ def test_examples_are_run(folder: Path) -> None:
     assert {"name", "registered"} <= set(short(report, "claim_little"))
     assert {"result", "hints"} <= set(short(report, "claim-much"))
     assert "agentHints.confidence" in short(report, "claim-much")["hints"]
-    assert checked(report, "count-calls").judged["idempotent"].verdict == "person"
-    assert checked(report, "give-other").judged["idempotent"].verdict == "pass"
+    assert checked(report, "count-calls").judgements["idempotent"].verdict == "person"
+    assert checked(report, "give-other").judgements["idempotent"].verdict == "pass"
 
 
 @pytest.mark.requirement("E15", "E14")
-def test_log_and_metrics_are_looked_at(folder: Path) -> None:
+def test_log_and_metrics_are_checked(folder: Path) -> None:
     report = check_module(find_module(written(folder, "watched_cards.py", GOOD)))
-    judged = checked(report, "get-card").judged
-    assert matches("library", "log and metrics are looked at", judged["logging"].message)
-    assert matches("library", "log and metrics are looked at 2", judged["metrics"].message)
-    assert matches("library", "log and metrics are looked at 3", judged["parameters"].message)
+    judged = checked(report, "get-card").judgements
+    assert matches("library", "log and metrics are checked", judged["logging"].message)
+    assert matches("library", "log and metrics are checked 2", judged["metrics"].message)
+    assert matches("library", "log and metrics are checked 3", judged["parameters"].message)
 
 
 @pytest.mark.requirement("E15")
 def test_mutating_tools_run_only_with_option(folder: Path) -> None:
     module = find_module(written(folder, "acting_cards.py", ACTING))
-    judged = checked(check_module(module), "touch-card").judged
+    judged = checked(check_module(module), "touch-card").judgements
     assert not (folder / "acting_cards.done").exists()
     assert judged["result"].verdict == "person"
-    judged = checked(check_module(module, run_mutations=True, user="u1"), "touch-card").judged
+    judged = checked(check_module(module, run_mutations=True, user="u1"), "touch-card").judgements
     assert (folder / "acting_cards.done").exists()
     assert judged["result"].verdict == "pass"
 
 
 @pytest.mark.requirement("E15")
 @pytest.mark.parametrize(
-    "place,text,said",
+    "place,text,expected",
     [
         ("test_cards.py", "get_card", "test_cards.py names it"),
         ("tests/deep/cards_test.py", "'get-card'", "tests/deep/cards_test.py names it"),
@@ -114,21 +114,24 @@ def test_mutating_tools_run_only_with_option(folder: Path) -> None:
         ("tests/notes.py", "get_card", ""),
     ],
 )
-def test_a_test_that_names_the_tool_is_looked_for(folder: Path, place: str, text: str, said: str) -> None:
+def test_tests_that_name_the_tool_are_found(folder: Path, place: str, text: str, expected: str) -> None:
     written(folder, "pyproject.toml", "")
     written(folder, place, text)
     module = find_module(written(folder, "tested_cards.py", GOOD))
-    judged = checked(check_module(module), "get-card").judged["tests"]
-    assert (judged.verdict, judged.message if said else "") == ("pass" if said else "person", said)
+    judged = checked(check_module(module), "get-card").judgements["tests"]
+    assert (judged.verdict, judged.message if expected else "") == (
+        "pass" if expected else "person",
+        expected,
+    )
 
 
-def test_a_test_that_cannot_be_read_names_nothing(folder: Path) -> None:
+def test_unreadable_test_file_is_skipped(folder: Path) -> None:
     (folder / "test_gone.py").symlink_to(folder / "nowhere.py")
     assert find_tests(find_module(written(folder, "unread_cards.py", GOOD))) == {}
 
 
 @pytest.mark.requirement("E15")
-def test_a_file_of_a_package_is_loaded_once_under_its_one_name(folder: Path) -> None:
+def test_file_in_package_is_loaded_once_by_full_name(folder: Path) -> None:
     written(folder, "cards_package/__init__.py", "")
     file = written(folder, "cards_package/tools.py", GOOD)
     by_file, by_name = find_module(file), find_module("cards_package.tools")
@@ -138,35 +141,31 @@ def test_a_file_of_a_package_is_loaded_once_under_its_one_name(folder: Path) -> 
     assert by_name.published == folder / "cards_package" / "tools.published.json"
 
 
-def test_a_file_that_is_loaded_under_another_name_keeps_it(folder: Path) -> None:
+def test_loaded_file_keeps_its_module_name(folder: Path) -> None:
     file = written(folder, "spread/loose_cards.py", GOOD)
     by_name, by_file = find_module("spread.loose_cards"), find_module(file)
     assert by_name == by_file
     assert "loose_cards" not in sys.modules
 
 
-def test_a_package_is_a_module_too(folder: Path) -> None:
+def test_package_can_be_checked_as_a_module(folder: Path) -> None:
     file = written(folder, "whole_cards/__init__.py", GOOD)
     assert find_module(file).name == "whole_cards"
     assert find_module("whole_cards").published == folder / "whole_cards.published.json"
 
 
-def test_a_file_that_hides_behind_another_module_is_refused(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_file_shadowed_by_another_module_is_refused(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from toolcrib.demo import tools
 
     monkeypatch.setitem(sys.modules, "posing_cards", tools)
     with pytest.raises(ModuleProblem) as raised:
         find_module(written(folder, "posing_cards.py", GOOD))
     text = str(raised.value)
-    assert matches(
-        "library", "a file that hides behind another module is refused", text, other=tools.__file__
-    )
+    assert matches("library", "file shadowed by another module is refused", text, other=tools.__file__)
 
 
 @pytest.mark.parametrize(
-    "text,said",
+    "text,expected",
     [
         ("x = 1", "has no tools"),
         ("raise OSError('no disk')", "does not import: OSError: no disk"),
@@ -177,8 +176,8 @@ def test_a_file_that_hides_behind_another_module_is_refused(
         (SHORT.replace("create_tool", "tool"), "does not import: ToolDefinitionError: tool say-time"),
     ],
 )
-def test_unusable_module_is_reported(folder: Path, text: str, said: str) -> None:
-    with pytest.raises(ModuleProblem, match=said):
+def test_unusable_module_is_reported(folder: Path, text: str, expected: str) -> None:
+    with pytest.raises(ModuleProblem, match=expected):
         find_module(written(folder, "unusable_cards.py", text))
 
 
@@ -188,10 +187,10 @@ def test_definitions_are_published_and_compared(folder: Path) -> None:
     path = publish_module(check_module(module))
     assert path is not None
     assert path == folder / "kept_cards.published.json"
-    kept = path.read_text()
+    published = path.read_text()
     assert publish_module(check_module(module)) == path
-    assert path.read_text() == kept
-    path.write_text(kept.replace("get-card", "fetch-card"))
+    assert path.read_text() == published
+    path.write_text(published.replace("get-card", "fetch-card"))
     report = check_module(module)
     (failure,) = report.failures()
     assert failure.startswith("kept_cards:fetch-card: published: ")
@@ -205,11 +204,11 @@ def test_module_without_file_is_checked_but_not_published(
 ) -> None:
     module = find_module(written(folder, "lost_cards.py", GOOD))
     monkeypatch.delattr(sys.modules["lost_cards"], "__file__")
-    lost = find_module("lost_cards")
-    assert (lost.file, lost.published, lost.tools) == (None, None, module.tools)
-    assert publish_module(check_module(lost)) is None
+    without_file = find_module("lost_cards")
+    assert (without_file.file, without_file.published, without_file.tools) == (None, None, module.tools)
+    assert publish_module(check_module(without_file)) is None
 
 
-def test_every_public_name_is_there_and_no_other() -> None:
+def test_only_public_names_are_exported() -> None:
     assert all(getattr(testing, name) is not None for name in testing.__all__)
     assert not hasattr(testing, "nothing")

@@ -1,4 +1,4 @@
-"""The pytest plugin, in runs of its own: a test for each item, modules that are broken, a gateway to call."""
+"""The pytest plugin in subprocesses: a test per item, broken modules, and the `crib` fixture."""
 
 import subprocess
 import sys
@@ -35,7 +35,7 @@ async def test_a_call(crib):
 
 
 def run(folder: Path, *arguments: str) -> tuple[int, str]:
-    """Run pytest as an author would, who has no settings of ours."""
+    """Run pytest as a tool author does, without the settings of this project."""
     done = subprocess.run(
         (
             sys.executable,
@@ -60,18 +60,18 @@ def run(folder: Path, *arguments: str) -> tuple[int, str]:
 
 
 @pytest.mark.requirement("E15")
-def test_every_item_of_every_tool_is_a_test(tmp_path: Path) -> None:
+def test_plugin_adds_a_test_per_tool_and_item(tmp_path: Path) -> None:
     (tmp_path / "plugged_cards.py").write_text(GOOD)
     (tmp_path / "plugged_short.py").write_text(SHORT)
-    code, said = run(tmp_path, "-v", "--toolcrib", "plugged_cards", "--toolcrib", "plugged_short.py")
-    assert code == 1, said
-    assert "plugged_cards::get-card[name] PASSED" in said
-    assert "plugged_cards::get-card[description] SKIPPED (for a person: " in said
-    assert "plugged_cards::published PASSED" in said
-    assert "plugged_short.py::say-time[tags] FAILED" in said
-    assert "no tag: add at least one" in said
-    assert "4 failed" in said
-    assert "Traceback" not in said
+    code, output = run(tmp_path, "-v", "--toolcrib", "plugged_cards", "--toolcrib", "plugged_short.py")
+    assert code == 1, output
+    assert "plugged_cards::get-card[name] PASSED" in output
+    assert "plugged_cards::get-card[description] SKIPPED (needs human review: " in output
+    assert "plugged_cards::published PASSED" in output
+    assert "plugged_short.py::say-time[tags] FAILED" in output
+    assert "no tag: add at least one" in output
+    assert "4 failed" in output
+    assert "Traceback" not in output
 
 
 @pytest.mark.requirement("E15", "E16")
@@ -82,15 +82,15 @@ def test_selection_runs_and_broken_module_or_check_fails_once(tmp_path: Path) ->
     (tmp_path / "plugged_wrong.py").write_text("raise OSError('no disk')")
     (tmp_path / "test_calling.py").write_text(CALLING)
     modules = ("--toolcrib", "plugged_cards", "--toolcrib", "plugged_wrong", "--toolcrib", "plugged_old")
-    code, said = run(tmp_path, "-v", "-k", "not description", *modules)
-    assert code == 1, said
-    assert "test_calling.py::test_a_call PASSED" in said
-    assert "plugged_wrong::module FAILED" in said
-    assert "OSError: no disk" in said
-    assert "get-card[description]" not in said
-    assert "plugged_cards::published FAILED" in said
-    assert "plugged_old::get-card[definition] FAILED" in said
-    assert "3 failed" in said
+    code, output = run(tmp_path, "-v", "-k", "not description", *modules)
+    assert code == 1, output
+    assert "test_calling.py::test_a_call PASSED" in output
+    assert "plugged_wrong::module FAILED" in output
+    assert "OSError: no disk" in output
+    assert "get-card[description]" not in output
+    assert "plugged_cards::published FAILED" in output
+    assert "plugged_old::get-card[definition] FAILED" in output
+    assert "3 failed" in output
 
 
 def test_plugin_is_lazy_without_options(tmp_path: Path) -> None:
@@ -99,5 +99,5 @@ def test_plugin_is_lazy_without_options(tmp_path: Path) -> None:
         "    ours = [name for name in sys.modules if name.startswith('toolcrib')]\n"
         f"    assert sorted(ours) == {LIGHT!r}\n"
     )
-    code, said = run(tmp_path, "-q")
-    assert code == 0, said
+    code, output = run(tmp_path, "-q")
+    assert code == 0, output

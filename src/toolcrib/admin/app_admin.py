@@ -243,7 +243,9 @@ class AppAdmin:
         hashes = {"digest": key_digest(key), "signing": signing_secret(key)}
         app = AppRecord(package=package, owner=caller.key, created=values["updated"], **hashes, **values)
         if not await self.store.apps.add(app):
-            raise Refused("ALREADY_EXISTS", f"somebody has just stored {package}", path="package")
+            raise Refused(
+                "ALREADY_EXISTS", f"{package} was registered by a concurrent request", path="package"
+            )
         return app, key
 
     async def _change(self, app: AppRecord) -> AppRecord:

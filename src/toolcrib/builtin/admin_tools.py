@@ -119,7 +119,7 @@ _ADD: JsonObject = {
             },
             "idle_stop_ms": {
                 **_WAIT,
-                "description": "Stop it after so many milliseconds without a call; the next call starts it.",
+                "description": "Stop it after this idle time in milliseconds; the next call starts it.",
             },
             "pin": {
                 "enum": ["strict", "notify", "off"],

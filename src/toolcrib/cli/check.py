@@ -80,5 +80,5 @@ def _publish(report: "ModuleReport") -> None:
 
     path = publish_module(report)
     print_note(
-        f"published in {path}" if path is not None else "nothing is published: mend what is listed first"
+        f"published in {path}" if path is not None else "nothing is published: fix the listed problems first"
     )

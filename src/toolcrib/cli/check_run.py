@@ -20,7 +20,7 @@ from toolcrib.model import Deprecation, Example, Family, JsonObject, RateLimit, 
 from toolcrib.sdk.checklist import MIN_TIMED_CALLS, judge
 from toolcrib.sdk.evidence import ToolEvidence
 from toolcrib.sources.functions import ModuleProblem
-from toolcrib.testing.module_check import CheckedTool, ModuleReport, Standing, check_module, find_module
+from toolcrib.testing.module_check import CheckedTool, ModuleReport, ToolOwnership, check_module, find_module
 
 if TYPE_CHECKING:
     from toolcrib.interfaces import AppRecord
@@ -181,7 +181,7 @@ def compatibility_findings(source: str, breaches: "Sequence[CompatibilityBreach]
 def tool_findings(checked: "CheckedTool") -> Iterator[CheckFinding]:
     """Yield the failed items of a tool; for a tool that others define, one warning that lists them."""
     name, short = checked.tool.name, list(checked.shortfalls())
-    if checked.standing != "foreign":
+    if checked.ownership != "foreign":
         yield from (CheckFinding(level="short", where=name, message=fix, rule=rule) for rule, fix in short)
     elif short:
         rules = ", ".join(dict.fromkeys(rule for rule, _ in short))
@@ -193,8 +193,8 @@ def tool_findings(checked: "CheckedTool") -> Iterator[CheckFinding]:
 
 def human_findings(checked: "CheckedTool") -> Iterator[CheckFinding]:
     """Yield the items of a tool that need human review."""
-    for item, each in checked.judged.items():
-        if each.verdict == "person" and checked.standing == "own":
+    for item, each in checked.judgements.items():
+        if each.verdict == "person" and checked.ownership == "own":
             yield CheckFinding(level="person", where=checked.tool.name, message=each.message, rule=item)
 
 
@@ -215,14 +215,14 @@ def show(
     failed = any(each.level in FAILING_LEVELS for each in findings)
     if as_json:
         judged = {
-            tool.tool.name: {item: asdict(each) for item, each in tool.judged.items()} for tool in tools
+            tool.tool.name: {item: asdict(each) for item, each in tool.judgements.items()} for tool in tools
         }
         show_json({"ok": not failed, "findings": [asdict(each) for each in findings], "tools": judged})
         return int(failed)
     rows = list(_all_items(found, tools) if everything else _open_items(findings, tools))
     if rows:
         show_table(_FINDING_COLUMNS, rows)
-    _show_summary([tool for tool in tools if everything or tool.standing == "own"])
+    _show_summary([tool for tool in tools if everything or tool.ownership == "own"])
     if not failed:
         warned = any(each.level == "warning" for each in findings)
         print_line("All checks pass, with warnings (see above)." if warned else "All checks pass.")
@@ -233,7 +233,7 @@ def _show_summary(tools: "Sequence[CheckedTool]") -> None:
     from toolcrib.sdk.checklist import tally
 
     for tool in tools:
-        print_line(f"{tool.tool.name}: {tally(tool.judged)}")
+        print_line(f"{tool.tool.name}: {tally(tool.judgements)}")
 
 
 def _open_items(findings: Sequence[CheckFinding], tools: "Sequence[CheckedTool]") -> Iterator[Row]:
@@ -245,8 +245,8 @@ def _all_items(found: Sequence[CheckFinding], tools: "Sequence[CheckedTool]") ->
     yield from map(_row, found)
     for tool in tools:
         name = tool.tool.name
-        yield from ((each.verdict, f"{name} {item}", each.message) for item, each in tool.judged.items())
-        yield from (("short", f"{name} {each.rule}", each.message) for each in tool.more)
+        yield from ((each.verdict, f"{name} {item}", each.message) for item, each in tool.judgements.items())
+        yield from (("short", f"{name} {each.rule}", each.message) for each in tool.findings)
 
 
 def _row(found: CheckFinding) -> Row:
@@ -340,10 +340,10 @@ class CheckRun:
             if tool.source not in modules:
                 self._judge(tool, "foreign")
 
-    def _judge(self, tool: Tool, standing: Standing, p95: float | None = None) -> None:
+    def _judge(self, tool: Tool, ownership: ToolOwnership, p95: float | None = None) -> None:
         """Judge a tool without running it: by its definition and its p95."""
         judged = judge(tool, ToolEvidence(listed=True, p95=p95))
-        self.tools.append(CheckedTool(tool=tool, judged=judged, standing=standing))
+        self.tools.append(CheckedTool(tool=tool, judgements=judged, ownership=ownership))
 
 
 # --- Schema conversion for a provider: the constraints that are lost ---

@@ -85,7 +85,7 @@ def _run(url: str, key: str, options: "SimulationOptions", renderer: "Renderer")
 
 @contextmanager
 def _renderer(*, as_json: bool) -> "Generator[Renderer]":
-    from toolcrib.cli.glasses.renderers import DrawnRenderer, JsonRenderer, PlainRenderer
+    from toolcrib.cli.glasses.renderers import JsonRenderer, LiveRenderer, PlainRenderer
 
     if as_json:
         yield JsonRenderer()
@@ -95,6 +95,6 @@ def _renderer(*, as_json: bool) -> "Generator[Renderer]":
         from toolcrib.cli.glasses.simulate import without_echo
 
         with without_echo(), Live(console=console(), auto_refresh=False) as live:
-            yield DrawnRenderer(live)
+            yield LiveRenderer(live)
     else:
         yield PlainRenderer()

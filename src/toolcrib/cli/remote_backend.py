@@ -235,10 +235,8 @@ class RemoteBackend:
             answer = {}
         if known and isinstance(answer, dict):
             return cast("dict[str, Any]", answer)
-        said = (
-            f"what answers at {self._url} (status {response.status}) is no Toolcrib gateway; mend the address"
-        )
-        raise Broken("HTTP_ERROR", said)
+        server = f"the server at {self._url} (status {response.status})"
+        raise Broken("HTTP_ERROR", f"{server} is no Toolcrib gateway; correct the address")
 
 
 async def _body_chunks(response: Response) -> AsyncGenerator[bytes]:

@@ -1,1 +1,1 @@
-"""What `--demo` adds: a handful of tools to look at, call and copy from."""
+"""Example tools and apps that `toolcrib serve --demo` adds."""

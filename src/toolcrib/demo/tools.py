@@ -1,4 +1,4 @@
-"""Example tools, one for each thing a definition can say; `toolcrib serve --demo` offers them."""
+"""Example tools that together use every field of a definition; `toolcrib serve --demo` offers them."""
 
 from dataclasses import dataclass
 from secrets import randbelow
@@ -12,7 +12,7 @@ from toolcrib.sdk import ToolContext, ToolResult, tool
 
 Unit = Literal["m", "km", "mi", "ft", "kg", "lb", "C", "F"]
 
-# Each unit as (what it measures, size in the first unit of its kind, where its zero lies).
+# Each unit as (quantity, size in the base unit of the quantity, offset of its zero).
 _UNITS: dict[str, tuple[str, float, float]] = {
     "m": ("length", 1.0, 0.0),
     "km": ("length", 1000.0, 0.0),
@@ -26,7 +26,7 @@ _UNITS: dict[str, tuple[str, float, float]] = {
 
 
 class SumResult(BaseModel):
-    """What adding gives."""
+    """The sum of the numbers."""
 
     total: float
 
@@ -53,7 +53,7 @@ async def add_numbers(
 
 @dataclass(frozen=True, slots=True)
 class DiceThrow:
-    """The dice as they fell."""
+    """The result of a roll."""
 
     dice: list[int]
     total: int
@@ -121,15 +121,16 @@ async def convert_units(
 
     Use it when someone gives a distance, weight or temperature in units that another is not used to.
     """
-    (kind, size, zero), (other, into, origin) = _UNITS[unit], _UNITS[to]
-    if kind != other:
-        raise BusinessRuleError("UNITS_DIFFER", f"{unit} measures {kind} and {to} measures {other}")
-    return Quantity(round((value * size + zero - origin) / into, 4), to)
+    (quantity, size, offset), (other_quantity, other_size, other_offset) = _UNITS[unit], _UNITS[to]
+    if quantity != other_quantity:
+        message = f"{unit} measures {quantity} and {to} measures {other_quantity}"
+        raise BusinessRuleError("UNITS_DIFFER", message)
+    return Quantity(round((value * size + offset - other_offset) / other_size, 4), to)
 
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """How long a text is."""
+    """The length of a text."""
 
     words: int
     characters: int

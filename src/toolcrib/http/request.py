@@ -116,7 +116,7 @@ DEFAULT_BODY_BYTES = 4 << 20
 _MAX_QUERY_PARAMETERS = 50
 _MAX_LENGTH_DIGITS = 20
 """Maximum digits of a length that are parsed: Python refuses to convert very long ones."""
-_ANONYMOUS = Caller(id="nobody", contexts=frozenset())
+_UNAUTHENTICATED = Caller(id="unknown", contexts=frozenset())
 _NO_ORIGIN = Origin(face="rest")
 _UNKNOWN_ACTOR = Actor.unknown("rest", "")
 
@@ -158,7 +158,7 @@ class Request:
         self.headers: dict[bytes, bytes] = dict(scope["headers"])
         """By lower-case name; the guard joins or refuses duplicates."""
         self.params: dict[str, str] = {}
-        self.caller = _ANONYMOUS
+        self.caller = _UNAUTHENTICATED
         self.origin = _NO_ORIGIN
         self.actor = _UNKNOWN_ACTOR
         """The caller as the audit names it; set for routes that have an action."""

@@ -182,8 +182,8 @@ class Actor:
     @classmethod
     def unknown(cls, frontend: str, address: str, name: str = "") -> "Actor":
         """Return the actor for a failed authentication; `name` is the key's, if known."""
-        nobody = Caller(id="unknown", contexts=frozenset())
-        return cls(kind="unknown", name=name, caller=nobody, frontend=frontend, address=address)
+        caller = Caller(id="unknown", contexts=frozenset())
+        return cls(kind="unknown", name=name, caller=caller, frontend=frontend, address=address)
 
     @property
     def user(self) -> str | None:

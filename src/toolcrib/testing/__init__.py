@@ -1,4 +1,4 @@
-"""What tests of tools and of gateways need: the checklist in one line, tools, callers and sources to try."""
+"""Test support: the tool checklist as one assertion, and fake tools, callers, calls and sources."""
 
 from importlib import import_module
 from typing import TYPE_CHECKING
@@ -11,9 +11,9 @@ __all__ = ["Answer", "FakeSource", "Recordings", "a_call", "a_caller", "a_tool",
 
 
 def __getattr__(name: str) -> object:
-    # Late, because pytest loads this package in every project that has Toolcrib installed.
+    # Lazy import, because pytest loads this package in every project that has Toolcrib installed.
     if name not in __all__:
         message = f"module {__name__!r} has no attribute {name!r}"
         raise AttributeError(message)
-    home = "module_check" if name == "check_tools" else "fakes"
-    return getattr(import_module(f"{__name__}.{home}"), name)
+    module = "module_check" if name == "check_tools" else "fakes"
+    return getattr(import_module(f"{__name__}.{module}"), name)

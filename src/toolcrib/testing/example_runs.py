@@ -1,4 +1,4 @@
-"""Tries tools out: their examples run in a gateway of their own, which is looked at from all sides."""
+"""Runs the examples of tools in a separate in-memory gateway and collects the evidence for the checklist."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -20,64 +20,65 @@ SOURCE = "tools"
 _IN_MEMORY = "sqlite://"
 _START_SECONDS = 10.0
 _ORIGIN = Origin(agent_id="toolcrib-check", face="library")
-_UNFIT_VALUES: tuple[Any, ...] = (None, [], {}, "", -1.5, True)
-"""One value of each kind: at least one of them does not fit a parameter that takes anything in particular."""
+_SAMPLE_VALUES: tuple[Any, ...] = (None, [], {}, "", -1.5, True)
+"""One value of each JSON type: every parameter whose schema restricts it rejects at least one of them."""
 
 
 async def run_examples(
     tools: Sequence[AnyTool], *, run_mutations: bool = False, user: str | None = None
 ) -> dict[str, ToolEvidence]:
-    """Run the examples of tools that change nothing, of others only if told to; return what was seen of each.
+    """Run the examples of tools and return the evidence by tool name; mutating tools need `run_mutations`.
 
-    Nothing is cached and no rate is limited meanwhile, so that every run is a real one.
+    Caches and rate limits of the tools are disabled, so that every run calls the function.
     """
-    heard = [_RecordedTool(tool) for tool in tools]
-    written = StringIO()
-    log = Log(LineWriterThread(written), Redactor())
+    recorded = [_RecordedTool(tool) for tool in tools]
+    log_output = StringIO()
+    log = Log(LineWriterThread(log_output), Redactor())
     document = replace(default_document({}), store=_IN_MEMORY)
     document = replace(document, auth=replace(document.auth, admin_key=new_key()))
     try:
-        async with build(document, env={}, tools=[each.tool for each in heard], journal_to=log) as runtime:
+        async with build(document, env={}, tools=[each.tool for each in recorded], journal_to=log) as runtime:
             await runtime.settled(_START_SECONDS)
-            bench = _ExampleRunner(runtime, run_mutations=run_mutations, user=user)
-            seen = {each.name: await bench.tried(each) for each in heard}
+            runner = _ExampleRunner(runtime, run_mutations=run_mutations, user=user)
+            evidence = {each.name: await runner.run(each) for each in recorded}
             metrics = runtime.console.metrics().decode()
     finally:
         log.close()
-    traces = _logged_traces(written.getvalue())
+    traces = _logged_traces(log_output.getvalue())
     return {
-        name: _with_observability(name, found, bench.traces, traces, metrics) for name, found in seen.items()
+        name: _with_observability(name, each, runner.traces, traces, metrics)
+        for name, each in evidence.items()
     }
 
 
 class _RecordedTool:
-    """A tool whose function is overheard, and which is neither cached nor limited."""
+    """A tool without cache and rate limit, whose function is wrapped to record its return value."""
 
     def __init__(self, tool: AnyTool) -> None:
         self.name = tool.name
-        self.gave: Any = None
+        self.returned: Any = None
         definition = replace(tool.definition, cache_ttl=None, shared_cache=False, rate_limit=None)
-        overheard = self._overheard(tool.function) if tool.is_async else self._overheard_sync(tool.function)
-        self.tool: AnyTool = replace(tool, definition=definition, function=overheard)
+        recording = self._record_async(tool.function) if tool.is_async else self._record_sync(tool.function)
+        self.tool: AnyTool = replace(tool, definition=definition, function=recording)
 
-    def _overheard(self, function: Callable[..., Any]) -> Callable[..., Any]:
+    def _record_async(self, function: Callable[..., Any]) -> Callable[..., Any]:
         async def run(**arguments: Any) -> Any:
-            self.gave = await function(**arguments)
-            return self.gave
+            self.returned = await function(**arguments)
+            return self.returned
 
         return run
 
-    def _overheard_sync(self, function: Callable[..., Any]) -> Callable[..., Any]:
+    def _record_sync(self, function: Callable[..., Any]) -> Callable[..., Any]:
         def run(**arguments: Any) -> Any:
-            self.gave = function(**arguments)
-            return self.gave
+            self.returned = function(**arguments)
+            return self.returned
 
         return run
 
-    def claimed(self) -> float | None:
-        """The confidence the tool gave with its last answer, without saying what it rests on."""
-        gave, self.gave = self.gave, None
-        hints = cast("ToolResult[Any]", gave).hints if isinstance(gave, ToolResult) else None
+    def take_stated_confidence(self) -> float | None:
+        """Return the confidence that the last result stated without evidence, and reset the record."""
+        returned, self.returned = self.returned, None
+        hints = cast("ToolResult[Any]", returned).hints if isinstance(returned, ToolResult) else None
         if isinstance(hints, Hints):
             return hints.confidence if hints.evidence is None else None
         confidence = hints.get("confidence") if isinstance(hints, Mapping) else None
@@ -86,16 +87,16 @@ class _RecordedTool:
 
 @dataclass(frozen=True)
 class _ExampleRunner:
-    """Calls tools in a gateway, as one who may do everything."""
+    """Calls tools in a gateway with all permissions."""
 
     runtime: Runtime
     run_mutations: bool
     user: str | None
     traces: dict[str, list[str]] = field(default_factory=dict[str, list[str]])
-    """The traces of the calls of each tool."""
+    """Trace ids of the calls, by tool."""
 
-    async def tried(self, heard: _RecordedTool) -> ToolEvidence:
-        tool = heard.tool.definition
+    async def run(self, recorded: _RecordedTool) -> ToolEvidence:
+        tool = recorded.tool.definition
         offered = {each.name: each for each in self.runtime.gateway.tools(self._caller())}
         withheld = [
             each
@@ -105,17 +106,18 @@ class _ExampleRunner:
         if _canonical(tool.local) not in offered:
             return ToolEvidence(listed=False, withheld=withheld[0]["reason"] if withheld else "")
         runs: list[ExampleRun] = []
-        again: bool | None = None
+        equal_results: bool | None = None
         if tool.read_only or self.run_mutations:
             for number, example in enumerate(tool.examples, 1):
                 result = await self._call(tool, example.params)
-                runs.append(ExampleRun(example=number, result=result, stated_confidence=heard.claimed()))
+                confidence = recorded.take_stated_confidence()
+                runs.append(ExampleRun(example=number, result=result, stated_confidence=confidence))
         if runs and tool.read_only and runs[0].result.problem is None:
             second = await self._call(tool, tool.examples[0].params)
-            again = second.data == runs[0].result.data
-        wrong = _invalid_arguments(tool.input_schema)
-        refusal = None if wrong is None else await self._call(tool, wrong)
-        return ToolEvidence(runs=tuple(runs), equal_results=again, refusal=refusal, listed=True)
+            equal_results = second.data == runs[0].result.data
+        invalid_arguments = _invalid_arguments(tool.input_schema)
+        refusal = None if invalid_arguments is None else await self._call(tool, invalid_arguments)
+        return ToolEvidence(runs=tuple(runs), equal_results=equal_results, refusal=refusal, listed=True)
 
     async def _call(self, tool: Tool, arguments: JsonObject) -> Result:
         name = _canonical(tool.local)
@@ -125,42 +127,46 @@ class _ExampleRunner:
         return result
 
     def _caller(self) -> Caller:
-        called = f"user:{self.user}" if self.user else "local"
-        return Caller(id=called, user=self.user, key="local", permissions=frozenset({"*"}))
+        caller_id = f"user:{self.user}" if self.user else "local"
+        return Caller(id=caller_id, user=self.user, key="local", permissions=frozenset({"*"}))
 
 
 def _with_observability(
-    name: str, seen: ToolEvidence, called: Mapping[str, Sequence[str]], logged: set[str], metrics: str
+    name: str,
+    evidence: ToolEvidence,
+    traces_by_tool: Mapping[str, Sequence[str]],
+    logged_traces: set[str],
+    metrics: str,
 ) -> ToolEvidence:
-    """Add what the log and the counters say; where nothing was called there is nothing to say."""
-    traces = called.get(name, ())
+    """Add whether all calls were logged and counted; without calls there is no evidence of either."""
+    traces = traces_by_tool.get(name, ())
     if not traces:
-        return seen
+        return evidence
     counted = f'tool="{_canonical(name)}"' in metrics
-    return replace(seen, logged=logged.issuperset(traces), counted=counted)
+    return replace(evidence, logged=logged_traces.issuperset(traces), counted=counted)
 
 
 def _logged_traces(log: str) -> set[str]:
-    """The traces whose call was logged."""
+    """Return the traces with a log event for the call."""
     events: dict[str, set[str]] = {}
     for line in log.splitlines():
         event = loads(line)
         if "trace_id" in event:
             events.setdefault(_trace_digits(event["trace_id"]), set()).add(event["event"])
-    return {trace for trace, seen in events.items() if "call" in seen}
+    return {trace for trace, names in events.items() if "call" in names}
 
 
 def _trace_digits(trace: str) -> str:
-    """A trace's digits, however it is spelled."""
+    """Return the digits of a trace id, which may be written with dashes."""
     return trace.replace("-", "")
 
 
 def _invalid_arguments(schema: JsonObject) -> JsonObject | None:
-    """Arguments the schema refuses, so that the tool itself is never reached; None where there are none."""
+    """Return arguments that the schema rejects, so that no function is called; None if there are none."""
     check = compile_schema(schema)
     names = cast("Mapping[str, Any]", schema.get("properties", {}))
-    tries: list[JsonObject] = [{}, *({name: wrong} for name in names for wrong in _UNFIT_VALUES)]
-    return next((each for each in tries if not check.ok(each)), None)
+    candidates: list[JsonObject] = [{}, *({name: value} for name in names for value in _SAMPLE_VALUES)]
+    return next((each for each in candidates if not check.ok(each)), None)
 
 
 def _canonical(name: str) -> str:

@@ -1,4 +1,4 @@
-"""Stand-ins: a tool in one line, a caller, a source that does as it is told, a recorder that keeps."""
+"""Test doubles: factories of tools, callers and calls, a controllable source and a recorder."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
@@ -12,7 +12,7 @@ Answer = Callable[[Call], Awaitable[Result]]
 
 
 def a_tool(name: str = "fake:echo", **fields: Any) -> Tool:
-    """Make a tool; whatever is not given is plain."""
+    """Return a tool; fields that are not given have test defaults."""
     fields.setdefault("source", name.partition(":")[0])
     fields.setdefault("description", f"Does what {name} does, in a test.")
     fields.setdefault("exposed", name.partition(":")[2].replace("-", "_"))
@@ -20,13 +20,13 @@ def a_tool(name: str = "fake:echo", **fields: Any) -> Tool:
 
 
 def a_caller(**fields: Any) -> Caller:
-    """Make a caller; whatever is not given is plain."""
+    """Return a caller; fields that are not given have test defaults."""
     fields.setdefault("id", "key:test")
     return Caller(**fields)
 
 
 def a_call(tool: Tool | None = None, **fields: Any) -> Call:
-    """Make a call to a tool; whatever is not given is plain."""
+    """Return a call of a tool; fields that are not given have test defaults."""
     fields.setdefault("id", "call-1")
     fields.setdefault("arguments", {})
     fields.setdefault("caller", a_caller())
@@ -35,12 +35,12 @@ def a_call(tool: Tool | None = None, **fields: Any) -> Call:
 
 
 async def echo(call: Call) -> Result:
-    """Answer with the arguments."""
+    """Return the arguments as the result."""
     return Result(data=dict(call.arguments))
 
 
 class FakeSource:
-    """A source that offers what it is given, answers by a function, and fails or dies when told to."""
+    """A source with the given tools and handler, whose start, check and connection a test can fail."""
 
     def __init__(
         self,
@@ -55,23 +55,23 @@ class FakeSource:
         self.family: Family = tools[0].family if tools else "mcp"
         self.tools, self.answer = tuple(tools), answer
         self.runs = 0
-        """How often it was run."""
+        """Number of starts."""
         self.running = 0
-        """How many runs there are now: never more than one."""
+        """Number of concurrent runs: never more than one."""
         self.calls: list[Call] = []
         self.failing: str | None = None
-        """What a start fails with, where it fails."""
+        """Error message of the next starts; None if they succeed."""
         self.sick: str | None = None
-        """What a check fails with, where it fails."""
+        """Error message of health checks; None if they succeed."""
         self.starting, self.stopping = anyio.Event(), anyio.Event()
-        """What a start waits for, and what a stop waits for; both are set unless a test takes its time."""
+        """Events that a start and a stop wait for; both are set unless a test clears them to delay these."""
         self.starting.set()
         self.stopping.set()
         self._link: SourceLink | None = None
         self._death = anyio.Event()
 
     async def run(self, link: SourceLink) -> None:
-        """Offer the tools until `die` is called."""
+        """Publish the tools until `die` is called."""
         self.runs += 1
         self.running += 1
         self._death = anyio.Event()
@@ -91,17 +91,17 @@ class FakeSource:
             self.running -= 1
 
     async def call(self, call: Call) -> Result:
-        """Note the call and answer it."""
+        """Record the call and return the handler's result."""
         self.calls.append(call)
         return await self.answer(call)
 
     async def check(self) -> None:
-        """Answer, unless it is sick."""
+        """Raise ConnectionError if `sick` is set."""
         if self.sick is not None:
             raise ConnectionError(self.sick)
 
     def details(self) -> Mapping[str, Any]:
-        """Say how often it was run."""
+        """Return the number of starts."""
         return {"runs": self.runs}
 
     def die(self) -> None:
@@ -109,33 +109,33 @@ class FakeSource:
         self._death.set()
 
     def offer(self, tools: Sequence[Tool]) -> None:
-        """Offer something else from now on; again where it had told that it was down."""
+        """Replace the tools and report the source as up."""
         self.tools = tuple(tools)
         if self._link is not None:
             self._link.up(Offer(tools=self.tools))
 
     def lose(self, reason: str = "lost by the test") -> None:
-        """Tell that the server is gone, and live on."""
+        """Report the server as down while `run` continues."""
         if self._link is not None:
             self._link.down(reason)
 
     def update(self, uri: str) -> None:
-        """Tell that a resource has changed."""
+        """Send a notification that a resource has changed."""
         if self._link is not None:
             self._link.updated(uri)
 
 
 class Recordings:
-    """A recorder that keeps what it hears."""
+    """A recorder that stores calls and refusals."""
 
     def __init__(self) -> None:
         self.heard: list[tuple[Call, Result, float]] = []
         self.refusals: list[str] = []
 
     def record(self, call: Call, result: Result, seconds: float, waited: float = 0.0) -> None:
-        """Keep one finished call."""
+        """Store a finished call."""
         self.heard.append((call, result, seconds))
 
     def refused(self, code: str) -> None:
-        """Keep one refusal."""
+        """Store the code of a refusal."""
         self.refusals.append(code)

@@ -1,4 +1,4 @@
-"""Loads a module's tools and checks them."""
+"""Checks the tools of a module: loads it, runs examples, finds tests, compares published definitions."""
 
 import re
 import sys
@@ -25,8 +25,7 @@ from toolcrib.sdk.published import (
 from toolcrib.sources.functions import Functions, ModuleProblem, load_module, source_id
 from toolcrib.testing.example_runs import run_examples
 
-# --- Finds what a check needs of a module: its tools, its file, the tests near it, what was published of it
-# ---
+# --- Modules: loading, source file, published file and tests ---
 
 _ROOT_MARKERS = ("pyproject.toml", "setup.py", "setup.cfg", ".git")
 _MAX_TEST_FILES = 2_000
@@ -35,45 +34,45 @@ _MAX_TEST_FILE_BYTES = 1_000_000
 
 @dataclass(frozen=True, kw_only=True)
 class ToolModule:
-    """A module that was loaded for its tools."""
+    """A loaded module and its tools."""
 
     name: str
     tools: tuple[AnyTool, ...]
     file: Path | None
-    """Where it stands; None where it has no file."""
+    """The source file; None if the module has none."""
 
     @property
     def source(self) -> str:
-        """The first half of its tools' names."""
+        """The source id, which is the namespace of the tool names."""
         return source_id(self.name)
 
     @property
     def published(self) -> Path | None:
-        """The file that keeps what was published of it, beside it."""
+        """Path of the published definitions, next to the module; None if it has no file."""
         if self.file is None:
             return None
         stem = self.file.parent if self.file.stem == "__init__" else self.file.with_suffix("")
         return stem.with_name(f"{stem.name}.published.json")
 
 
-def find_module(named: str, *, folder: Path | None = None) -> ToolModule:
-    """Load a module, named as Python does or by its file; one that is loaded already is not loaded again."""
-    name, root = named, folder or Path.cwd()
-    wanted: Path | None = None
-    if named.endswith(".py"):
-        wanted = Path(named).resolve()
-        name, root = _module_name(wanted)
+def find_module(reference: str, *, folder: Path | None = None) -> ToolModule:
+    """Load a module by dotted name or file path; a loaded module is reused."""
+    name, root = reference, folder or Path.cwd()
+    requested: Path | None = None
+    if reference.endswith(".py"):
+        requested = Path(reference).resolve()
+        name, root = _module_name(requested)
     tools = load_module(name, folder=root)
     file = _module_file(name)
-    if wanted is not None and file != wanted:
+    if requested is not None and file != requested:
         other = "another module" if file is None else str(file)
-        raise ModuleProblem(f"{named} cannot be loaded as {name}, which is {other}: rename it")
-    Functions(source_id(name), tools)  # refuses what no gateway would serve
+        raise ModuleProblem(f"{reference} cannot be loaded as {name}, which is {other}: rename it")
+    Functions(source_id(name), tools)  # raises for tools that a gateway would refuse
     return ToolModule(name=name, tools=tools, file=file)
 
 
 def _module_name(file: Path) -> tuple[str, Path]:
-    """The name a file has as a module, and the folder from which it has that name."""
+    """Return the module name of a file and the folder to import it from."""
     for name in [*sys.modules]:
         if (
             name != "__main__"
@@ -89,25 +88,26 @@ def _module_name(file: Path) -> tuple[str, Path]:
 
 
 def _module_file(name: str) -> Path | None:
-    said = getattr(sys.modules.get(name), "__file__", None)
-    return Path(said).resolve() if isinstance(said, str) else None
+    path = getattr(sys.modules.get(name), "__file__", None)
+    return Path(path).resolve() if isinstance(path, str) else None
 
 
 def find_tests(module: ToolModule) -> dict[str, str]:
-    """Return, for each tool that a test near the module names, the file of the first such test."""
+    """Return the first test file that names a tool, by tool; tools without such a file are left out."""
     found: dict[str, str] = {}
     if module.file is None:
         return found
-    whole = re.compile(rf"check_tools\(\s*[\"'][^\"']*\b{re.escape(module.name.rpartition('.')[2])}\b")
-    words = {tool.name: re.compile(rf"(?<![\w-]){_name_pattern(tool)}(?![\w-])") for tool in module.tools}
+    module_name = re.escape(module.name.rpartition(".")[2])
+    module_pattern = re.compile(rf"check_tools\(\s*[\"'][^\"']*\b{module_name}\b")
+    patterns = {tool.name: re.compile(rf"(?<![\w-]){_name_pattern(tool)}(?![\w-])") for tool in module.tools}
     root = _project_root(module.file.parent)
     for file in islice(_test_files(module.file, root), _MAX_TEST_FILES):
         text = _test_text(file)
-        everything = whole.search(text) is not None
-        for name, word in words.items():
-            if name not in found and (everything or word.search(text)):
+        tests_whole_module = module_pattern.search(text) is not None
+        for name, pattern in patterns.items():
+            if name not in found and (tests_whole_module or pattern.search(text)):
                 found[name] = file.relative_to(root).as_posix()
-        if len(found) == len(words):
+        if len(found) == len(patterns):
             break
     return found
 
@@ -118,25 +118,25 @@ def _name_pattern(tool: AnyTool) -> str:
 
 
 def _project_root(folder: Path) -> Path:
-    """The folder of the project, or the module's own where there is no sign of one."""
-    return next(
-        (each for each in (folder, *folder.parents) if any((each / sign).exists() for sign in _ROOT_MARKERS)),
-        folder,
-    )
+    """Return the project folder, or the given one if no project marker is found."""
+    for each in (folder, *folder.parents):
+        if any((each / marker).exists() for marker in _ROOT_MARKERS):
+            return each
+    return folder
 
 
 def _test_files(file: Path, root: Path) -> Iterator[Path]:
-    """Tests in the module's folder, and in a folder of tests of each folder up to the project's."""
+    """Yield test files in the module's folder, and in the test folders up to the project folder."""
     folder = file.parent
-    yield from sorted(_filter_tests(folder.iterdir()))
+    yield from sorted(_test_files_of(folder.iterdir()))
     for each in (folder, *folder.parents):
         for name in ("tests", "test"):
-            yield from sorted(_filter_tests((each / name).rglob("*.py")))
+            yield from sorted(_test_files_of((each / name).rglob("*.py")))
         if each == root:
             return
 
 
-def _filter_tests(files: Iterable[Path]) -> Iterator[Path]:
+def _test_files_of(files: Iterable[Path]) -> Iterator[Path]:
     return (each for each in files if each.match("test_*.py") or each.match("*_test.py"))
 
 
@@ -151,59 +151,59 @@ def _test_text(file: Path) -> str:
         return ""
 
 
-# --- Holds the tools of a module to the checklist, and to what was published of them ---
+# --- Checks: the checklist and the published definitions ---
 
-Standing = Literal["own", "running", "foreign"]
-"""Whose it is: the author's own, at hand to be tried out; served by a gateway elsewhere; somebody else's.
+ToolOwnership = Literal["own", "running", "foreign"]
+"""The author's own tool, whose examples can be run; one of a running gateway; or one of a third party.
 
-What falls short in a foreign one is told and fails nothing."""
+Shortcomings of third-party tools are reported, but do not fail the check."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class CheckedTool:
-    """One tool: what each item of the list comes to, and what else is wrong with it."""
+    """A tool with the verdicts of the checklist items and further findings."""
 
     tool: Tool
-    judged: Mapping[str, Judgement]
-    more: tuple[Finding, ...] = ()
-    standing: Standing = "own"
+    judgements: Mapping[str, Judgement]
+    findings: tuple[Finding, ...] = ()
+    ownership: ToolOwnership = "own"
 
     def shortfalls(self) -> Iterator[tuple[str, str]]:
-        """What falls short: the item or the rule, and what to do."""
-        yield from ((item, each.message) for item, each in self.judged.items() if each.verdict == "short")
-        yield from ((each.rule, each.message) for each in self.more)
+        """Yield each item or rule that is not met, with advice."""
+        yield from ((item, each.message) for item, each in self.judgements.items() if each.verdict == "short")
+        yield from ((each.rule, each.message) for each in self.findings)
 
 
 @dataclass(frozen=True, kw_only=True)
 class ModuleReport:
-    """What a check of one module found."""
+    """Result of the check of one module."""
 
     module: ToolModule
     tools: tuple[CheckedTool, ...]
     breaches: tuple[CompatibilityBreach, ...] = ()
-    """Changes against what was published."""
+    """Incompatible changes since the published definitions."""
 
     def failures(self) -> Iterator[str]:
-        """Everything that fails the check, a line each."""
+        """Yield one line for each reason to fail the check."""
         for each in self.tools:
-            if each.standing == "own":
-                yield from (f"{each.tool.name}: {item}: {said}" for item, said in each.shortfalls())
+            if each.ownership == "own":
+                yield from (f"{each.tool.name}: {item}: {message}" for item, message in each.shortfalls())
         for breach in self.breaches:
             if breach.level == "short":
                 yield f"{self.module.source}:{breach.tool}: published: {breach.message}"
 
 
 def check_module(module: ToolModule, *, run_mutations: bool = False, user: str | None = None) -> ModuleReport:
-    """Check the tools of a module; what may change something is only run with `run_mutations`."""
-    seen = anyio.run(lambda: run_examples(module.tools, run_mutations=run_mutations, user=user))
+    """Check the tools of a module; examples of mutating tools run only with `run_mutations`."""
+    evidence = anyio.run(lambda: run_examples(module.tools, run_mutations=run_mutations, user=user))
     tests = find_tests(module)
     tools = tuple(tool.bind(module.source) for tool in module.tools)
     checked = tuple(
         CheckedTool(
             tool=tool,
-            judged=judge(tool, replace(seen[tool.local], test_file=tests.get(tool.local, ""))),
-            more=tuple(extra_findings(tool)),
-            standing="own" if tool.family == "function" else "foreign",
+            judgements=judge(tool, replace(evidence[tool.local], test_file=tests.get(tool.local, ""))),
+            findings=tuple(extra_findings(tool)),
+            ownership="own" if tool.family == "function" else "foreign",
         )
         for tool in tools
     )
@@ -211,20 +211,20 @@ def check_module(module: ToolModule, *, run_mutations: bool = False, user: str |
 
 
 def publish_module(report: ModuleReport) -> Path | None:
-    """Keep the definitions of a module as published; None where it has no file, or breaks what was."""
+    """Write the published definitions and return their path; None without a file or with breaking changes."""
     path = report.module.published
     if path is None or any(each.level == "short" for each in report.breaches):
         return None
-    kept = path.read_text(encoding="utf-8") if path.exists() else serialize_published({})
-    tools = publish(parse_published(kept), (each.tool for each in report.tools))
+    published_text = path.read_text(encoding="utf-8") if path.exists() else serialize_published({})
+    tools = publish(parse_published(published_text), (each.tool for each in report.tools))
     path.write_text(serialize_published(tools), encoding="utf-8")
     return path
 
 
 def check_tools(*modules: str, run_mutations: bool = False, user: str | None = None) -> None:
-    """Fail the test it is called in, with a line for each thing that falls short in the tools of modules.
+    """Fail the calling test with one line for each shortcoming of the modules' tools.
 
-    A module is named as Python does, or by its file. `user` is who the examples are run for.
+    Modules are given by dotted name or file path. `user` is the user for whom the examples are run.
     """
     __tracebackhide__ = True
     failures = [
@@ -241,8 +241,8 @@ def _breaches(module: ToolModule, tools: tuple[Tool, ...]) -> Iterator[Compatibi
     if path is None or not path.exists():
         return
     try:
-        kept = parse_published(path.read_text(encoding="utf-8"))
+        published = parse_published(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, InvalidPublishedFile) as error:
         yield CompatibilityBreach("short", path.name, f"cannot be read: {error}")
         return
-    yield from compare(kept, tools, datetime.now(UTC).date())
+    yield from compare(published, tools, datetime.now(UTC).date())

@@ -1,4 +1,4 @@
-"""The pytest plugin: a test of each item of the checklist for the tools of a module, and gateways to call."""
+"""Pytest plugin: one test per tool and checklist item, and the `crib` fixture for calls through a gateway."""
 
 from collections.abc import Callable, Iterator, Mapping
 from functools import cached_property
@@ -14,24 +14,24 @@ if TYPE_CHECKING:
 
 _NO_ENVIRONMENT: Mapping[str, str] = MappingProxyType({})
 
-# Everything of ours is imported late: every run of pytest loads this file, and few ask for a check.
+# Imports of Toolcrib are lazy: every pytest run loads this file, but few runs use it.
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Add our options."""
-    group = parser.getgroup("toolcrib", "tools of Toolcrib")
+    """Add the options of Toolcrib."""
+    group = parser.getgroup("toolcrib", "Toolcrib tools")
     group.addoption(
         "--toolcrib",
         action="append",
         default=[],
         metavar="MODULE",
         dest="toolcrib_modules",
-        help="Hold the tools of this module, a dotted name or a file, to the checklist; can come again.",
+        help="Check the tools of this module, a dotted name or a file, by the checklist; can be repeated.",
     )
     group.addoption(
         "--toolcrib-run-mutations",
         action="store_true",
-        help="Run the examples of tools that may change something too.",
+        help="Also run the examples of tools that may change data.",
     )
     group.addoption("--toolcrib-user", metavar="ID", help="Run the examples for this user.")
 
@@ -40,25 +40,25 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_collection_modifyitems(
     session: pytest.Session, config: pytest.Config, items: list[pytest.Item]
 ) -> None:
-    """Add a test for each item of the checklist and each tool of the modules that were named."""
+    """Add a test for each tool and checklist item of the selected modules."""
     for module in cast("list[str]", config.getoption("toolcrib_modules")):
         checks: ToolChecks = _child_node(session, ToolChecks, name=module, nodeid=module)
         items.extend(checks.collect())
 
 
 class ToolChecks(pytest.Collector):
-    """The tests of one module's tools. It is tried out once, when the first of them runs."""
+    """Collector of the tests of one module; the check runs once, with the first test."""
 
     @cached_property
     def module(self) -> "ToolModule":
-        """The module, loaded."""
+        """The loaded module."""
         from toolcrib.testing.module_check import find_module
 
         return find_module(self.name)
 
     @cached_property
     def report(self) -> "ModuleReport":
-        """What the check found."""
+        """Result of the check."""
         from toolcrib.testing.module_check import check_module
 
         run_mutations = bool(self.config.getoption("toolcrib_run_mutations"))
@@ -67,7 +67,7 @@ class ToolChecks(pytest.Collector):
         )
 
     def collect(self) -> Iterator["ToolCheck"]:
-        """Give a test for each tool and item; a module that cannot be used is one test, which fails."""
+        """Yield a test for each tool and item; an unusable module yields one failing test."""
         from toolcrib.sdk.checklist import ITEMS
         from toolcrib.sources.functions import ModuleProblem
 
@@ -82,29 +82,29 @@ class ToolChecks(pytest.Collector):
             yield self._test(f"{tool.name}[definition]", _definition_check(self, tool.name))
         yield self._test("published", _published_check(self))
 
-    def _test(self, name: str, look: Callable[[], None]) -> "ToolCheck":
-        return _child_node(self, ToolCheck, name=name, look=look)
+    def _test(self, name: str, check: Callable[[], None]) -> "ToolCheck":
+        return _child_node(self, ToolCheck, name=name, check=check)
 
 
 class ToolCheck(pytest.Item):
-    """One test: it passes, fails with what to do, or is skipped where only a person can tell."""
+    """One test: it passes, fails with advice, or is skipped if it needs human review."""
 
-    def __init__(self, *, look: Callable[[], None], **more: Any) -> None:
-        super().__init__(**more)  # pyright: ignore[reportUnknownMemberType] - pytest leaves it untyped
-        self._look = look
+    def __init__(self, *, check: Callable[[], None], **node_arguments: Any) -> None:
+        super().__init__(**node_arguments)  # pyright: ignore[reportUnknownMemberType] - pytest leaves it untyped
+        self._check = check
 
     def runtest(self) -> None:
-        """Look at what was found."""
-        self._look()
+        """Fail or skip by the result of the check."""
+        self._check()
 
     def reportinfo(self) -> tuple[Any, int | None, str]:
-        """Say what this is a test of."""
+        """Return the location and name of the test."""
         return self.path, None, self.name
 
 
 @pytest.fixture
 def crib() -> "Callable[..., Crib]":
-    """Give what makes a gateway of tools, to be opened with `async with`."""
+    """Return a factory of gateways for the given tools, to be opened with `async with`."""
     from toolcrib.crib import Crib
 
     def make(*tools: "AnyTool", env: Mapping[str, str] = _NO_ENVIRONMENT) -> Crib:
@@ -114,45 +114,45 @@ def crib() -> "Callable[..., Crib]":
 
 
 def _child_node(parent: pytest.Collector, kind: Any, **fields: Any) -> Any:
-    """Make a node the way pytest wants it, which it does not tell the type checker."""
+    """Create a node with `from_parent`, whose arguments pytest does not declare as types."""
     return kind.from_parent(parent, **fields)
 
 
 def _failing_check(message: str) -> Callable[[], None]:
-    def look() -> None:
+    def check() -> None:
         pytest.fail(message, pytrace=False)
 
-    return look
+    return check
 
 
 def _item_check(checks: ToolChecks, name: str, item: str) -> Callable[[], None]:
-    def look() -> None:
+    def check() -> None:
         checked = _checked_tool(checks, name)
-        judged = checked.judged[item]
-        if judged.verdict == "short" and checked.standing == "own":
-            pytest.fail(judged.message, pytrace=False)
-        if judged.verdict in ("short", "person"):
-            pytest.skip(f"for a person: {judged.message}")
+        judgement = checked.judgements[item]
+        if judgement.verdict == "short" and checked.ownership == "own":
+            pytest.fail(judgement.message, pytrace=False)
+        if judgement.verdict in ("short", "person"):
+            pytest.skip(f"needs human review: {judgement.message}")
 
-    return look
+    return check
 
 
 def _definition_check(checks: ToolChecks, name: str) -> Callable[[], None]:
-    def look() -> None:
-        wrong = "; ".join(each.message for each in _checked_tool(checks, name).more)
-        if wrong:
-            pytest.fail(wrong, pytrace=False)
+    def check() -> None:
+        messages = "; ".join(each.message for each in _checked_tool(checks, name).findings)
+        if messages:
+            pytest.fail(messages, pytrace=False)
 
-    return look
+    return check
 
 
 def _published_check(checks: ToolChecks) -> Callable[[], None]:
-    def look() -> None:
-        broken = [f"{each.tool} {each.message}" for each in checks.report.breaches if each.level == "short"]
-        if broken:
-            pytest.fail("\n".join(broken), pytrace=False)
+    def check() -> None:
+        breaches = [f"{each.tool} {each.message}" for each in checks.report.breaches if each.level == "short"]
+        if breaches:
+            pytest.fail("\n".join(breaches), pytrace=False)
 
-    return look
+    return check
 
 
 def _checked_tool(checks: ToolChecks, name: str) -> "CheckedTool":

@@ -1,4 +1,4 @@
-"""The music app, through a gateway: played, paused, named; only where there is a speaker."""
+"""The music app through a gateway: playing, pausing and naming songs."""
 
 from collections.abc import AsyncGenerator
 from functools import partial
@@ -13,8 +13,8 @@ from toolcrib.demo.apps.serving import DemoApp
 pytestmark = [pytest.mark.anyio, pytest.mark.slow]
 
 
-class Hands:
-    """The hands of a clock."""
+class ManualClock:
+    """A clock that the test advances."""
 
     def __init__(self) -> None:
         self.now = 100.0
@@ -24,14 +24,14 @@ class Hands:
 
 
 @pytest.fixture
-def hands() -> Hands:
-    return Hands()
+def clock() -> ManualClock:
+    return ManualClock()
 
 
 @pytest.fixture
-async def demo_gateway(hands: Hands) -> AsyncGenerator[DemoGateway]:
+async def demo_gateway(clock: ManualClock) -> AsyncGenerator[DemoGateway]:
     async with open_demo_gateway(
-        apps=[DemoApp(name="Music", make=partial(music_app, clock=hands))]
+        apps=[DemoApp(name="Music", make=partial(music_app, clock=clock))]
     ) as opened:
         yield opened
 
@@ -39,7 +39,7 @@ async def demo_gateway(hands: Hands) -> AsyncGenerator[DemoGateway]:
 async def test_song_is_found_by_words(demo_gateway: DemoGateway) -> None:
     reply = await demo_gateway.call("music:play_song", title="vise")
     assert matches("tools", "song is found by words", reply.json["message"])
-    assert await demo_gateway.shown() == {
+    assert await demo_gateway.next_layout() == {
         "layoutType": "double_text_wall",
         "topText": "Playing  0:00 of 2:58",
         "bottomText": "Left-Hand Thread\nMarta Vise",
@@ -52,17 +52,17 @@ async def test_unknown_song_lists_available_ones(demo_gateway: DemoGateway) -> N
     assert "Slow Glue" in reply.json["error"]["message"]
 
 
-async def test_paused_song_resumes(demo_gateway: DemoGateway, hands: Hands) -> None:
+async def test_paused_song_resumes(demo_gateway: DemoGateway, clock: ManualClock) -> None:
     await demo_gateway.data("music:play_song")
-    hands.now += 60
+    clock.now += 60
     paused = await demo_gateway.data("music:pause_music")
     assert (paused["playing"], paused["position"]) == (False, 60)
-    hands.now += 1000
+    clock.now += 1000
     assert (await demo_gateway.call("music:what_is_playing")).json["message"].endswith("is paused.")
     assert (await demo_gateway.call("music:pause_music")).json["error"]["toolCode"] == "NOTHING_PLAYING"
     again = await demo_gateway.data("music:play_song")
     assert (again["playing"], again["position"]) == (True, 60)
-    hands.now += 5
+    clock.now += 5
     named = await demo_gateway.call("music:what_is_playing")
     assert named.json["data"]["position"] == 65
     assert matches(
@@ -74,21 +74,21 @@ async def test_paused_song_resumes(demo_gateway: DemoGateway, hands: Hands) -> N
     )
 
 
-async def test_without_a_wish_the_next_one_plays(demo_gateway: DemoGateway) -> None:
+async def test_next_song_plays_without_a_title(demo_gateway: DemoGateway) -> None:
     titles = [(await demo_gateway.data("music:play_song"))["song"]["title"] for _ in range(len(LIBRARY) + 1)]
     assert titles == [*(song.title for song in LIBRARY), LIBRARY[0].title]
 
 
-async def test_a_song_that_is_over_plays_no_more(demo_gateway: DemoGateway, hands: Hands) -> None:
+async def test_song_ends_after_its_duration(demo_gateway: DemoGateway, clock: ManualClock) -> None:
     await demo_gateway.data("music:play_song")
-    hands.now += LIBRARY[0].seconds
+    clock.now += LIBRARY[0].seconds
     named = await demo_gateway.call("music:what_is_playing")
     assert named.json["message"] == "Nothing is playing."
     assert named.json["data"] == {"playing": False, "song": None}
 
 
-async def test_the_music_stops_with_the_session(demo_gateway: DemoGateway) -> None:
+async def test_music_stops_with_the_session(demo_gateway: DemoGateway) -> None:
     await demo_gateway.data("music:play_song")
     assert (await demo_gateway.gateway.request("DELETE", "/api/users/demo/session")).status == 200
-    await demo_gateway.wear("Simulated Glasses")
+    await demo_gateway.start_session("Simulated Glasses")
     assert (await demo_gateway.data("music:what_is_playing"))["song"] is None

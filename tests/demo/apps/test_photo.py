@@ -1,4 +1,4 @@
-"""The photo app, through a gateway: taken, listed, kept; its pictures are real ones."""
+"""The photo app through a gateway: taking, listing and limiting photos; valid PNG files."""
 
 import json
 from base64 import b64decode
@@ -22,28 +22,28 @@ async def demo_gateway() -> AsyncGenerator[DemoGateway]:
 
 
 @pytest.mark.slow
-async def test_a_photo_is_taken_and_listed(demo_gateway: DemoGateway) -> None:
+async def test_photo_is_taken_and_listed(demo_gateway: DemoGateway) -> None:
     taken = await demo_gateway.call("photo:take_photo", caption="The gate")
     photo = taken.json["data"]["photo"]
     assert (photo["number"], photo["caption"]) == (1, "The gate")
     kind, _, picture = photo["image"].partition(",")
     assert kind == "data:image/png;base64"
     assert b64decode(picture) == png(1)
-    assert (await demo_gateway.shown())["text"] == "Photo 1\nThe gate"
+    assert (await demo_gateway.next_layout())["text"] == "Photo 1\nThe gate"
     second = await demo_gateway.data("photo:take_photo")
     assert second["photo"]["number"] == 2
-    assert (await demo_gateway.shown())["text"] == "Photo 2\n"
+    assert (await demo_gateway.next_layout())["text"] == "Photo 2\n"
     listed = await demo_gateway.call("photo:list_photos")
-    assert matches("tools", "a photo is taken and listed", listed.json["message"])
+    assert matches("tools", "photo is taken and listed", listed.json["message"])
     assert [each["number"] for each in listed.json["data"]["photos"]] == [2, 1]
-    card = await demo_gateway.shown()
+    card = await demo_gateway.next_layout()
     assert card["title"] == "Photos"
     assert card["text"].splitlines()[1] == "1. The gate"
 
 
 @pytest.mark.slow
 async def test_oldest_photos_are_removed(demo_gateway: DemoGateway) -> None:
-    await demo_gateway.keep(
+    await demo_gateway.store(
         "photo", photos=[{"number": n, "caption": None, "taken": ""} for n in range(2, 52)]
     )
     await demo_gateway.data("photo:take_photo")
@@ -57,11 +57,11 @@ async def test_photo_reports_progress(demo_gateway: DemoGateway) -> None:
     headers = {**ACTING, "accept": "text/event-stream"}
     reply = await demo_gateway.gateway.call("com.toolcrib.photo:take_photo", {}, headers=headers)
     events = [part.splitlines() for part in reply.body.decode().split("\n\n") if part.startswith("event:")]
-    told = [json.loads(data.partition(": ")[2]) for name, data in events if name == "event: progress"]
-    assert [each["message"] for each in told] == ["Focusing", "Developing"]
+    progress = [json.loads(data.partition(": ")[2]) for name, data in events if name == "event: progress"]
+    assert [each["message"] for each in progress] == ["Focusing", "Developing"]
 
 
-def test_a_picture_is_the_same_for_the_same_number() -> None:
+def test_picture_depends_only_on_the_number() -> None:
     first, second = png(1), png(2)
     assert first == png(1) != second
     assert first.startswith(b"\x89PNG\r\n\x1a\n")

@@ -1,4 +1,4 @@
-"""The reminder app, through a gateway: stored, shown, spoken, kept, completed and heard."""
+"""The reminder app through a gateway: storage, display, speech output and speech input."""
 
 from collections.abc import AsyncGenerator
 
@@ -24,8 +24,8 @@ async def test_reminder_is_stored_shown_and_spoken(demo_gateway: DemoGateway) ->
     assert reply.json["message"] == "Noted: Buy milk."
     assert reply.json["data"] == {"reminders": [{"number": 1, "text": "Buy milk", "when": "at six"}]}
     assert reply.json["mentraExtensions"]["suppressVoiceResponse"] is True
-    await until(lambda: demo_gateway.said() == ["Noted: Buy milk."])
-    card = await demo_gateway.shown()
+    await until(lambda: demo_gateway.spoken_texts() == ["Noted: Buy milk."])
+    card = await demo_gateway.next_layout()
     assert card == {"layoutType": "reference_card", "title": "Reminders", "text": "1. Buy milk (at six)"}
 
 
@@ -47,21 +47,21 @@ async def test_reminders_are_completed_by_number_or_text(demo_gateway: DemoGatew
     assert matches("tools", "reminders are completed by number or text", again.json["error"]["message"])
 
 
-async def test_they_are_there_again_in_the_next_session(demo_gateway: DemoGateway) -> None:
+async def test_reminders_last_beyond_the_session(demo_gateway: DemoGateway) -> None:
     await demo_gateway.data("reminder:add_reminder", text="Buy milk")
     assert (await demo_gateway.gateway.request("DELETE", "/api/users/demo/session")).status == 200
-    await demo_gateway.wear("Simulated Glasses")
+    await demo_gateway.start_session("Simulated Glasses")
     listed = await demo_gateway.call("reminder:list_reminders")
-    assert matches("tools", "they are there again in the next session", listed.json["message"])
+    assert matches("tools", "reminders last beyond the session", listed.json["message"])
     assert listed.json["data"]["reminders"][0]["text"] == "Buy milk"
 
 
 async def test_empty_reminder_list_is_spoken(demo_gateway: DemoGateway) -> None:
     assert (await demo_gateway.data("reminder:list_reminders"))["reminders"] == []
-    assert (await demo_gateway.shown())["text"] == "Nothing to do."
+    assert (await demo_gateway.next_layout())["text"] == "Nothing to do."
 
 
-async def test_two_at_once_are_both_kept(demo_gateway: DemoGateway) -> None:
+async def test_concurrent_reminders_are_all_stored(demo_gateway: DemoGateway) -> None:
     async with anyio.create_task_group() as tasks:
         for number in range(5):
             tasks.start_soon(
@@ -71,8 +71,8 @@ async def test_two_at_once_are_both_kept(demo_gateway: DemoGateway) -> None:
     assert sorted(each["text"] for each in listed["reminders"]) == [f"No. {each}" for each in range(5)]
 
 
-async def test_there_is_room_for_a_hundred_that_are_open(demo_gateway: DemoGateway) -> None:
-    await demo_gateway.keep("reminder", reminders=[{"text": "x", "when": None, "done": False}] * 100)
+async def test_open_reminders_are_limited_to_a_hundred(demo_gateway: DemoGateway) -> None:
+    await demo_gateway.store("reminder", reminders=[{"text": "x", "when": None, "done": False}] * 100)
     full = await demo_gateway.call("reminder:add_reminder", text="One more")
     assert full.json["error"]["toolCode"] == "TOO_MANY_REMINDERS"
     await demo_gateway.data("reminder:complete_reminder", reminder="1")
@@ -82,7 +82,7 @@ async def test_there_is_room_for_a_hundred_that_are_open(demo_gateway: DemoGatew
 
 @pytest.mark.requirement("D13")
 @pytest.mark.parametrize(
-    "said, noted",
+    "speech, noted",
     [
         ("Remind me to call Ada.", "call Ada"),
         ("Erinnere mich an die Milch", "die Milch"),
@@ -90,14 +90,16 @@ async def test_there_is_room_for_a_hundred_that_are_open(demo_gateway: DemoGatew
         ("What a day", None),
     ],
 )
-async def test_while_it_is_open_it_listens(demo_gateway: DemoGateway, said: str, noted: str | None) -> None:
+async def test_spoken_phrases_add_reminders(
+    demo_gateway: DemoGateway, speech: str, noted: str | None
+) -> None:
     await demo_gateway.data("reminder:add_reminder", text="first")
     for final in (False, True):
-        body = {"text": said, "isFinal": final}
-        heard = await demo_gateway.gateway.request("POST", "/api/users/demo/transcription", body=body)
-        assert heard.json == {"delivered": 1}
+        body = {"text": speech, "isFinal": final}
+        reply = await demo_gateway.gateway.request("POST", "/api/users/demo/transcription", body=body)
+        assert reply.json == {"delivered": 1}
     if noted is not None:
-        await until(lambda: f"Noted: {noted}." in demo_gateway.said())
+        await until(lambda: f"Noted: {noted}." in demo_gateway.spoken_texts())
     # Speech is handled before a later call: both use the same queue of the app.
     listed = await demo_gateway.data("reminder:list_reminders")
     assert [each["text"] for each in listed["reminders"]] == ["first", *([noted] if noted else [])]

@@ -1,4 +1,4 @@
-"""The apps of the demonstration as a gateway knows them: well defined, and offered to whom they suit."""
+"""Definitions and records of the demo apps, and the devices on which they are offered."""
 
 import pytest
 
@@ -20,7 +20,7 @@ def definitions() -> list[JsonObject]:
     return [each for app in APPS for each in app.make("key").get_tool_definitions()]
 
 
-def test_every_tool_is_well_defined() -> None:
+def test_tool_definitions_are_valid() -> None:
     found = definitions()
     assert tool_faults(found) == ()
     assert [each["name"] for each in found] == [*REMINDER, *MUSIC, *PHOTO]
@@ -28,7 +28,7 @@ def test_every_tool_is_well_defined() -> None:
 
 @pytest.mark.requirement("D13")
 @pytest.mark.parametrize("language, first", [("de-CH", "erinnere mich an"), ("fr", "remind me to")])
-def test_every_tool_has_its_phrases_in_two_languages(language: str, first: str) -> None:
+def test_tools_have_phrases_in_two_languages(language: str, first: str) -> None:
     extensions = [each["mentraExtensions"] for each in definitions()]
     assert all(set(each["activationPhrases"]) == {"en", "de"} for each in extensions)
     assert phrases(extensions[0], language)[0] == first

@@ -1,4 +1,4 @@
-"""One box of cards behind a real gateway, and a learner of their own for every test."""
+"""One card store behind a real gateway, and a separate learner for every test."""
 
 from collections.abc import AsyncGenerator
 from pathlib import Path
@@ -19,7 +19,7 @@ def db(tmp_path: Path) -> Path:
 async def flashcards_gateway(
     tmp_path_factory: pytest.TempPathFactory,
 ) -> AsyncGenerator[tuple[Crib, Time, Path]]:
-    """Learners do not see each other, so all tests of a file may share what takes long to open."""
+    """Learners have separate cards, so all tests of a module share one gateway, which is slow to start."""
     time, path = Time(), tmp_path_factory.mktemp("cards") / "flashcards.db"
     async with Crib(tools=flashcards(path, clock=time).get_all(), env={}) as crib:
         yield crib, time, path

@@ -1,4 +1,4 @@
-"""Cards last, belong to one learner, and are changed whole or not at all."""
+"""The card store: persistence, separate learners, transactions and file location."""
 
 import sqlite3
 from concurrent.futures import ThreadPoolExecutor
@@ -13,81 +13,81 @@ from toolcrib.demo.flashcards.learning import after
 
 
 @pytest.fixture
-def box(db: Path) -> CardStore:
+def card_store(db: Path) -> CardStore:
     return CardStore(db, Time())
 
 
-def test_nothing_is_made_before_it_is_used(box: CardStore) -> None:
-    assert box.path is not None
-    assert not box.path.parent.exists()
-    with box.open("ada"):
+def test_file_is_created_on_first_use(card_store: CardStore) -> None:
+    assert card_store.path is not None
+    assert not card_store.path.parent.exists()
+    with card_store.open("ada"):
         pass
-    assert box.path.exists()
+    assert card_store.path.exists()
 
 
-def test_each_user_gets_own_copy_of_decks(box: CardStore) -> None:
-    with box.open("ada") as drawer:
-        card = drawer.card("card_ottawa")
+def test_each_user_gets_own_copy_of_decks(card_store: CardStore) -> None:
+    with card_store.open("ada") as cards:
+        card = cards.card("card_ottawa")
         assert card is not None
-        drawer.remember(card.id, after(card.memory, "easy", drawer.now))
-        mine = drawer.decks()
+        cards.remember(card.id, after(card.memory, "easy", cards.now))
+        own_decks = cards.decks()
     for other in ("bob", None):
-        with box.open(other) as drawer:
-            decks = drawer.decks()
+        with card_store.open(other) as cards:
+            decks = cards.decks()
         assert [deck.id for deck in decks] == [starter.id for starter in STARTERS]
         assert [deck.due for deck in decks] == [len(starter.cards) for starter in STARTERS]
-    assert sum(deck.due for deck in mine) == sum(deck.due for deck in decks) - 1
+    assert sum(deck.due for deck in own_decks) == sum(deck.due for deck in decks) - 1
 
 
-def test_stored_cards_round_trip(box: CardStore) -> None:
+def test_stored_cards_round_trip(card_store: CardStore) -> None:
     review = Review(
         card="card_ottawa", deck="deck_capitals", at=MORNING, grade="hard", millis=3100, expected=0.5
     )
-    with box.open("ada") as drawer:
-        card = drawer.card("card_ottawa")
+    with card_store.open("ada") as cards:
+        card = cards.card("card_ottawa")
         assert card is not None
         memory = after(card.memory, "hard", MORNING)
-        drawer.remember(card.id, memory)
-        drawer.note(review)
-        drawer.prefer("short_sessions", -0.25)
-    with CardStore(box.path, box.clock).open("ada") as drawer:
-        kept = drawer.card("card_ottawa")
-        assert kept is not None
-        assert kept.memory == memory
-        assert kept.tags == ("geography",)
-        assert drawer.history("card_ottawa") == drawer.recent() == (review,)
-        assert drawer.preferences()["short_sessions"] == -0.25
-        record = drawer.record("deck_capitals")
+        cards.remember(card.id, memory)
+        cards.note(review)
+        cards.prefer("short_sessions", -0.25)
+    with CardStore(card_store.path, card_store.clock).open("ada") as cards:
+        stored = cards.card("card_ottawa")
+        assert stored is not None
+        assert stored.memory == memory
+        assert stored.tags == ("geography",)
+        assert cards.history("card_ottawa") == cards.recent() == (review,)
+        assert cards.preferences()["short_sessions"] == -0.25
+        record = cards.record("deck_capitals")
         assert (record.reviews, record.recalled, record.last) == (1, 1, MORNING)
-        assert drawer.record("deck_http").last is None
+        assert cards.record("deck_http").last is None
 
 
-def test_failed_write_is_rolled_back(box: CardStore) -> None:
-    with pytest.raises(sqlite3.IntegrityError), box.open("ada") as drawer:
-        _prefer_and_fail(drawer)
-    with box.open("ada") as drawer:
-        assert drawer.preferences()["short_sessions"] == 0.3
+def test_failed_write_is_rolled_back(card_store: CardStore) -> None:
+    with pytest.raises(sqlite3.IntegrityError), card_store.open("ada") as cards:
+        _prefer_and_fail(cards)
+    with card_store.open("ada") as cards:
+        assert cards.preferences()["short_sessions"] == 0.3
 
 
-def _prefer_and_fail(drawer: LearnerCards) -> None:
-    drawer.prefer("short_sessions", 1.0)
-    card = drawer.card("card_ottawa")
+def _prefer_and_fail(cards: LearnerCards) -> None:
+    cards.prefer("short_sessions", 1.0)
+    card = cards.card("card_ottawa")
     assert card is not None
-    drawer.add(card)
+    cards.add(card)
 
 
-def test_many_at_once_wait_for_each_other(box: CardStore) -> None:
+def test_concurrent_writes_are_serialized(card_store: CardStore) -> None:
     def note(second: int) -> None:
-        with box.open("ada") as drawer:
-            count = len(drawer.recent())
+        with card_store.open("ada") as cards:
+            count = len(cards.recent())
             at = MORNING + timedelta(seconds=second)
-            drawer.note(Review(card="card_ottawa", deck="deck_capitals", at=at, grade="good", millis=count))
+            cards.note(Review(card="card_ottawa", deck="deck_capitals", at=at, grade="good", millis=count))
 
     with ThreadPoolExecutor(8) as threads:
         list(threads.map(note, range(24)))
-    with box.open("ada") as drawer:
-        # Each saw all that came before it.
-        assert sorted(each.millis or 0 for each in drawer.recent()) == list(range(24))
+    with card_store.open("ada") as cards:
+        # Every transaction has seen all earlier ones.
+        assert sorted(each.millis or 0 for each in cards.recent()) == list(range(24))
 
 
 def test_default_path_is_in_the_data_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -102,7 +102,7 @@ def test_default_path_is_in_the_data_folder(tmp_path: Path, monkeypatch: pytest.
     assert found == [".toolcrib/flashcards.db", "home/flashcards.db"]
 
 
-def test_a_file_that_is_no_database_is_not_written_over(db: Path) -> None:
+def test_file_of_another_format_is_not_overwritten(db: Path) -> None:
     db.parent.mkdir()
     db.write_text("these are my notes, and no database at all")
     with pytest.raises(sqlite3.DatabaseError), CardStore(db).open("ada"):

@@ -1,4 +1,4 @@
-"""The recall of a card follows the spaced repetition model."""
+"""Recall, due dates and difficulty follow the spaced repetition model."""
 
 from datetime import timedelta
 
@@ -23,19 +23,19 @@ def test_card_is_due_at_ninety_percent_recall() -> None:
     assert recall(KNOWN, KNOWN.due) == pytest.approx(0.9, abs=0.04)
 
 
-def test_the_better_it_went_the_later_it_comes_back() -> None:
+def test_better_grades_give_later_due_dates() -> None:
     due = [after(KNOWN, grade, KNOWN.due).due for grade in GRADES]
     assert due == sorted(set(due))
 
 
-def test_a_review_changes_no_memory_but_gives_another() -> None:
+def test_review_returns_a_new_memory_state() -> None:
     assert after(KNOWN, "again", KNOWN.due) != KNOWN
     assert KNOWN.reviewed == MORNING + timedelta(minutes=10)
 
 
 @pytest.mark.parametrize(
-    "grades, felt",
+    "grades, expected",
     [(["easy"], 1), (["again"], 10), (["good", "good"], 4), (["again", "easy"], 5.5)],
 )
-def test_difficulty_follows_grades(grades: list[Grade], felt: float) -> None:
-    assert felt_difficulty(grades) == pytest.approx(felt)
+def test_difficulty_follows_grades(grades: list[Grade], expected: float) -> None:
+    assert felt_difficulty(grades) == pytest.approx(expected)

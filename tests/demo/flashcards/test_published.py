@@ -1,4 +1,4 @@
-"""The flashcards pass the check that authors run, mutations and all, and are what was published."""
+"""The flashcard tools pass the complete checklist, and their published definitions are current."""
 
 from pathlib import Path
 
@@ -10,7 +10,7 @@ from toolcrib.testing import check_tools
 
 @pytest.mark.slow
 @pytest.mark.requirement("E15", "E16")
-def test_they_pass_the_whole_checklist(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_flashcards_pass_the_whole_checklist(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TOOLCRIB_HOME", str(tmp_path))
     check_tools("toolcrib.demo.flashcards", run_mutations=True)
     assert (tmp_path / "flashcards.db").exists()

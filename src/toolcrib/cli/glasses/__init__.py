@@ -1,1 +1,1 @@
-"""A pair of glasses in a terminal: what it shows, how it speaks, and its line to the gateway."""
+"""Simulated smart glasses in a terminal: display, speech, keyboard input and gateway connection."""

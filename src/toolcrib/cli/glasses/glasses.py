@@ -1,4 +1,4 @@
-"""Simulated glasses: their state and their display."""
+"""Simulated glasses: layout rendering and display state."""
 
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
@@ -10,10 +10,10 @@ from rich.cells import cell_len, set_cell_size
 from toolcrib.cli.output import strip_control
 from toolcrib.model import Device, JsonObject
 
-# --- Draws what an app shows: a layout in, as many rows of text out as the display of the glasses has ---
+# --- Layout rendering: draws a layout of an app as the rows of text that the display has ---
 
 CELL_PIXELS = 16
-"""How many of its pixels a display spends on the width of a character: no profile says how many fit."""
+"""Assumed width of a character in pixels: device profiles give the resolution, not the columns."""
 _MAX_LINES, _MAX_COLUMNS = 40, 120
 _DEFAULT_LINES, _DEFAULT_COLUMNS = 5, 40
 _ELLIPSIS = "…"
@@ -22,14 +22,14 @@ _GAP_COLUMNS = 2
 
 @dataclass(frozen=True, slots=True)
 class Screen:
-    """How much text a display holds."""
+    """Size of a display in characters."""
 
     columns: int
     lines: int
 
 
 def device_screen(capabilities: JsonObject) -> Screen | None:
-    """Return the display a device says it has; None where it has none."""
+    """Return the display size from a device's capabilities; None if it has no display."""
     if not capabilities.get("hasDisplay"):
         return None
     display = object_or_empty(capabilities.get("display"))
@@ -40,12 +40,12 @@ def device_screen(capabilities: JsonObject) -> Screen | None:
 
 
 def object_or_empty(value: Any) -> JsonObject:
-    """Return a value that should be an object; what is none has no fields."""
+    """Return the value if it is a JSON object, else an empty object."""
     return cast("JsonObject", value) if isinstance(value, dict) else {}
 
 
 def draw_layout(layout: JsonObject, screen: Screen) -> tuple[str, ...]:
-    """Draw a layout: exactly the rows of the screen, none wider than it. What it cannot show it says."""
+    """Return the rows of a layout, exactly as many as the screen has; an unsupported layout is named."""
     kind = str(layout.get("layoutType"))
     draw = _LAYOUTS.get(kind)
     rows = _wrap(f"[{kind}]", screen.columns, screen.lines) if draw is None else draw(layout, screen)
@@ -53,7 +53,7 @@ def draw_layout(layout: JsonObject, screen: Screen) -> tuple[str, ...]:
 
 
 def add_frame(rows: tuple[str, ...], screen: Screen, title: str) -> list[str]:
-    """Put a frame around what is drawn, so that its size can be seen."""
+    """Return the rows with a frame and a title, so that the size of the display is visible."""
     shown = _cut(title, screen.columns - 2)
     head = f"─ {shown} " + "─" * (screen.columns - cell_len(shown) - 1)
     inner = [f"│ {set_cell_size(row, screen.columns)} │" for row in rows]
@@ -65,7 +65,7 @@ def _text_wall(layout: JsonObject, screen: Screen) -> list[str]:
 
 
 def _double_text_wall(layout: JsonObject, screen: Screen) -> list[str]:
-    """One text above the other: each keeps to its half."""
+    """Draw two texts, each in its half of the display."""
     upper = (screen.lines + 1) // 2
     top = _wrap(_layout_text(layout, "topText"), screen.columns, upper)
     bottom = _wrap(_layout_text(layout, "bottomText"), screen.columns, screen.lines - upper)
@@ -78,14 +78,15 @@ def _reference_card(layout: JsonObject, screen: Screen) -> list[str]:
 
 
 def _dashboard_card(layout: JsonObject, screen: Screen) -> list[str]:
-    """One text to the left, the other to the right."""
+    """Draw two columns, the right one aligned to the right."""
     width = (screen.columns - _GAP_COLUMNS) // 2
     left = _wrap(_layout_text(layout, "leftText"), width, screen.lines)
     right = _wrap(_layout_text(layout, "rightText"), width, screen.lines)
     rows: list[str] = []
-    for at in range(max(len(left), len(right))):
-        begins, ends = (side[at] if at < len(side) else "" for side in (left, right))
-        rows.append((begins + " " * (screen.columns - cell_len(begins) - cell_len(ends)) + ends).rstrip())
+    for index in range(max(len(left), len(right))):
+        left_row, right_row = (side[index] if index < len(side) else "" for side in (left, right))
+        padding = " " * (screen.columns - cell_len(left_row) - cell_len(right_row))
+        rows.append((left_row + padding + right_row).rstrip())
     return rows
 
 
@@ -109,7 +110,7 @@ _LAYOUTS: Mapping[str, Callable[[JsonObject, Screen], list[str]]] = {
 
 
 def _wrap(text: str, columns: int, lines: int) -> list[str]:
-    """Wrap a text at its words; where it is too long, the last row says that there is more."""
+    """Wrap a text at word boundaries; if it is too long, the last row ends with an ellipsis."""
     rows: list[str] = []
     for row in _wrapped_rows(text, columns):
         if len(rows) == lines:
@@ -132,7 +133,7 @@ def _wrapped_rows(text: str, columns: int) -> Iterator[str]:
 
 
 def _split_word(word: str, columns: int) -> list[str]:
-    """Break a word that is wider than the display."""
+    """Split a word that is wider than the display."""
     pieces = [""]
     for each in word:
         if cell_len(pieces[-1]) + cell_len(each) > columns:
@@ -156,7 +157,7 @@ def _positive_integer(value: Any) -> int | None:
     return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else None
 
 
-# --- What a pair of glasses shows, has said and has been told of; each event in, lines for a reader out ---
+# --- State: displayed views, transcript and status; each event is returned as lines of text ---
 
 MAIN = "main"
 _MAX_TRANSCRIPT_LINES = 3
@@ -165,7 +166,7 @@ _MIN_SHOWN_SECONDS = 0.05
 
 @dataclass(frozen=True, slots=True)
 class ShownLayout:
-    """One layout on the display, and when it goes."""
+    """A displayed layout and the time at which it expires."""
 
     rows: tuple[str, ...]
     package: str
@@ -173,51 +174,51 @@ class ShownLayout:
 
 
 class Glasses:
-    """One pair. It has no clock: whoever wears it says what time it is."""
+    """State of one pair of glasses. The caller passes the current time, so that tests need no clock."""
 
     def __init__(self, device: Device, user: str, screen: Screen | None) -> None:
         self.device, self.user, self.screen = device, user, screen
         self.views: dict[str, ShownLayout] = {}
-        """What is on the display, by view; a view that is clear is not here, but for the main one."""
-        self.said: deque[str] = deque(maxlen=_MAX_TRANSCRIPT_LINES)
-        """The last sentences, with who spoke them."""
+        """Displayed layouts by view; cleared views are removed."""
+        self.transcript: deque[str] = deque(maxlen=_MAX_TRANSCRIPT_LINES)
+        """The last spoken lines, each with its speaker."""
         self.status = ""
-        """The last thing heard of tools and apps."""
+        """Text of the latest tool, app or connection event."""
 
     @property
     def speaker(self) -> str:
-        """Who speaks: glasses without a speaker leave it to the phone."""
+        """Label of speech output: glasses without a speaker use the phone's."""
         return "glasses speak" if "SPEAKER" in self.device.has else "phone speaks"
 
     def describe(self) -> str:
-        """Say in one line what is worn, and by whom."""
+        """Return the user, the model and its capabilities in one line."""
         size = "no display"
         if self.screen is not None:
             size = f"{self.screen.lines} lines of {self.screen.columns} characters"
         return f"{self.user} wears {self.device.model}: {size}, {self.speaker}"
 
-    def take(self, kind: str, data: JsonObject, now: float) -> list[str]:
-        """Take in an event; return what it looks like, line by line."""
+    def apply_event(self, kind: str, data: JsonObject, now: float) -> list[str]:
+        """Apply an event to the state; return the lines that describe it."""
         if kind == "display":
-            return self._show(data, now)
+            return self._show_layout(data, now)
         if kind in ("speak", "heard"):
-            words = "(breaks off)" if data.get("stop") else _one_line(data.get("text"))
-            line = f"{self.speaker if kind == 'speak' else 'you'}: {words}"
-            self.said.append(line)
+            spoken = "(stopped)" if data.get("stop") else _one_line(data.get("text"))
+            line = f"{self.speaker if kind == 'speak' else 'you'}: {spoken}"
+            self.transcript.append(line)
             return [line]
         self.status = _event_text(kind, data)
         return [self.status]
 
-    def faded(self, now: float) -> list[str]:
-        """Return the views that have been shown for long enough."""
+    def expired_views(self, now: float) -> list[str]:
+        """Return the views whose display time is over."""
         return [view for view, shown in self.views.items() if shown.until is not None and shown.until <= now]
 
-    def due(self) -> float | None:
-        """Return when something is to be cleared next."""
+    def next_expiry(self) -> float | None:
+        """Return the earliest time at which a view expires; None if no view does."""
         times = [shown.until for shown in self.views.values() if shown.until is not None]
         return min(times, default=None)
 
-    def _show(self, data: JsonObject, now: float) -> list[str]:
+    def _show_layout(self, data: JsonObject, now: float) -> list[str]:
         view, package = _one_line(data.get("view")) or MAIN, _one_line(data.get("packageName"))
         layout = object_or_empty(data.get("layout"))
         if self.screen is None:
@@ -237,15 +238,15 @@ def _expiry(milliseconds: Any, now: float) -> float | None:
 
 
 def _event_text(kind: str, data: JsonObject) -> str:
-    """Put an event of a tool, an app or the line in a few words."""
+    """Return a one-line description of a tool, app or connection event."""
     if "lost" in data:
-        return f"{kind}: {_one_line(data['lost'])} events were lost, this terminal is too slow"
-    who = _one_line(data.get("tool")) or _one_line(data.get("packageName"))
+        return f"{kind}: {_one_line(data['lost'])} events were dropped because this terminal is too slow"
+    subject = _one_line(data.get("tool")) or _one_line(data.get("packageName"))
     total, done = data.get("total"), data.get("done")
-    far = f"{_count(done)} of {_count(total)}" if total is not None and done is not None else ""
-    why = next((_one_line(data[each]) for each in ("message", "reason", "code") if data.get(each)), "")
-    words = (who, _one_line(data.get("state")), far, why)
-    return f"{kind}: " + ", ".join(word for word in words if word)
+    progress = f"{_count(done)} of {_count(total)}" if total is not None and done is not None else ""
+    detail = next((_one_line(data[each]) for each in ("message", "reason", "code") if data.get(each)), "")
+    parts = (subject, _one_line(data.get("state")), progress, detail)
+    return f"{kind}: " + ", ".join(part for part in parts if part)
 
 
 def _count(value: Any) -> str:
@@ -253,5 +254,5 @@ def _count(value: Any) -> str:
 
 
 def _one_line(value: Any) -> str:
-    """Keep a value to one line of text that cannot steer the terminal."""
+    """Return a value as one line of text without control characters, which could control the terminal."""
     return "" if value is None else strip_control(" ".join(str(value).split()))

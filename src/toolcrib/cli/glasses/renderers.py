@@ -18,10 +18,10 @@ if TYPE_CHECKING:
     from rich.live import Live
     from rich.text import Text
 
-# --- The voice of this machine: the programs that speak, and one that says everything in its turn ---
+# --- Speech output: the speech programs of this machine and a queue in front of them ---
 
 _MAX_SENTENCE_SECONDS = 60.0
-"""How long one sentence may take."""
+"""A speech program that takes longer is stopped."""
 _MAX_QUEUED_SENTENCES = 16
 _LANGUAGE = "{language}"
 _TEXT = "{text}"
@@ -29,82 +29,85 @@ _TEXT = "{text}"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SpeechProgram:
-    """One program that speaks. The text goes to its standard input, unless its command has a place for it."""
+    """A text-to-speech program; it reads the text from stdin unless its command has a placeholder for it."""
 
     command: tuple[str, ...]
-    spoken: tuple[str, ...] = ()
-    """How it is told the language."""
+    language_options: tuple[str, ...] = ()
+    """Arguments that set the language."""
 
-    def asked(self, text: str, language: str) -> tuple[tuple[str, ...], bytes]:
-        """Return the command that says a text, and what it reads."""
+    def command_for(self, text: str, language: str) -> tuple[tuple[str, ...], bytes]:
+        """Return the command that speaks a text, and its stdin."""
         program, *rest = self.command
-        words = tuple(text if each == _TEXT else each for each in rest)
-        tongue = tuple(each.replace(_LANGUAGE, language) for each in self.spoken) if language else ()
-        return (program, *tongue, *words), b"" if _TEXT in self.command else text.encode()
+        text_arguments = tuple(text if each == _TEXT else each for each in rest)
+        language_arguments = (
+            tuple(each.replace(_LANGUAGE, language) for each in self.language_options) if language else ()
+        )
+        stdin = b"" if _TEXT in self.command else text.encode()
+        return (program, *language_arguments, *text_arguments), stdin
 
 
 SPEECH_PROGRAMS = (
     SpeechProgram(command=("say", "-f", "-")),
-    SpeechProgram(command=("spd-say", "--wait", "--", _TEXT), spoken=("-l", _LANGUAGE)),
-    SpeechProgram(command=("espeak-ng", "--stdin"), spoken=("-v", _LANGUAGE)),
-    SpeechProgram(command=("espeak", "--stdin"), spoken=("-v", _LANGUAGE)),
+    SpeechProgram(command=("spd-say", "--wait", "--", _TEXT), language_options=("-l", _LANGUAGE)),
+    SpeechProgram(command=("espeak-ng", "--stdin"), language_options=("-v", _LANGUAGE)),
+    SpeechProgram(command=("espeak", "--stdin"), language_options=("-v", _LANGUAGE)),
 )
-"""In the order they are tried: what comes with a system first, then what is installed on it."""
+"""In order of preference: programs that are part of a system come before installed ones."""
 
 
 def find_speech_program(find: Callable[[str], str | None] = which) -> SpeechProgram | None:
-    """Return the first voice this machine has."""
-    return next((voice for voice in SPEECH_PROGRAMS if find(voice.command[0])), None)
+    """Return the first speech program that is installed."""
+    return next((program for program in SPEECH_PROGRAMS if find(program.command[0])), None)
 
 
 class SpeechQueue:
-    """Says one sentence after the other; where nothing can be heard, it says nothing more."""
+    """Speaks queued texts one after the other; a program that fails is not used again."""
 
-    def __init__(self, voice: SpeechProgram | None, language: str) -> None:
-        self._voice, self._language = voice, language.partition("-")[0]
-        self._ours, self._theirs = anyio.create_memory_object_stream[str](_MAX_QUEUED_SENTENCES)
+    def __init__(self, program: SpeechProgram | None, language: str) -> None:
+        self._program, self._language = program, language.partition("-")[0]
+        self._sender, self._receiver = anyio.create_memory_object_stream[str](_MAX_QUEUED_SENTENCES)
         self._speaking: anyio.CancelScope | None = None
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *raised: object) -> None:
-        self._ours.close()
-        self._theirs.close()
+        self._sender.close()
+        self._receiver.close()
 
     @property
-    def silent(self) -> bool:
-        """Whether there is no voice to speak with, or none that works."""
-        return self._voice is None
+    def unavailable(self) -> bool:
+        """Whether there is no speech program, or it has failed."""
+        return self._program is None
 
     @property
     def speaking(self) -> bool:
-        """Whether something is being said at the moment."""
+        """Whether a text is being spoken."""
         return self._speaking is not None
 
     def say(self, text: str) -> None:
-        """Have it said; what would wait behind too many others is left out."""
-        if self.silent or not text:
+        """Queue a text; it is dropped if the queue is full."""
+        if self.unavailable or not text:
             return
         with suppress(anyio.WouldBlock):
-            self._ours.send_nowait(text)
+            self._sender.send_nowait(text)
 
-    def hush(self) -> None:
-        """Break off, and forget what was still to be said."""
+    def stop(self) -> None:
+        """Stop speaking and clear the queue."""
         with suppress(anyio.WouldBlock):
             while True:
-                self._theirs.receive_nowait()
+                self._receiver.receive_nowait()
         if self._speaking is not None:
             self._speaking.cancel()
 
     async def run(self) -> None:
-        """Speak until cancelled."""
-        async for text in self._theirs:
-            if self._voice is None:
+        """Speak queued texts until cancelled."""
+        async for text in self._receiver:
+            if self._program is None:
                 continue
             with anyio.move_on_after(_MAX_SENTENCE_SECONDS) as self._speaking:
-                if not await _run_program(*self._voice.asked(text, self._language)):
-                    self._voice = None
+                if not await _run_program(*self._program.command_for(text, self._language)):
+                    self._program = None
             self._speaking = None
 
 
@@ -113,99 +116,99 @@ async def _run_program(command: tuple[str, ...], text: bytes) -> bool:
     try:
         code = (await anyio.run_process(command, input=text, check=False)).returncode
     except* (OSError, anyio.BrokenResourceError):
-        # It is not there, or would not even listen.
+        # The program is missing, or exited without reading its stdin.
         pass
     return code == 0
 
 
-# --- Three ways to watch a pair of glasses: drawn in a terminal, as plain lines, as lines of JSON ---
+# --- Renderers: a live drawing in the terminal, plain lines, or JSON lines ---
 
-Line = tuple[str, str]
-"""What is written, and in which style."""
+StyledLine = tuple[str, str]
+"""A text and its style."""
 _CLEAR: JsonObject = {"layoutType": "clear_view"}
 
 
 class Renderer(Protocol):
-    """Where everything that happens is shown."""
+    """Output of the simulation."""
 
-    def began(self, glasses: Glasses, session: JsonObject) -> None:
-        """Show that somebody wears them."""
+    def show_start(self, glasses: Glasses, session: JsonObject) -> None:
+        """Show the device at the start of the session."""
         ...
 
-    def happened(self, kind: str, data: JsonObject, lines: Sequence[str]) -> None:
-        """Show an event, which the glasses have taken in as these lines."""
+    def show_event(self, kind: str, data: JsonObject, lines: Sequence[str]) -> None:
+        """Show an event; `lines` is its text form."""
         ...
 
-    def typed(self, text: str) -> None:
-        """Show what has been typed of a line."""
+    def show_input(self, text: str) -> None:
+        """Show the line of input typed so far."""
         ...
 
 
 class JsonRenderer:
-    """Every event as a line of JSON, for programs."""
+    """Prints every event as a line of JSON, for programs."""
 
-    def began(self, glasses: Glasses, session: JsonObject) -> None:
-        self.happened("session", session, ())
+    def show_start(self, glasses: Glasses, session: JsonObject) -> None:
+        self.show_event("session", session, ())
 
-    def happened(self, kind: str, data: JsonObject, lines: Sequence[str]) -> None:
+    def show_event(self, kind: str, data: JsonObject, lines: Sequence[str]) -> None:
         click.echo(orjson.dumps({"event": kind, "data": data}))
 
-    def typed(self, text: str) -> None:
+    def show_input(self, text: str) -> None:
         pass
 
 
 class PlainRenderer:
-    """Every event as a few lines of text."""
+    """Prints every event as lines of text."""
 
-    def began(self, glasses: Glasses, session: JsonObject) -> None:
+    def show_start(self, glasses: Glasses, session: JsonObject) -> None:
         print_line(glasses.describe())
 
-    def happened(self, kind: str, data: JsonObject, lines: Sequence[str]) -> None:
+    def show_event(self, kind: str, data: JsonObject, lines: Sequence[str]) -> None:
         for line in lines:
             print_line(line)
 
-    def typed(self, text: str) -> None:
+    def show_input(self, text: str) -> None:
         pass
 
 
-class DrawnRenderer:
-    """The glasses as a picture that changes in its place."""
+class LiveRenderer:
+    """Draws the glasses in place, updated with every event."""
 
     def __init__(self, live: "Live") -> None:
         self._live = live
         self._glasses: Glasses | None = None
-        self._typed = ""
+        self._input = ""
 
-    def began(self, glasses: Glasses, session: JsonObject) -> None:
+    def show_start(self, glasses: Glasses, session: JsonObject) -> None:
         self._glasses = glasses
         self._draw()
 
-    def happened(self, kind: str, data: JsonObject, lines: Sequence[str]) -> None:
+    def show_event(self, kind: str, data: JsonObject, lines: Sequence[str]) -> None:
         self._draw()
 
-    def typed(self, text: str) -> None:
-        self._typed = text
+    def show_input(self, text: str) -> None:
+        self._input = text
         self._draw()
 
     def _draw(self) -> None:
         if self._glasses is not None:
             width = self._live.console.width
-            self._live.update(_styled(picture(self._glasses, self._typed, width)), refresh=True)
+            self._live.update(_styled(draw_glasses(self._glasses, self._input, width)), refresh=True)
 
 
-def picture(glasses: Glasses, typed: str, width: int) -> list[Line]:
-    """Draw everything there is to see, line by line."""
-    lines = [(glasses.describe(), "bold"), *_displays(glasses)]
-    lines += [(said, "cyan") for said in glasses.said]
+def draw_glasses(glasses: Glasses, typed: str, width: int) -> list[StyledLine]:
+    """Return the complete drawing: device, displays, transcript, status and input."""
+    lines = [(glasses.describe(), "bold"), *_draw_displays(glasses)]
+    lines += [(line, "cyan") for line in glasses.transcript]
     lines.append((glasses.status, "dim"))
     return [*lines, (f"> {typed[-max(width - 4, 1) :]}▏", "")]
 
 
-def _displays(glasses: Glasses) -> list[Line]:
-    """Draw the main view, and any other that something is shown on."""
+def _draw_displays(glasses: Glasses) -> list[StyledLine]:
+    """Return the frames of the main view and of all other views in use."""
     if glasses.screen is None:
         return []
-    lines: list[Line] = []
+    lines: list[StyledLine] = []
     for view in (MAIN, *(each for each in glasses.views if each != MAIN)):
         shown = glasses.views.get(view)
         rows = draw_layout(_CLEAR, glasses.screen) if shown is None else shown.rows
@@ -214,11 +217,11 @@ def _displays(glasses: Glasses) -> list[Line]:
     return lines
 
 
-def _styled(lines: Sequence[Line]) -> "Text":
+def _styled(lines: Sequence[StyledLine]) -> "Text":
     from rich.text import Text
 
-    # What does not fit is cut: a line that wraps would break the frame.
+    # Long lines are cropped, since wrapping would break the frame.
     text = Text(no_wrap=True, overflow="crop")
-    for at, (line, style) in enumerate(lines):
-        text.append(f"\n{line}" if at else line, style=style or None)
+    for index, (line, style) in enumerate(lines):
+        text.append(f"\n{line}" if index else line, style=style or None)
     return text

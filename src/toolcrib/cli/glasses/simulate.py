@@ -22,47 +22,47 @@ from toolcrib.egress.client import Client
 from toolcrib.errors import Lost, Refused, ToolcribError
 from toolcrib.model import Device, JsonObject
 
-# --- The line between a pair of glasses and its gateway: the session, what comes out, what goes in ---
+# --- Gateway connection: session, events from apps, speech to apps ---
 
 CONNECTION_OPEN: tuple[str, JsonObject] = ("connection", {"state": "open"})
 
 
 @asynccontextmanager
 async def open_connection(url: str, key: str, user: str) -> AsyncGenerator["GatewayConnection"]:
-    """Open the line of a user for as long as the block lasts."""
+    """Yield the connection of a user, open until the block ends."""
     async with gateway_client(url, key) as client:
         yield GatewayConnection(client, url, user)
 
 
 class GatewayConnection(RemoteBackend):
-    """Speaks for the device of one user."""
+    """Device side of the REST API, for one user."""
 
     def __init__(self, client: Client, url: str, user: str) -> None:
         super().__init__(client, url)
         self._path = f"/api/users/{quote(user, safe='')}"
 
-    async def begin(self, device: str, language: str | None) -> JsonObject:
-        """Begin the user's session with this device, or change it."""
+    async def start_session(self, device: str, language: str | None) -> JsonObject:
+        """Start the user's session with this device, or replace its device."""
         body = {"device": device, **({} if language is None else {"language": language})}
         return await self._ask("PUT", f"{self._path}/session", body=body)
 
-    async def end(self) -> None:
-        """End the session; one that is over already is none of our business."""
+    async def end_session(self) -> None:
+        """End the session; a session that has ended already is not an error."""
         try:
             await self._ask("DELETE", f"{self._path}/session")
         except Refused as error:
             if error.problem.code not in ("NOT_FOUND", "NO_SESSION"):
                 raise
 
-    async def hear(self, text: str, language: str | None) -> None:
-        """Pass on what the user has said."""
+    async def send_speech(self, text: str, language: str | None) -> None:
+        """Send a final transcription of the user's speech."""
         body = {"text": text, "isFinal": True, **({} if language is None else {"language": language})}
         await self._ask("POST", f"{self._path}/transcription", body=body)
 
     async def events(self) -> AsyncGenerator[tuple[str, JsonObject]]:
-        """Follow what apps show and say, from when the line is open on.
+        """Yield the display and speech events of apps, after one event for the open connection.
 
-        Raises Lost when it breaks; it has no other end.
+        Never returns normally: raises Lost when the connection breaks.
         """
         headers = {"Accept": "text/event-stream"}
         async with self._sent("GET", f"{self._path}/events", headers=headers) as response:
@@ -72,32 +72,32 @@ class GatewayConnection(RemoteBackend):
             async with aclosing(read_events(response)) as events:
                 async for event in events:
                     yield event
-        raise Lost("OUTCOME_UNKNOWN", "the gateway has ended the line")
+        raise Lost("OUTCOME_UNKNOWN", "the gateway closed the connection")
 
 
-# --- What is typed: lines out of a pipe or a file, or key by key out of a terminal that must not echo ---
+# --- Keyboard input: lines of a pipe or file, or single keys of a terminal without echo ---
 
 _CHUNK_BYTES = 4096
 _MAX_LINE_CHARS = 4000
-"""A line is cut there: nobody says more in one breath."""
+"""Longer lines are truncated: a line stands for one utterance."""
 _ENTER, _ERASE, _KILL, _END, _ESCAPE = "\r\n", "\x7f\x08", "\x15", "\x04", "\x1b"
 
 
 class LineEditor:
-    """Keys become lines. Other control characters, and whole escape sequences, are not text."""
+    """Turns keys into lines; ignores other control characters and escape sequences."""
 
     def __init__(self) -> None:
         self.text = ""
-        """The line as far as it has been typed."""
+        """The line typed so far."""
         self.ended = False
         self._decode = getincrementaldecoder("utf-8")(errors="replace")
         self._escape = ""
 
     def feed(self, keys: bytes) -> list[str]:
-        """Take in some bytes; return the lines they finish. None at all are the end."""
+        """Process input bytes and return the completed lines; empty bytes mean the end of the input."""
         lines: list[str] = []
         for key in self._decode.decode(keys, final=not keys):
-            if self._escaped(key):
+            if self._in_escape_sequence(key):
                 continue
             if key in _ENTER:
                 lines.append(self._finish())
@@ -122,8 +122,8 @@ class LineEditor:
         elif (key.isprintable() or key == "\t") and len(self.text) < _MAX_LINE_CHARS:
             self.text += " " if key == "\t" else key
 
-    def _escaped(self, key: str) -> bool:
-        """Follow an escape sequence to its end: a letter or a tilde, after the bracket that opens it."""
+    def _in_escape_sequence(self, key: str) -> bool:
+        """Whether the key belongs to an escape sequence, which ends with a letter or a tilde."""
         if not self._escape:
             self._escape = key if key == _ESCAPE else ""
             return bool(self._escape)
@@ -133,173 +133,172 @@ class LineEditor:
 
 
 async def read_input() -> AsyncGenerator[bytes]:
-    """Read our standard input as it comes, without a thread that would outlive us; ends where it ends."""
-    waits = _may_block(0)
+    """Yield stdin in chunks until its end, without a thread, which could not be cancelled."""
+    can_block = _can_block(0)
     while True:
-        if waits:
+        if can_block:
             await anyio.wait_readable(0)
         else:
             await anyio.lowlevel.checkpoint()
-        piece = os.read(0, _CHUNK_BYTES)
-        if not piece:
+        chunk = os.read(0, _CHUNK_BYTES)
+        if not chunk:
             return
-        yield piece
+        yield chunk
 
 
-def _may_block(descriptor: int) -> bool:
-    """Whether reading can wait at all: a file never does, and /dev/null neither."""
+def _can_block(descriptor: int) -> bool:
+    """Whether reads can block: pipes, sockets and terminals do, files and /dev/null do not."""
     mode = os.fstat(descriptor).st_mode
     return stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode) or os.isatty(descriptor)
 
 
 @contextmanager
 def without_echo() -> Generator[None]:
-    """Have the terminal hand over each key and draw none of them; Ctrl-C still interrupts."""
+    """Switch the terminal to single keys without echo until the block ends; Ctrl-C still interrupts."""
     import termios
     import tty
 
-    before = termios.tcgetattr(sys.stdin.fileno())
+    saved = termios.tcgetattr(sys.stdin.fileno())
     tty.setcbreak(sys.stdin.fileno())
     try:
         yield
     finally:
-        termios.tcsetattr(sys.stdin.fileno(), termios.TCSADRAIN, before)
+        termios.tcsetattr(sys.stdin.fileno(), termios.TCSADRAIN, saved)
 
 
-# --- Wears a pair of glasses: follows what apps show and say, passes on what is typed, ends with its session
-# ---
+# --- Simulation: concurrent tasks for events, speech, expiring views, input and signals ---
 
 _MIN_RECONNECT_SECONDS, _MAX_RECONNECT_SECONDS = 0.5, 10.0
 _END_SESSION_SECONDS = 5.0
-"""How long the gateway may take to end a session that nobody waits for."""
+"""Timeout of the last request, so that the command exits even if the gateway does not respond."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SimulationOptions:
-    """Which glasses, and who wears them how."""
+    """Device model, user and speech settings."""
 
     model: str
     user: str
     language: str | None = None
     voice: bool = True
     stay: float = 0.0
-    """How many seconds to go on after the end of the input."""
+    """Seconds to continue after the end of the input."""
 
 
-async def simulate(line: GatewayConnection, wish: SimulationOptions, show: Renderer) -> None:
-    """Wear them until the input ends or somebody says stop."""
-    session = await line.begin(wish.model, wish.language)
+async def simulate(connection: GatewayConnection, options: SimulationOptions, renderer: Renderer) -> None:
+    """Run the simulation until the input ends or a signal arrives, then end the session."""
+    session = await connection.start_session(options.model, options.language)
     try:
-        worn = _session_device(session, wish.model)
-        glasses = Glasses(worn, wish.user, device_screen(worn.capabilities))
-        show.began(glasses, session)
-        with SpeechQueue(find_speech_program() if wish.voice else None, wish.language or "") as mouth:
-            await _Simulation(line, wish, show, glasses, mouth).run()
+        device = _session_device(session, options.model)
+        glasses = Glasses(device, options.user, device_screen(device.capabilities))
+        renderer.show_start(glasses, session)
+        with SpeechQueue(find_speech_program() if options.voice else None, options.language or "") as speech:
+            await _Simulation(connection, options, renderer, glasses, speech).run()
     finally:
         with anyio.move_on_after(_END_SESSION_SECONDS, shield=True), suppress(ToolcribError):
-            await line.end()
+            await connection.end_session()
 
 
 def _session_device(session: JsonObject, model: str) -> Device:
-    """Return the device the gateway took it for."""
+    """Return the device that the gateway stored in the session."""
     return parse_device(object_or_empty(session.get("device")) or model)
 
 
 class _Simulation:
-    """Keeps everything going at once."""
+    """Runs the tasks of one simulation."""
 
     def __init__(
         self,
-        line: GatewayConnection,
-        wish: SimulationOptions,
-        show: Renderer,
+        connection: GatewayConnection,
+        options: SimulationOptions,
+        renderer: Renderer,
         glasses: Glasses,
-        mouth: SpeechQueue,
+        speech: SpeechQueue,
     ) -> None:
-        self._line, self._wish, self._show = line, wish, show
-        self._glasses, self._mouth = glasses, mouth
+        self._connection, self._options, self._renderer = connection, options, renderer
+        self._glasses, self._speech = glasses, speech
         self._changed = anyio.Event()
 
     async def run(self) -> None:
         async with anyio.create_task_group() as tasks:
-            for work in (self._mouth.run, self._fade, self._follow):
+            for work in (self._speech.run, self._expire_views, self._receive_events):
                 tasks.start_soon(work)
-            tasks.start_soon(self._obey, tasks)
-            await self._listen()
-            await anyio.sleep(self._wish.stay)
+            tasks.start_soon(self._cancel_on_signal, tasks)
+            await self._send_input()
+            await anyio.sleep(self._options.stay)
             tasks.cancel_scope.cancel()
 
-    def _happen(self, kind: str, data: JsonObject) -> None:
-        lines = self._glasses.take(kind, data, anyio.current_time())
-        self._show.happened(kind, data, lines)
+    def _handle_event(self, kind: str, data: JsonObject) -> None:
+        lines = self._glasses.apply_event(kind, data, anyio.current_time())
+        self._renderer.show_event(kind, data, lines)
         if kind == "speak":
             self._speak(data)
         self._changed.set()
 
     def _speak(self, data: JsonObject) -> None:
         if data.get("stop"):
-            self._mouth.hush()
-        self._mouth.say(str(data.get("text", "")))
+            self._speech.stop()
+        self._speech.say(str(data.get("text", "")))
 
-    async def _obey(self, tasks: TaskGroup) -> None:
+    async def _cancel_on_signal(self, tasks: TaskGroup) -> None:
         with anyio.open_signal_receiver(SIGINT, SIGTERM, SIGHUP) as signals:
             async for _ in signals:
                 tasks.cancel_scope.cancel()
 
-    async def _follow(self) -> None:
-        """Follow the events; a line that breaks is opened again, however long that takes."""
-        wait, told = _MIN_RECONNECT_SECONDS, ""
+    async def _receive_events(self) -> None:
+        """Handle events; reconnect with exponential backoff, without a limit of attempts."""
+        delay, reported = _MIN_RECONNECT_SECONDS, ""
         while True:
             try:
-                async with aclosing(self._line.events()) as events:
+                async with aclosing(self._connection.events()) as events:
                     async for kind, data in events:
-                        wait, told = _MIN_RECONNECT_SECONDS, ""
-                        self._happen(kind, data)
+                        delay, reported = _MIN_RECONNECT_SECONDS, ""
+                        self._handle_event(kind, data)
             except ToolcribError as error:
-                told = self._lost(error, told)
-            await anyio.sleep(wait)
-            wait = min(wait * 2, _MAX_RECONNECT_SECONDS)
-            # A gateway that was started again may not know of us any more. Where it cannot be told, nor
-            # can it be followed, which is then said above.
+                reported = self._report_lost_connection(error, reported)
+            await anyio.sleep(delay)
+            delay = min(delay * 2, _MAX_RECONNECT_SECONDS)
+            # A restarted gateway may have lost the session. If this request fails, so does the next
+            # event stream, which reports the error.
             with suppress(ToolcribError):
-                await self._line.begin(self._wish.model, self._wish.language)
+                await self._connection.start_session(self._options.model, self._options.language)
 
-    def _lost(self, error: ToolcribError, told: str) -> str:
-        """Say once why there is no line; what trying again cannot mend ends everything."""
+    def _report_lost_connection(self, error: ToolcribError, reported: str) -> str:
+        """Report an error unless it is the same as before; raise it if a retry cannot help."""
         problem = error.problem
         if isinstance(error, Refused) and not problem.retryable:
             raise error
-        if problem.message != told:
-            self._happen("connection", {"state": "lost", "message": problem.message})
+        if problem.message != reported:
+            self._handle_event("connection", {"state": "lost", "message": problem.message})
         return problem.message
 
-    async def _fade(self) -> None:
-        """Clear what was to be shown for a while."""
+    async def _expire_views(self) -> None:
+        """Clear views when their display time is over."""
         while True:
-            due = self._glasses.due()
-            left = None if due is None else max(due - anyio.current_time(), 0)
-            with anyio.move_on_after(left):
+            expiry = self._glasses.next_expiry()
+            remaining = None if expiry is None else max(expiry - anyio.current_time(), 0)
+            with anyio.move_on_after(remaining):
                 await self._changed.wait()
             self._changed = anyio.Event()
-            for view in self._glasses.faded(anyio.current_time()):
-                self._happen("display", {"view": view, "layout": {"layoutType": "clear_view"}})
+            for view in self._glasses.expired_views(anyio.current_time()):
+                self._handle_event("display", {"view": view, "layout": {"layoutType": "clear_view"}})
 
-    async def _listen(self) -> None:
-        """Pass on every line that is typed, until the input ends."""
-        typed = LineEditor()
-        async with aclosing(read_input()) as pieces:
-            async for piece in pieces:
-                for line in typed.feed(piece):
-                    await self._heard(line)
-                self._show.typed(typed.text)
-                if typed.ended:
+    async def _send_input(self) -> None:
+        """Send every typed line as speech, until the input ends."""
+        editor = LineEditor()
+        async with aclosing(read_input()) as chunks:
+            async for chunk in chunks:
+                for line in editor.feed(chunk):
+                    await self._send_line(line)
+                self._renderer.show_input(editor.text)
+                if editor.ended:
                     return
-        for line in typed.feed(b""):
-            await self._heard(line)
+        for line in editor.feed(b""):
+            await self._send_line(line)
 
-    async def _heard(self, text: str) -> None:
-        self._happen("heard", {"text": text})
+    async def _send_line(self, text: str) -> None:
+        self._handle_event("heard", {"text": text})
         try:
-            await self._line.hear(text, self._wish.language)
+            await self._connection.send_speech(text, self._options.language)
         except ToolcribError as error:
-            self._happen("connection", {"state": "not heard", "message": error.problem.message})
+            self._handle_event("connection", {"state": "not heard", "message": error.problem.message})

@@ -1,4 +1,4 @@
-"""Three apps to try, written as any developer would: reminders, music, photos."""
+"""Three demo apps that use the public app SDK: reminders, music and photos."""
 
 from toolcrib.demo.apps.serving import DEMO_USER, serve_demo_apps
 

@@ -1,4 +1,4 @@
-"""The music app: songs that nobody has ever heard, played where there is a speaker."""
+"""Demo app for music: plays invented songs on devices with a speaker."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -49,85 +49,88 @@ LIBRARY = (
 
 @dataclass(frozen=True, slots=True)
 class Playing:
-    """A song that plays, or is paused."""
+    """A song that plays or is paused."""
 
     song: Song
     position: float
-    """How many seconds of it had been played by `since`."""
+    """Seconds of the song that had been played at `since`."""
     since: float | None
-    """When it was set going; None while it is paused."""
+    """Time of the last start; None while it is paused."""
 
     def at(self, now: float) -> float:
-        """Return how far it is."""
+        """Return the position in seconds."""
         return self.position if self.since is None else self.position + now - self.since
 
 
 def music_app(key: str, clock: Callable[[], float] = monotonic) -> AppServer:
-    """Make the app."""
+    """Return the app, which a server has to serve."""
     app = AppServer(package=PACKAGE, api_key=key)
     music = Music(clock)
     for tool in music.tools():
         app.register_tool(tool)
-    app.on_stop(music.forget)
+    app.on_stop(music.stop)
     return app
 
 
 class Music:
-    """What the app does. What plays is known while the app is open, for each user apart."""
+    """Tools of the app; the song of each user is kept in memory while the app is open."""
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
         self._playing: dict[str, Playing] = {}
 
     async def play(self, arguments: Arguments, context: AppContext) -> ToolResult[Any]:
-        """Play a song, or go on with the one that is paused."""
+        """Play a song, or resume the paused one."""
         session = session_of(context)
-        playing, wanted = self._now(session), arguments.get("title")
-        if wanted is None and playing is not None and playing.since is None:
+        playing, title = self._current(session), arguments.get("title")
+        if title is None and playing is not None and playing.since is None:
             playing = replace(playing, since=self._clock())
         else:
-            playing = Playing(_chosen(wanted, playing), 0.0, self._clock())
+            playing = Playing(_find_song(title, playing), 0.0, self._clock())
         self._playing[session.user_id] = playing
-        return await self._told(session, playing, f"Playing {playing.song.title} by {playing.song.artist}.")
+        return await self._show(session, playing, f"Playing {playing.song.title} by {playing.song.artist}.")
 
     async def pause(self, arguments: Arguments, context: AppContext) -> ToolResult[Any]:
-        """Pause what plays."""
+        """Pause the song that plays."""
         session = session_of(context)
-        playing = self._now(session)
+        playing = self._current(session)
         if playing is None or playing.since is None:
             raise BusinessRuleError("NOTHING_PLAYING", "no music is playing; play a song first")
         playing = replace(playing, position=playing.at(self._clock()), since=None)
         self._playing[session.user_id] = playing
-        return await self._told(session, playing, f"Paused {playing.song.title}.")
+        return await self._show(session, playing, f"Paused {playing.song.title}.")
 
-    async def name(self, arguments: Arguments, context: AppContext) -> ToolResult[Any]:
-        """Say what plays."""
+    async def describe(self, arguments: Arguments, context: AppContext) -> ToolResult[Any]:
+        """Return the song that plays."""
         session = session_of(context)
-        playing = self._now(session)
+        playing = self._current(session)
         if playing is None:
             data = {"playing": False, "song": None}
             return ToolResult(data=data, message="Nothing is playing.", follow_ups=("Play something",))
-        verb = "is paused" if playing.since is None else "is playing"
-        return await self._told(session, playing, f"{playing.song.title} by {playing.song.artist} {verb}.")
+        state_text = "is paused" if playing.since is None else "is playing"
+        return await self._show(
+            session, playing, f"{playing.song.title} by {playing.song.artist} {state_text}."
+        )
 
-    def forget(self, session: AppSession, reason: str) -> None:
-        """Stop the music of a user who has left."""
+    def stop(self, session: AppSession, reason: str) -> None:
+        """Stop the music of a user whose session has ended."""
         self._playing.pop(session.user_id, None)
 
-    def _now(self, session: AppSession) -> Playing | None:
-        """Return what plays; a song that is over plays no more."""
+    def _current(self, session: AppSession) -> Playing | None:
+        """Return the song of the user; None if there is none or it has ended."""
         playing = self._playing.get(session.user_id)
-        over = playing is not None and playing.at(self._clock()) >= playing.song.seconds
-        return None if over else playing
+        ended = playing is not None and playing.at(self._clock()) >= playing.song.seconds
+        return None if ended else playing
 
-    async def _told(self, session: AppSession, playing: Playing, message: str) -> ToolResult[Any]:
+    async def _show(self, session: AppSession, playing: Playing, message: str) -> ToolResult[Any]:
         song, position = playing.song, int(playing.at(self._clock()))
         state = "Paused" if playing.since is None else "Playing"
         await session.layouts.show_double_text_wall(
-            f"{state}  {_time(position)} of {_time(song.seconds)}", f"{song.title}\n{song.artist}"
+            f"{state}  {_format_time(position)} of {_format_time(song.seconds)}",
+            f"{song.title}\n{song.artist}",
         )
-        known = {"title": song.title, "artist": song.artist, "seconds": song.seconds}
-        data = {"playing": playing.since is not None, "song": known, "position": position}
+        song_data = {"title": song.title, "artist": song.artist, "seconds": song.seconds}
+        data = {"playing": playing.since is not None, "song": song_data, "position": position}
         return ToolResult(data=data, message=message)
 
     def tools(self) -> tuple[HandledTool, ...]:
@@ -156,22 +159,22 @@ class Music:
                     "de": ["was läuft gerade", "wie heißt dieses Lied"],
                 },
                 category="media",
-                handler=self.name,
+                handler=self.describe,
             ),
         )
 
 
-def _chosen(wanted: str | None, playing: Playing | None) -> Song:
-    """Find a song by some words; without any it is the next one."""
-    if wanted is None:
-        last = -1 if playing is None else LIBRARY.index(playing.song)
-        return LIBRARY[(last + 1) % len(LIBRARY)]
+def _find_song(title: str | None, playing: Playing | None) -> Song:
+    """Return the first song that contains the words; without words, the next song."""
+    if title is None:
+        index = -1 if playing is None else LIBRARY.index(playing.song)
+        return LIBRARY[(index + 1) % len(LIBRARY)]
     for song in LIBRARY:
-        if wanted.casefold() in f"{song.title} by {song.artist}".casefold():
+        if title.casefold() in f"{song.title} by {song.artist}".casefold():
             return song
     titles = ", ".join(song.title for song in LIBRARY)
-    raise BusinessRuleError("SONG_NOT_FOUND", f"there is no song like {wanted!r}; there are: {titles}")
+    raise BusinessRuleError("SONG_NOT_FOUND", f"there is no song like {title!r}; there are: {titles}")
 
 
-def _time(seconds: int) -> str:
+def _format_time(seconds: int) -> str:
     return f"{seconds // 60}:{seconds % 60:02}"

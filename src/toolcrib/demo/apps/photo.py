@@ -1,4 +1,4 @@
-"""The photo app: takes pictures with a camera that sees nothing but colours, and needs one all the same."""
+"""Demo app for photos: requires a camera, but generates pictures of two colours."""
 
 from base64 import b64encode
 from datetime import UTC, datetime
@@ -18,7 +18,7 @@ Arguments = dict[str, Any]
 
 
 def photo_app(key: str) -> AppServer:
-    """Make the app."""
+    """Return the app, which a server has to serve."""
     app = AppServer(package=PACKAGE, api_key=key)
     photos = Photos()
     for tool in photos.tools():
@@ -28,16 +28,16 @@ def photo_app(key: str) -> AppServer:
 
 
 class Photos:
-    """What the app does. Kept is what is known of a photo; its picture can be made again at any time."""
+    """Tools of the app. Only the data of a photo is stored; its picture is generated from its number."""
 
     def __init__(self) -> None:
-        self._shelf = StoredList("photos")
+        self._list = StoredList("photos")
 
     async def take(self, arguments: Arguments, context: AppContext) -> ToolResult[Any]:
         """Take a photo."""
         session = session_of(context)
         await context.report(0, 2, "Focusing")
-        async with self._shelf.changing(session) as entries:
+        async with self._list.update(session) as entries:
             number = entries[-1]["number"] + 1 if entries else 1
             taken = datetime.fromtimestamp(context.at, UTC).isoformat(timespec="seconds")
             photo = {"number": number, "caption": arguments.get("caption"), "taken": taken}
@@ -51,15 +51,15 @@ class Photos:
     async def show(self, arguments: Arguments, context: AppContext) -> ToolResult[Any]:
         """List the photos, the newest first."""
         session = session_of(context)
-        photos = list(reversed(await self._shelf.entries(session)))
+        photos = list(reversed(await self._list.entries(session)))
         lines = [f"{each['number']}. {each['caption'] or each['taken']}" for each in photos]
         await session.layouts.show_reference_card("Photos", "\n".join(lines) or "None yet.")
         count = f"{len(photos)} photo{'' if len(photos) == 1 else 's'}"
         return ToolResult(data={"photos": photos}, message=f"You have {count}.")
 
     def forget(self, session: AppSession, reason: str) -> None:
-        """Let go of a user who has left; the photos stay at the gateway."""
-        self._shelf.forget(session.user_id)
+        """Release the lock of a user whose session has ended; the photos stay stored in the gateway."""
+        self._list.forget(session.user_id)
 
     def tools(self) -> tuple[HandledTool, ...]:
         """Return the tools of the app."""
@@ -95,7 +95,7 @@ class Photos:
 
 
 def png(number: int) -> bytes:
-    """Draw the picture of a number: a sky over a field, in colours of its own."""
+    """Return a PNG of a sky over a field, in colours derived from the number."""
     sky = [(number * 47 + shift) % 200 + 40 for shift in (0, 60, 120)]
     field = [(number * 31 + shift) % 160 + 20 for shift in (90, 10, 40)]
     rows = b"".join(

@@ -1,4 +1,4 @@
-"""The reminder app: reminders that are shown, said and kept. It needs no hardware at all."""
+"""Demo app for reminders: stores, displays and speaks them; requires no hardware."""
 
 from typing import Any
 
@@ -35,56 +35,56 @@ Arguments = dict[str, Any]
 
 
 def reminder_app(key: str) -> AppServer:
-    """Make the app."""
+    """Return the app, which a server has to serve."""
     app = AppServer(package=PACKAGE, api_key=key)
     reminders = Reminders()
     for tool in reminders.tools():
         app.register_tool(tool)
-    app.on_transcription(reminders.hear)
+    app.on_transcription(reminders.add_from_speech)
     app.on_stop(reminders.forget)
     return app
 
 
 class Reminders:
-    """What the app does, for each user apart."""
+    """Tools of the app; every user has a separate list."""
 
     def __init__(self) -> None:
-        self._shelf = StoredList("reminders")
+        self._list = StoredList("reminders")
 
     async def add(self, arguments: Arguments, context: AppContext) -> ToolResult[Any]:
-        """Note a reminder, show them all, and say so."""
+        """Store a reminder, display all open ones and confirm it by speech."""
         return await self._add(session_of(context), arguments["text"], arguments.get("when"))
 
     async def show(self, arguments: Arguments, context: AppContext) -> ToolResult[Any]:
-        """Show what is still to be done."""
+        """Display the open reminders."""
         session = session_of(context)
-        due = _open(await self._shelf.entries(session))
-        count = f"{len(due)} reminder{'' if len(due) == 1 else 's'}"
-        next_ones = ("Complete the first one",) if due else ()
-        return await _told(session, f"You have {count}.", due, follow_ups=next_ones)
+        open_reminders = _open(await self._list.entries(session))
+        count = f"{len(open_reminders)} reminder{'' if len(open_reminders) == 1 else 's'}"
+        next_ones = ("Complete the first one",) if open_reminders else ()
+        return await _show_reminders(session, f"You have {count}.", open_reminders, follow_ups=next_ones)
 
     async def complete(self, arguments: Arguments, context: AppContext) -> ToolResult[Any]:
-        """Tick a reminder off."""
+        """Mark a reminder as done."""
         session = session_of(context)
-        async with self._shelf.changing(session) as entries:
-            found = _found(entries, str(arguments["reminder"]))
+        async with self._list.update(session) as entries:
+            found = _find(entries, str(arguments["reminder"]))
             found["done"] = True
-            due = _open(entries)
-        return await _told(session, f"Done: {found['text']}.", due)
+            open_reminders = _open(entries)
+        return await _show_reminders(session, f"Done: {found['text']}.", open_reminders)
 
-    async def hear(self, session: AppSession, heard: Transcription) -> None:
-        """Take a reminder from what the user says, while the app is open."""
-        said = heard.text.strip().rstrip(".!")
-        asked = next((each for each in _SPOKEN_PREFIXES if said.lower().startswith(each)), None)
-        if heard.is_final and asked is not None and len(said) > len(asked):
-            await self._add(session, said[len(asked) :], None)
+    async def add_from_speech(self, session: AppSession, transcription: Transcription) -> None:
+        """Add a reminder if the user's speech starts with a known phrase."""
+        text = transcription.text.strip().rstrip(".!")
+        prefix = next((each for each in _SPOKEN_PREFIXES if text.lower().startswith(each)), None)
+        if transcription.is_final and prefix is not None and len(text) > len(prefix):
+            await self._add(session, text[len(prefix) :], None)
 
     def forget(self, session: AppSession, reason: str) -> None:
-        """Let go of a user who has left; the reminders stay at the gateway."""
-        self._shelf.forget(session.user_id)
+        """Release the lock of a user whose session has ended; the reminders stay stored in the gateway."""
+        self._list.forget(session.user_id)
 
     async def _add(self, session: AppSession, text: str, when: str | None) -> ToolResult[Any]:
-        async with self._shelf.changing(session) as entries:
+        async with self._list.update(session) as entries:
             if len(entries) >= _MAX_OPEN_REMINDERS:
                 entries[:] = _open(entries)
             if len(entries) >= _MAX_OPEN_REMINDERS:
@@ -92,8 +92,10 @@ class Reminders:
                     "TOO_MANY_REMINDERS", f"{_MAX_OPEN_REMINDERS} are open; complete one first"
                 )
             entries.append({"text": text, "when": when, "done": False})
-            due = _open(entries)
-        return await _told(session, f"Noted: {text}.", due, follow_ups=("What are my reminders?",))
+            open_reminders = _open(entries)
+        return await _show_reminders(
+            session, f"Noted: {text}.", open_reminders, follow_ups=("What are my reminders?",)
+        )
 
     def tools(self) -> tuple[HandledTool, ...]:
         """Return the tools of the app."""
@@ -134,26 +136,28 @@ def _open(entries: Entries) -> Entries:
     return [each for each in entries if not each["done"]]
 
 
-def _found(entries: Entries, wanted: str) -> dict[str, Any]:
-    due = _open(entries)
-    if wanted.isdecimal() and 0 < int(wanted) <= len(due):
-        return due[int(wanted) - 1]
-    for each in due:
+def _find(entries: Entries, wanted: str) -> dict[str, Any]:
+    open_reminders = _open(entries)
+    if wanted.isdecimal() and 0 < int(wanted) <= len(open_reminders):
+        return open_reminders[int(wanted) - 1]
+    for each in open_reminders:
         if wanted.casefold() in each["text"].casefold():
             return each
     raise BusinessRuleError("REMINDER_NOT_FOUND", f"no open reminder is like {wanted!r}; list them first")
 
 
-async def _told(
-    session: AppSession, message: str, due: Entries, *, follow_ups: tuple[str, ...] = ()
+async def _show_reminders(
+    session: AppSession, message: str, open_reminders: Entries, *, follow_ups: tuple[str, ...] = ()
 ) -> ToolResult[Any]:
-    """Show what is open and say what happened; where that was heard, no assistant need repeat it."""
-    lines = [f"{number}. {_line(each)}" for number, each in enumerate(due, 1)]
+    """Display the open reminders and speak the message; a spoken one is not repeated by the assistant."""
+    lines = [f"{number}. {_line(each)}" for number, each in enumerate(open_reminders, 1)]
     await session.layouts.show_reference_card(
         "Reminders", "\n".join(lines) or "Nothing to do.", duration_ms=_SHOWN_MS
     )
     spoken = await session.audio.speak(message)
-    data = [{"number": n, "text": each["text"], "when": each["when"]} for n, each in enumerate(due, 1)]
+    data = [
+        {"number": n, "text": each["text"], "when": each["when"]} for n, each in enumerate(open_reminders, 1)
+    ]
     return ToolResult(
         data={"reminders": data}, message=message, suppress_voice=spoken.success, follow_ups=follow_ups
     )

@@ -1,4 +1,4 @@
-"""Runs the apps of the demonstration beside the gateway, each on a free port of this machine."""
+"""Serves the demo apps next to the gateway, each on a free local port."""
 
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack
@@ -19,16 +19,16 @@ from toolcrib.model import Requirement
 from toolcrib.sdk import AppServer
 
 DEMO_USER = "demo"
-"""Who has all of them installed."""
+"""The user for whom all demo apps are installed."""
 OWNER = "admin"
 
 Register = Callable[[AppRecord], Awaitable[None]]
-"""Stores an app, or what has changed of it, and installs it for the user of the demonstration."""
+"""Stores or updates an app and installs it for the demo user."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DemoApp:
-    """One app, as its developer would describe it to a gateway."""
+    """A demo app with the data that its developer would register."""
 
     name: str
     make: Callable[[str], AppServer]
@@ -36,7 +36,7 @@ class DemoApp:
     hardware: tuple[Requirement, ...] = ()
 
     def record(self, server: AppServer, address: str, key: str) -> AppRecord:
-        """Describe the app as it runs now."""
+        """Return the record of the running app."""
         now = time()
         return AppRecord(
             package=server.package,
@@ -81,9 +81,9 @@ async def serve_demo_apps(
     *,
     task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED,
 ) -> None:
-    """Serve every app until cancelled; they are started once all of them listen and are registered.
+    """Serve all apps until cancelled; reports as started once all listen and are registered.
 
-    Each start makes new keys for them, so that none is ever written down.
+    Every start generates new API keys, so that none is stored in a file.
     """
     async with AsyncExitStack() as stack:
         for app in apps:

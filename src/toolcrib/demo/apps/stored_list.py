@@ -1,4 +1,4 @@
-"""What an app of the demonstration keeps for a user: a list of objects, at the gateway."""
+"""Stores a list of objects per user in the gateway's app storage."""
 
 import json
 from collections.abc import AsyncGenerator
@@ -13,32 +13,32 @@ Entries = list[dict[str, Any]]
 
 
 class StoredList:
-    """One list for each user, under one key of the session's storage."""
+    """One list per user, stored as JSON under a key of the session's storage."""
 
     def __init__(self, key: str) -> None:
         self._key = key
-        self._turns: dict[str, anyio.Lock] = {}
+        self._locks: dict[str, anyio.Lock] = {}
 
     async def entries(self, session: AppSession) -> Entries:
-        """Return the list as it is."""
+        """Return the stored list."""
         text = await session.storage.get(self._key)
         return [] if text is None else json.loads(text)
 
     @asynccontextmanager
-    async def changing(self, session: AppSession) -> AsyncGenerator[Entries]:
-        """Give the list to be changed, and keep it; two calls of one user take turns."""
-        async with self._turns.setdefault(session.user_id, anyio.Lock()):
+    async def update(self, session: AppSession) -> AsyncGenerator[Entries]:
+        """Yield the list and store its changes; a lock per user serializes concurrent updates."""
+        async with self._locks.setdefault(session.user_id, anyio.Lock()):
             entries = await self.entries(session)
             yield entries
             await session.storage.set(self._key, json.dumps(entries))
 
     def forget(self, user: str) -> None:
-        """Let go of what was only needed while the user was here."""
-        self._turns.pop(user, None)
+        """Remove the lock of a user whose session has ended."""
+        self._locks.pop(user, None)
 
 
 def session_of(context: AppContext) -> AppSession:
-    """Return the session a call is made in: nothing here works without."""
+    """Return the session of a call; raises NO_SESSION if there is none."""
     if context.session is None:
         raise BusinessRuleError("NO_SESSION", "the app is not open here; call it through the gateway")
     return context.session

@@ -1,4 +1,4 @@
-"""Decks, cards and reviews in SQLite: one file for all learners, opened for each call."""
+"""Stores decks, cards and reviews in SQLite: one file for all learners, opened per call."""
 
 import os
 import sqlite3
@@ -16,7 +16,7 @@ from toolcrib.demo.flashcards.learning import Grade, Memory
 
 @dataclass(frozen=True, slots=True)
 class Starter:
-    """A deck as it is handed out: cards by their id, each a front and a back."""
+    """A predefined deck: fronts and backs by card id."""
 
     id: str
     name: str
@@ -65,18 +65,18 @@ STARTERS = (
 )
 
 PREFERENCES = {"continuous_learning": 0.8, "short_sessions": 0.3}
-"""What a learner is taken to like, from -1 to 1, until they say otherwise."""
+"""Default preferences of a learner, from -1 to 1."""
 
 
-# --- Keeps decks, cards, reviews and preferences in SQLite, each learner's apart from all others' ---
+# --- The SQLite store: every row belongs to one learner ---
 
 Clock = Callable[[], datetime]
-"""Tells the time, in UTC."""
+"""Returns the current time in UTC."""
 
 _LOCK_TIMEOUT_SECONDS = 5.0
-"""Seconds to wait for another writer."""
+"""Timeout for the write lock of another connection."""
 _MAX_RECENT_REVIEWS = 200
-"""How many of a learner's latest reviews are looked at."""
+"""Maximum number of a learner's latest reviews that the hints are computed from."""
 
 _TABLES = (
     """CREATE TABLE IF NOT EXISTS decks (
@@ -104,20 +104,20 @@ _DECKS = """SELECT decks.id, decks.name, decks.topic, count(cards.id), total(car
     FROM decks LEFT JOIN cards ON cards.learner = decks.learner AND cards.deck = decks.id
     WHERE decks.learner = ? GROUP BY decks.id ORDER BY decks.rowid"""
 _REVIEWS = "SELECT card, deck, at, grade, millis, expected FROM reviews"
-# In the order they came, which a clock that is set back does not change.
+# In insertion order, which stays correct if the clock is set back.
 _OF_CARD = _REVIEWS + " WHERE learner = ? AND card = ? ORDER BY rowid"
 _LATEST = _REVIEWS + " WHERE learner = ? ORDER BY rowid DESC LIMIT ?"
 _OF_DECK = """SELECT count(*), total(grade != 'again'), max(at) FROM reviews WHERE learner = ? AND deck = ?"""
 
 
 def utc_now() -> datetime:
-    """Tell the time of this machine, to the second: nobody learns faster."""
+    """Return the current time in seconds, which is precise enough for reviews."""
     return datetime.now(UTC).replace(microsecond=0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Deck:
-    """A set of cards, and how many of them are due."""
+    """A deck, with its numbers of cards and of due cards."""
 
     id: str
     name: str
@@ -128,7 +128,7 @@ class Deck:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Card:
-    """A question, its answer, and what is remembered of it."""
+    """A card with its question, answer and memory state."""
 
     id: str
     deck: str
@@ -141,21 +141,21 @@ class Card:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Review:
-    """One answer of the learner."""
+    """One answer of the learner to a card."""
 
     card: str
     deck: str
     at: datetime
     grade: Grade
     millis: int | None = None
-    """How long the answer took."""
+    """Response time in milliseconds."""
     expected: float | None = None
-    """The chance it had to be right; None the first time."""
+    """Estimated recall probability before the review; None for the first one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeckRecord:
-    """How a deck has done."""
+    """Review statistics of a deck."""
 
     reviews: int
     recalled: int
@@ -163,13 +163,13 @@ class DeckRecord:
 
 
 class LearnerCards:
-    """One learner's part of the box, while it is open."""
+    """The cards of one learner, within an open transaction."""
 
     def __init__(self, db: sqlite3.Connection, learner: str, now: datetime) -> None:
         self._db, self._learner, self.now = db, learner, now
 
     def decks(self) -> tuple[Deck, ...]:
-        """Return every deck, the oldest first."""
+        """Return all decks, oldest first."""
         rows = self._db.execute(_DECKS, (self.now.timestamp(), self._learner))
         return tuple(
             Deck(id=deck, name=name, topic=topic, cards=cards, due=int(due))
@@ -186,21 +186,21 @@ class LearnerCards:
         return None if row is None else _card(row)
 
     def due(self, deck: str | None = None) -> tuple[Card, ...]:
-        """Return the cards that are due, the longest waiting first."""
+        """Return the due cards, the longest overdue first."""
         return tuple(map(_card, self._db.execute(_DUE, (self._learner, self.now.timestamp(), deck))))
 
     def later(self, deck: str | None = None) -> Card | None:
-        """Return the card that is due next, of those that are not yet."""
+        """Return the card that becomes due next."""
         row = self._db.execute(_LATER, (self._learner, self.now.timestamp(), deck)).fetchone()
         return None if row is None else _card(row)
 
     def with_front(self, deck: str, front: str) -> tuple[str, ...]:
-        """Return the cards of a deck that ask the same, whatever its case."""
+        """Return the ids of a deck's cards with the same front, ignoring case."""
         rows = self._db.execute(_SAME, (self._learner, deck, front))
         return tuple(card for (card,) in rows)
 
     def add(self, card: Card) -> None:
-        """Put a new card in."""
+        """Insert a card."""
         memory = card.memory
         row = (self._learner, card.id, card.deck, card.front, card.back, card.hint, "\n".join(card.tags))
         self._db.execute(
@@ -208,7 +208,7 @@ class LearnerCards:
         )
 
     def remember(self, id: str, memory: Memory) -> None:
-        """Keep what is remembered of a card from now on."""
+        """Update the memory state of a card."""
         self._db.execute(
             "UPDATE cards SET state = ?, step = ?, stability = ?, difficulty = ?, due = ?, reviewed = ?"
             " WHERE learner = ? AND id = ?",
@@ -216,38 +216,38 @@ class LearnerCards:
         )
 
     def note(self, review: Review) -> None:
-        """Write a review down."""
+        """Insert a review."""
         row = (self._learner, review.card, review.deck, review.at.timestamp())
-        said = (review.grade, review.millis, review.expected)
-        self._db.execute("INSERT INTO reviews VALUES (?, ?, ?, ?, ?, ?, ?)", (*row, *said))
+        values = (review.grade, review.millis, review.expected)
+        self._db.execute("INSERT INTO reviews VALUES (?, ?, ?, ?, ?, ?, ?)", (*row, *values))
 
     def history(self, card: str) -> tuple[Review, ...]:
-        """Return the reviews of a card, the latest last."""
+        """Return the reviews of a card, latest last."""
         return tuple(map(_review, self._db.execute(_OF_CARD, (self._learner, card))))
 
     def recent(self) -> tuple[Review, ...]:
-        """Return the learner's latest reviews of any card, the latest last."""
+        """Return the latest reviews of all cards, latest last."""
         rows = self._db.execute(_LATEST, (self._learner, _MAX_RECENT_REVIEWS)).fetchall()
         return tuple(map(_review, reversed(rows)))
 
     def record(self, deck: str) -> DeckRecord:
-        """Return how a deck has done."""
+        """Return the review statistics of a deck."""
         reviews, recalled, last = self._db.execute(_OF_DECK, (self._learner, deck)).fetchone()
         return DeckRecord(
             reviews=reviews, recalled=int(recalled), last=None if last is None else _moment(last)
         )
 
     def preferences(self) -> dict[str, float]:
-        """Return what the learner likes, from -1 to 1."""
-        asked = "SELECT name, weight FROM preferences WHERE learner = ? ORDER BY name"
-        return dict(self._db.execute(asked, (self._learner,)).fetchall())
+        """Return the learner's preferences by name, from -1 to 1."""
+        query = "SELECT name, weight FROM preferences WHERE learner = ? ORDER BY name"
+        return dict(self._db.execute(query, (self._learner,)).fetchall())
 
     def prefer(self, name: str, weight: float) -> None:
-        """Keep how much the learner likes something."""
+        """Store a preference."""
         self._db.execute("INSERT OR REPLACE INTO preferences VALUES (?, ?, ?)", (self._learner, name, weight))
 
     def fill(self) -> None:
-        """Hand out the first decks to a learner who has none."""
+        """Create the predefined decks for a learner who has none."""
         if self._db.execute("SELECT 1 FROM decks WHERE learner = ?", (self._learner,)).fetchone():
             return
         for deck in STARTERS:
@@ -263,15 +263,15 @@ class LearnerCards:
 
 @dataclass(frozen=True, slots=True)
 class CardStore:
-    """The file all cards are in. It is made when it is first opened, and open only as long as it is used."""
+    """The SQLite file of all cards; created on first use and open only during a call."""
 
     path: Path | None = None
-    """None is `flashcards.db` in `$TOOLCRIB_HOME`, else in `./.toolcrib`."""
+    """None selects `flashcards.db` in `$TOOLCRIB_HOME`, else in `./.toolcrib`."""
     clock: Clock = utc_now
 
     @contextmanager
     def open(self, learner: str | None) -> Generator[LearnerCards]:
-        """Open one learner's drawer. All that is done in it is kept, or nothing if an error leaves it."""
+        """Open the cards of a learner in a transaction, which is rolled back on an error."""
         path = self.path or Path(os.environ.get("TOOLCRIB_HOME") or ".toolcrib") / "flashcards.db"
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         path.touch(mode=0o600)
@@ -279,9 +279,9 @@ class CardStore:
             db.execute("BEGIN IMMEDIATE")
             for table in _TABLES:
                 db.execute(table)
-            drawer = LearnerCards(db, learner or "", self.clock())
-            drawer.fill()
-            yield drawer
+            learner_cards = LearnerCards(db, learner or "", self.clock())
+            learner_cards.fill()
+            yield learner_cards
 
 
 def _columns(memory: Memory) -> tuple[Any, ...]:
@@ -300,8 +300,8 @@ def _card(row: tuple[Any, ...]) -> Card:
         difficulty=difficulty,
         reviewed=None if reviewed is None else _moment(reviewed),
     )
-    spelled = tuple(tags.split("\n")) if tags else ()
-    return Card(id=card, deck=deck, front=front, back=back, hint=hint, tags=spelled, memory=memory)
+    tag_list = tuple(tags.split("\n")) if tags else ()
+    return Card(id=card, deck=deck, front=front, back=back, hint=hint, tags=tag_list, memory=memory)
 
 
 def _review(row: tuple[Any, ...]) -> Review:

@@ -1,4 +1,4 @@
-"""What a learner remembers of a card, as the spaced repetition of FSRS sees it."""
+"""Memory state of a card, by the spaced repetition algorithm FSRS."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -9,22 +9,22 @@ from typing import Literal
 from fsrs import Card, Rating, Scheduler, State
 
 Grade = Literal["again", "hard", "good", "easy"]
-"""How it went: forgotten, with trouble, well, at once."""
+"""Result of a review: forgotten, recalled with effort, recalled, recalled at once."""
 
 GRADES: tuple[Grade, ...] = ("again", "hard", "good", "easy")
 HARDEST = 10.0
-"""Difficulty goes from 1 to this."""
+"""Maximum difficulty; the minimum is 1."""
 MODEL = f"FSRS (fsrs {version('fsrs')})"
 
-# Without fuzzing the same reviews give the same dates, which people can follow and tests can rely on.
+# Without fuzzing, equal reviews give equal due dates, which tests rely on.
 _SCHEDULER = Scheduler(enable_fuzzing=False)
 RETENTION = _SCHEDULER.desired_retention
-"""A card is due when the chance that it is still known has fallen to this."""
+"""A card is due when its recall probability has fallen to this value."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Memory:
-    """The state of one card in one head. Stability is days until the chance of recall falls to 0.9."""
+    """Memory state of a card. Stability is the number of days until the recall probability falls to 0.9."""
 
     due: datetime
     state: int = State.Learning.value
@@ -35,7 +35,7 @@ class Memory:
 
 
 def after(memory: Memory, grade: Grade, at: datetime) -> Memory:
-    """Return what is remembered once the card was reviewed."""
+    """Return the memory state after a review."""
     card, _ = _SCHEDULER.review_card(_card(memory), Rating(GRADES.index(grade) + 1), at)
     return Memory(
         due=card.due,
@@ -48,17 +48,17 @@ def after(memory: Memory, grade: Grade, at: datetime) -> Memory:
 
 
 def recall(memory: Memory, at: datetime) -> float:
-    """Return the chance that the card is known at that time; 0 for one never seen."""
+    """Return the recall probability at a time; 0 for a card without reviews."""
     return _SCHEDULER.get_card_retrievability(_card(memory), at)
 
 
 def set_difficulty(memory: Memory, difficulty: float) -> Memory:
-    """Return the same memory of a card that counts as so difficult."""
+    """Return the memory state with another difficulty."""
     return replace(memory, difficulty=difficulty)
 
 
 def felt_difficulty(grades: Sequence[Grade]) -> float:
-    """Return how difficult a card was for its learner: 1 if it always was easy, 10 if always forgotten."""
+    """Return the difficulty that the grades show: 1 if all were easy, 10 if all were forgotten."""
     worst = GRADES.index("easy")
     trouble = sum(worst - GRADES.index(grade) for grade in grades) / (worst * len(grades))
     return 1.0 + (HARDEST - 1.0) * trouble

@@ -11,11 +11,11 @@ from toolcrib.demo.flashcards.card_store import Card, Deck, LearnerCards
 from toolcrib.demo.flashcards.learning import Grade
 from toolcrib.sdk import BusinessRuleError, CardId, DeckId
 
-# --- What the tools give back ---
+# --- Payloads of results ---
 
 
 class Payload(BaseModel):
-    """What all of them have: they do not change, and are spelled in camelCase."""
+    """Base of all payloads: immutable, with camelCase field names."""
 
     model_config = ConfigDict(frozen=True, alias_generator=to_camel, populate_by_name=True)
 
@@ -30,7 +30,7 @@ class CardQuestion(Payload):
 
     @classmethod
     def of(cls, card: Card) -> "CardQuestion":
-        """Show a card to be asked."""
+        """Return the payload of a card without its answer."""
         return cls(id=CardId(card.id), deck_id=DeckId(card.deck), front=card.front, hint=card.hint)
 
 
@@ -46,7 +46,7 @@ class FlashCard(Payload):
 
     @classmethod
     def of(cls, card: Card) -> "FlashCard":
-        """Show a whole card."""
+        """Return the payload of a card."""
         return cls(
             id=CardId(card.id),
             deck_id=DeckId(card.deck),
@@ -87,17 +87,17 @@ class FoundDecks(Payload):
     decks: list[FoundDeck]
     total: int
     next_cursor: str | None
-    """Where the next page begins; None on the last."""
+    """Cursor of the next page; None on the last page."""
 
 
 class NextQuestion(Payload):
-    """What to ask now, if anything."""
+    """The next card to review, if one is due."""
 
     card: CardQuestion | None
     due: int
-    """How many cards are due, this one among them."""
+    """Number of due cards, including this one."""
     next_due: datetime | None
-    """When the next card is due that is not yet."""
+    """Time at which the next card becomes due."""
 
 
 class ReviewedCard(Payload):
@@ -107,7 +107,7 @@ class ReviewedCard(Payload):
     rating: Grade
     due: datetime
     stability: float
-    """Days until the chance that it is known falls to 0.9."""
+    """Days until the recall probability falls to 0.9."""
     difficulty: float
     """From 1 to 10."""
     reviews: int
@@ -123,17 +123,17 @@ class AdjustedCard(Payload):
 
 
 class Preference(Payload):
-    """What a learner likes, from -1 to 1."""
+    """A preference of the learner, from -1 to 1."""
 
     name: str
     weight: float
 
 
-# --- Finds the card or deck a caller names, or says how to find one ---
+# --- Lookups of cards and decks, whose errors suggest how to find one ---
 
 
 def card_of(drawer: LearnerCards, card_id: str) -> Card:
-    """Return a card, or refuse."""
+    """Return a card; raises CARD_NOT_FOUND."""
     card = drawer.card(card_id)
     if card is None:
         raise _refusal(
@@ -143,7 +143,7 @@ def card_of(drawer: LearnerCards, card_id: str) -> Card:
 
 
 def deck_of(drawer: LearnerCards, deck_id: str) -> Deck:
-    """Return a deck, or refuse."""
+    """Return a deck; raises DECK_NOT_FOUND."""
     deck = drawer.deck(deck_id)
     if deck is None:
         raise _refusal("DECK_NOT_FOUND", f"there is no deck {deck_id}: search-decks shows those there are")
@@ -151,12 +151,12 @@ def deck_of(drawer: LearnerCards, deck_id: str) -> Deck:
 
 
 def related(deck: Deck, relevance: float = 1.0) -> hints.Resource:
-    """Name a deck beside a result."""
+    """Return the deck as a related resource of a result."""
     return hints.resource("deck", deck.id, deck.name, relevance, category=deck.topic)
 
 
 def counted(number: int, noun: str) -> str:
-    """Say how many there are, such as `1 card` or `2 cards`."""
+    """Return a number with its noun, such as `1 card` or `2 cards`."""
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 

@@ -129,7 +129,7 @@ class ClientRequests:
 
 async def _cancel_request(name: str, response: ResponseChannel) -> None:
     """Notify the client that a request is cancelled; ignores a lost connection."""
-    params = {"requestId": name, "reason": "nobody waits for the answer any more"}
+    params = {"requestId": name, "reason": "the response is no longer needed"}
     with anyio.move_on_after(_CANCEL_TIMEOUT_SECONDS, shield=True), suppress(OSError, RuntimeError):
         await response.send(encode_notification(CANCELLED, orjson.dumps(params)))
 

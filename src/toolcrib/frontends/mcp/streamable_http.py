@@ -253,7 +253,10 @@ class StreamableHttpFrontend:
 
     async def _modern(self, request: Request, message: JsonObject) -> HttpResponse | None:
         if is_response(message):
-            raise Refused("INVALID_REQUEST", "in this revision nobody is asked anything, so nobody answers")
+            raise Refused(
+                "INVALID_REQUEST",
+                "this protocol revision has no server requests, so a response is not accepted",
+            )
         if "id" not in message:
             return _ACCEPTED
         if not _accepts(request, _JSON, _EVENTS):

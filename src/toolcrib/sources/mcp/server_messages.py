@@ -202,7 +202,9 @@ class RequestMessages:
     async def _reply(self, question: PendingQuestion) -> bytes:
         channel = self.callbacks.channel
         if channel is None:
-            return jsonrpc.encode_error(question.id, jsonrpc.NO_ANSWER, "nobody is there to be asked")
+            return jsonrpc.encode_error(
+                question.id, jsonrpc.NO_ANSWER, "no client is connected that could answer this request"
+            )
         try:
             answer = orjson.dumps(await channel.ask(question.method, question.params))
             return jsonrpc.encode_response(question.id, answer)

@@ -472,7 +472,7 @@ const openText = path => tried(async () => {
   open(address, '_blank', 'noopener')
 })
 
-// Polls stop when nobody has touched the page for a while, so that its session ends by its idle time.
+// Polling pauses without user input for a while, so that the session can reach its idle timeout.
 function poll() {
   let touched = Date.now()
   for (const kind of ['pointerdown', 'keydown', 'focus']) addEventListener(kind, () => { touched = Date.now() })

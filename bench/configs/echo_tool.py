@@ -1,4 +1,4 @@
-"""The tools under load: they say their text again, so that what is measured is the way to them."""
+"""Tools under test: they return their text, so that the gateway's overhead is measured."""
 
 from toolcrib import ToolResult, create_tool, hints
 
@@ -11,13 +11,13 @@ from toolcrib import ToolResult, create_tool, hints
     examples=[{"description": "One word", "params": {"text": "hello"}, "expectedResult": "hello"}],
 )
 async def echo(text: str) -> str:
-    """Say the text again."""
+    """Return the text unchanged."""
     return text
 
 
 @create_tool(category="query", response_time="fast", idempotent=True, tags=["half"])
 async def hinted_echo(text: str) -> ToolResult[str]:
-    """Say the text again, with hints of its own."""
-    after = hints.action("echo", "low", description="Hear it once more.", category="exploration")
-    said = hints.found(text, next=after, related=hints.resource("text", "text_1", "What was said"))
-    return ToolResult(data=text, hints=said)
+    """Return the text unchanged, with its own hints."""
+    again = hints.action("echo", "low", description="Return the text again.", category="exploration")
+    own = hints.found(text, next=again, related=hints.resource("text", "text_1", "The text"))
+    return ToolResult(data=text, hints=own)

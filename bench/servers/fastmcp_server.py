@@ -1,4 +1,4 @@
-"""FastMCP's own server with the same echo tool, run by the Python of its own environment."""
+"""FastMCP server with the same echo tool; runs in the virtual environment of FastMCP."""
 
 import sys
 from importlib import import_module
@@ -6,12 +6,12 @@ from typing import Any
 
 
 async def echo(text: str) -> str:
-    """Say the text again."""
+    """Return the text."""
     return text
 
 
 def main(port: str, packages: str) -> None:
-    # Its environment has neither uvloop nor httptools: last in the path they are found and hide nothing.
+    # FastMCP's environment lacks uvloop and httptools; at the end of the path our packages shadow none.
     sys.path.append(packages)
     fastmcp: Any = import_module("fastmcp")
     server = fastmcp.FastMCP("bench")

@@ -1,4 +1,4 @@
-"""The ceiling: a bare ASGI application that reads a request and answers so many bytes, and no more."""
+"""ASGI echo server as the upper bound: reads a request and returns a fixed number of bytes."""
 
 import sys
 from collections.abc import Awaitable, Callable, MutableMapping
@@ -12,7 +12,7 @@ App = Callable[
 ]
 
 
-def answering(size: int) -> App:
+def echo_app(size: int) -> App:
     body = b"x" * size
     headers = [(b"content-type", b"application/json"), (b"content-length", b"%d" % size)]
 
@@ -29,7 +29,7 @@ def answering(size: int) -> App:
 
 def main(port: str, size: str) -> None:
     uvicorn.run(
-        answering(int(size)),
+        echo_app(int(size)),
         host="127.0.0.1",
         port=int(port),
         loop="uvloop",

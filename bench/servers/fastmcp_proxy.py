@@ -1,4 +1,4 @@
-"""FastMCP's proxy before a server, as it comes or tuned, run by the Python of its own environment."""
+"""FastMCP proxy in front of a server, default or tuned; runs in the virtual environment of FastMCP."""
 
 import sys
 from importlib import import_module
@@ -16,14 +16,14 @@ SERVING: dict[str, Any] = {
 }
 
 
-async def plain(port: int, url: str) -> None:
-    """As it comes: a new client, with a connection of its own, for every call."""
+async def run_default(port: int, url: str) -> None:
+    """Run with default settings: every call creates a client with a new connection."""
     proxy: Any = import_module("fastmcp.server").create_proxy(url)
     await proxy.run_http_async(port=port, **SERVING)
 
 
-async def kept(port: int, url: str, *, cached: bool = False) -> None:
-    """One client that stays connected, for all calls."""
+async def run_persistent(port: int, url: str, *, cached: bool = False) -> None:
+    """Run with one client that stays connected for all calls."""
     async with import_module("fastmcp").Client(url) as client:
         proxy: Any = import_module("fastmcp.server").create_proxy(client)
         if cached:
@@ -32,17 +32,17 @@ async def kept(port: int, url: str, *, cached: bool = False) -> None:
         await proxy.run_http_async(port=port, **SERVING)
 
 
-async def listing(port: int, url: str) -> None:
-    """The same with its lists from memory, which quickens them and slows calls down."""
-    await kept(port, url, cached=True)
+async def run_cached_lists(port: int, url: str) -> None:
+    """Run the same with cached lists, which makes lists faster and calls slower."""
+    await run_persistent(port, url, cached=True)
 
 
-def main(port: str, packages: str, url: str, how: str) -> None:
-    # Its environment has neither uvloop nor httptools: last in the path they are found and hide nothing.
+def main(port: str, packages: str, url: str, mode: str) -> None:
+    # FastMCP's environment lacks uvloop and httptools; at the end of the path our packages shadow none.
     sys.path.append(packages)
     loop: Any = import_module("uvloop").new_event_loop
-    way = {"plain": plain, "kept": kept, "listing": listing}[how]
-    anyio.run(way, int(port), url, backend_options={"loop_factory": loop})
+    modes = {"default": run_default, "persistent": run_persistent, "cached-lists": run_cached_lists}
+    anyio.run(modes[mode], int(port), url, backend_options={"loop_factory": loop})
 
 
 if __name__ == "__main__":

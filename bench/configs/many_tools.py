@@ -1,4 +1,4 @@
-"""Enough tools to make ten thousand with the others, every second one in the context the list is asked in."""
+"""Fills the gateway up to 10,000 tools; every second one is in the context that is listed."""
 
 from toolcrib.model import JsonObject
 from toolcrib.sdk import Registry
@@ -14,20 +14,22 @@ SCHEMA: JsonObject = {
 }
 
 
-async def look(arguments: JsonObject) -> JsonObject:
+async def return_arguments(arguments: JsonObject) -> JsonObject:
     return dict(arguments)
 
 
-def stocked() -> Registry:
+def build_registry() -> Registry:
     registry = Registry()
     for number in range(COUNT):
         definition: JsonObject = {
             "name": f"look-up-{number:04}",
-            "description": f"Look up part {number} on a shelf and say how many there are.",
+            "description": f"Look up part {number} on a shelf and return how many there are.",
             "parameters": SCHEMA,
         }
-        registry.register_tool(definition, look, category="query", tags=["half"] if number % 2 else ["other"])
+        registry.register_tool(
+            definition, return_arguments, category="query", tags=["half"] if number % 2 else ["other"]
+        )
     return registry
 
 
-registry = stocked()
+registry = build_registry()

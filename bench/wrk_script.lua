@@ -1,4 +1,4 @@
--- wrk sends what the environment says, over and over, and closes with one line of JSON.
+-- Script for wrk: repeats the request of the environment variables and prints the result as one line of JSON.
 
 wrk.method = os.getenv("BENCH_METHOD")
 wrk.body = os.getenv("BENCH_BODY")
@@ -6,7 +6,7 @@ for name, value in os.getenv("BENCH_HEADERS"):gmatch("([^\n:]+): ([^\n]*)") do
   wrk.headers[name] = value
 end
 
--- Calls of one session need an id each: where the body holds the first, the requests count up from it.
+-- JSON-RPC ids must be unique in a session: if the body contains the first id, requests count up from it.
 local first = os.getenv("BENCH_FIRST_ID")
 local from, to = (wrk.body or ""):find(first, 1, true)
 if from then

@@ -1,4 +1,4 @@
-"""The `mcp` SDK's low-level server with the same echo tool and nothing around it, in both protocol eras."""
+"""Low-level server of the `mcp` SDK with the same echo tool, for both protocol eras."""
 
 import contextlib
 import sys
@@ -21,7 +21,7 @@ from starlette.routing import Route
 
 ECHO = Tool(
     name="echo",
-    description="Say the text again.",
+    description="Return the text.",
     input_schema={"type": "object", "properties": {"text": {"type": "string"}}, "required": ["text"]},
 )
 Context = ServerRequestContext[Any, Any]
@@ -36,7 +36,7 @@ async def call_tool(_context: Context, params: CallToolRequestParams) -> CallToo
 
 
 def application() -> Starlette:
-    # Without get_tool_input_schema every call would make the whole list first.
+    # Without get_tool_input_schema every call would build the whole list first.
     server = Server(
         "bench",
         version="1.0.0",
@@ -47,11 +47,11 @@ def application() -> Starlette:
     sessions = StreamableHTTPSessionManager(app=server, stateless=True)
 
     @contextlib.asynccontextmanager
-    async def life(_app: Starlette) -> AsyncGenerator[None]:
+    async def run_sessions(_app: Starlette) -> AsyncGenerator[None]:
         async with sessions.run():
             yield
 
-    return Starlette(lifespan=life, routes=[Route("/mcp", StreamableHTTPASGIApp(sessions))])
+    return Starlette(lifespan=run_sessions, routes=[Route("/mcp", StreamableHTTPASGIApp(sessions))])
 
 
 def main(port: str) -> None:
