@@ -84,15 +84,17 @@ async def test_every_format_shows_what_the_setting_says(format: str, setting: Hi
     found = await shown(format, setting, outcome(kind))
     failed, actionable = kind.startswith("error"), "with" in kind
     visible = setting in ("brief", "full") or (setting == "errors" and failed)
-    if not visible or (not actionable and (setting != "full" or format == "mcp")):
+    # An error without advice of its author gets the advice on its code.
+    if not visible or not (actionable or failed or (setting == "full" and format != "mcp")):
         assert found is None
         return
     whole = found if not isinstance(found, str) else json.loads(found) if setting == "full" else None
     if whole is None:
-        assert found.endswith('get_card {"card_id":"card_7"}')
+        assert found.endswith('get_card {"card_id":"card_7"}') is actionable
     else:
         assert whole.keys() >= {"suggestedNextActions", "confidence", "estimatedImpact"}
-        assert [each["data"]["tool"] for each in whole["suggestedNextActions"]] == ["get_card"] * actionable
+        named = [each["data"]["tool"] for each in whole["suggestedNextActions"] if "data" in each]
+        assert named == ["get_card"] * actionable
 
 
 @pytest.mark.parametrize("format", PROVIDERS)
@@ -119,8 +121,9 @@ async def test_tools_that_a_format_cannot_declare_are_not_named() -> None:
     schema = {"type": "object", "properties": {"what for?": {"type": "string"}}, "required": ["what for?"]}
     odd = a_tool("cards:get-card", category="query", input_schema=schema)
     tools = (TOOLS[0], odd)
-    assert await shown("anthropic", "brief", outcome("success with a call"), *tools) is None
-    assert await shown("openai_chat", "brief", outcome("success with a call"), *tools)
+    suggested = Result(data={"n": 1}, hints=advice({"tool": odd.name, "arguments": {"what for?": "exam"}}))
+    assert await shown("anthropic", "brief", suggested, *tools) is None
+    assert await shown("openai_chat", "brief", suggested, *tools)
 
 
 async def test_a_style_that_models_cannot_use_is_replaced() -> None:

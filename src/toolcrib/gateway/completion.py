@@ -200,17 +200,13 @@ class Completion:
             return result.replace(message=message, hints=None, metadata=metadata)
         name = tool.name if tool is not None else ""
         cache = self._caches.get(name)
-        # A call that began before the catalog changed still has the old definition of the tool.
-        if cache is None or cache.tool is not tool:
+        if cache is None or cache.tool is not tool:  # the catalog changed during the call
             cache = self._caches[name] = HintCache(tool)
         record, followers = (self._record_of(name), self._followers(name)) if name else (_NO_RECORD, ())
         hints = cache.hints(result, record, now_seconds, followers, related)
-        # A repair depends on the arguments, so it is no part of the cached hints.
-        return result.replace(
-            message=message,
-            hints=hints if repair is None else with_repair(hints, repair),
-            metadata=metadata,
-        )
+        if repair is not None:  # it depends on the arguments, so it is no part of the cached hints
+            hints = with_repair(hints, repair)
+        return result.replace(message=message, hints=hints, metadata=metadata)
 
     def used(self) -> dict[str, int]:
         """Return the number of recent calls of each tool that had any."""

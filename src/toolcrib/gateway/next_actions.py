@@ -22,6 +22,8 @@ log = logging.getLogger(__name__)
 
 MAX_SUGGESTIONS = 3
 """Maximum actions that are suggested after a result, those of its author included."""
+FETCH_MORE = "fetch-more"
+"""The action by which authors point at the next page."""
 CHECK_OUTCOME = "check-outcome"
 """The action after an unknown outcome."""
 _CONTINUATION = 0.9
@@ -144,9 +146,13 @@ class NextActions:
         own = () if result.hints is None else result.hints.suggested_next_actions
         if flow is None or not (paging or steps or plans or own):
             return ()
+        pages = () if paging is None else tuple(_continuations(paging, call, data))
         named = tuple(self._named_calls(own, call, data, flow)) if own else ()
+        if pages and any(each.action == FETCH_MORE and each.data is None for each in own):
+            # The author's words, with the call that they lack.
+            (named, pages) = ((*named, replace(pages[0].action(), action=FETCH_MORE)), ())
         found = (
-            *(() if paging is None else _continuations(paging, call, data)),
+            *pages,
             *(self._learned_calls(steps, call, data) if steps else ()),
             *_flowing_calls(flow, plans, call, data),
         )

@@ -38,10 +38,10 @@ def find_card(
         raise BusinessRuleError("TOO_MANY", "Too many cards match.", hints=suggested("card_9", repair=True))
     if words == "hidden":
         found = hints.read({"confidence": 1, "suggestedNextActions": [_hidden_call()]})
-        return ToolResult(data={"id": "card_7"}, hints=found)
-    return ToolResult(
-        data={"id": "card_7"}, hints=hints.found(["card_7"]) if words == "plain" else suggested("card_7")
-    )
+        return ToolResult(data={"words": words}, hints=found)
+    if words == "plain":
+        return ToolResult(data={"words": words}, hints=hints.found([words]))
+    return ToolResult(data={"id": "card_7"}, hints=suggested("card_7"))
 
 
 def _hidden_call() -> dict[str, Any]:

@@ -40,8 +40,8 @@ async def already_exists(gateway: InProcessGateway) -> Reply:
 
 
 async def idempotency_mismatch(gateway: InProcessGateway) -> Reply:
-    await gateway.call("add", {"a": 1}, headers={"idempotency-key": "k"})
-    return await gateway.call("add", {"a": 2}, headers={"idempotency-key": "k"})
+    await gateway.call("fail", headers={"idempotency-key": "k"})
+    return await gateway.call("crash", headers={"idempotency-key": "k"})
 
 
 async def permission_denied(gateway: InProcessGateway) -> Reply:

@@ -87,7 +87,7 @@ async def test_the_pages_parts(gateway: InProcessGateway) -> None:
     assert len(parts) == 3
     script = (await gateway.request("GET", "/assets/page.js", key=None)).body.decode()
     imported = set(re.findall(r"from '(/assets/[^']+)'", script))
-    assert imported == {"/assets/apps.js", "/assets/models.js", "/assets/session.js"}
+    assert imported == {"/assets/apps.js", "/assets/hints.js", "/assets/models.js", "/assets/session.js"}
     kinds = {"css": "text/css; charset=utf-8", "js": "text/javascript; charset=utf-8", "svg": "image/svg+xml"}
     for part in parts | imported:
         reply = await gateway.request("GET", part, key=None)
