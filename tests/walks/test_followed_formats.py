@@ -1,10 +1,10 @@
-"""The same walk for models: provider formats and MCP in a context with `hints: brief`."""
+"""Suggested calls of flashcards, followed blindly in provider formats and over MCP with `hints: brief`."""
 
 import json
 import re
 from collections.abc import AsyncGenerator, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -30,10 +30,10 @@ async def brief_gateway(tmp_path: Path) -> AsyncGenerator[InProcessGateway]:
 def texts_in(value: Any) -> Iterator[str]:
     """All texts of a reply; a text that is JSON stands for the texts in it."""
     if isinstance(value, dict):
-        for each in value.values():
+        for each in cast("dict[str, Any]", value).values():
             yield from texts_in(each)
     elif isinstance(value, list):
-        for each in value:
+        for each in cast("list[Any]", value):
             yield from texts_in(each)
     elif isinstance(value, str):
         try:
