@@ -9,10 +9,10 @@ from typing import NamedTuple
 import orjson
 
 from toolcrib.cooperative import map_cooperatively
-from toolcrib.gateway.continuation import Paging, next_page, paging_of
 from toolcrib.gateway.data_flow import DataFlow, FlowPlan, ParameterIndex, is_query, is_value, plain
 from toolcrib.gateway.related_tools import is_usable, kebab_case
 from toolcrib.gateway.result_fields import value_at
+from toolcrib.gateway.result_pages import Paging, next_page, paging_of
 from toolcrib.hints.parts import impact_of
 from toolcrib.interfaces import LearnedStep
 from toolcrib.model import Call, Caller, Hints, Json, JsonObject, Result, Tool

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from toolcrib.gateway.continuation import next_page, paging_of
+from toolcrib.gateway.result_pages import next_page, paging_of
 from toolcrib.model import JsonObject
 from toolcrib.testing import a_tool
 
