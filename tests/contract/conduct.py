@@ -92,6 +92,21 @@ CONDUCT: tuple[Must, ...] = (
         "tests/hints/test_builders.py::test_failure_suggests_a_fix",
     ),
     must(
+        "errors-advice",
+        "The advice on an error never contradicts its code, whether it is retryable, or its outcome.",
+        "E19",
+        "tests/gateway/test_error_advice.py::test_advice_never_contradicts_its_problem",
+        "tests/walks/test_repaired_calls.py::test_repair_comes_first_and_works",
+    ),
+    must(
+        "next-actions-derived",
+        "A suggested call is complete, valid and allowed for this caller; if none can be derived, there is none.",
+        "E18",
+        "tests/gateway/test_data_flow.py::test_every_suggestion_is_a_valid_call_of_a_visible_query",
+        "tests/gateway/test_data_flow.py::test_nothing_is_suggested_where_nothing_flows",
+        "tests/gateway/test_author_actions.py::test_calls_of_tools_that_cannot_be_called_are_dropped",
+    ),
+    must(
         "errors-discreet",
         "Nothing sensitive is in an error: no stack, path, statement, address or secret.",
         "E11",

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from typing import Any, TypedDict, TypeVar, Unpack, cast
 
+from toolcrib.errors import advice_on
 from toolcrib.hints.rules import (
     HintsError,
     alignment_word,
@@ -16,7 +17,7 @@ from toolcrib.hints.rules import (
     validity,
 )
 from toolcrib.hints.value_types import SHARE, is_number, is_share, value_description
-from toolcrib.model import Evidence, Hints, JsonObject, Kind, Problem
+from toolcrib.model import Evidence, Hints, JsonObject, Problem
 from toolcrib.model.hints import (
     ActionCategory,
     Alignment,
@@ -356,16 +357,13 @@ _EFFECTS = {
     "maybe": "The call may have taken effect.",
     "yes": "The call was executed, but its result cannot be used.",
 }
-_UNEXECUTED_KINDS = frozenset({Kind.INVALID, Kind.NOT_FOUND, Kind.DENIED, Kind.LIMITED, Kind.UNAVAILABLE})
 
 
 def effect_of(problem: Problem | None) -> str:
     """Return a sentence on whether a failed call took effect; without a problem, the tool itself failed."""
     if problem is None or problem.code == "TOOL_FAILED":
         return "The tool reports this failure."
-    if problem.kind in _UNEXECUTED_KINDS and problem.code != "HTTP_ERROR":
-        return _EFFECTS["no"]
-    return _EFFECTS["yes" if problem.kind is Kind.BAD_RESULT else "maybe"]
+    return _EFFECTS[advice_on(problem).happened]
 
 
 def _unknown_option_message(name: str) -> str:
