@@ -100,7 +100,7 @@ CONDUCT: tuple[Must, ...] = (
     ),
     must(
         "next-actions-derived",
-        "A suggested call is complete, valid and allowed for this caller; if none can be derived, there is none.",
+        "A suggested call is complete, valid and allowed for this caller; else there is none.",
         "E18",
         "tests/gateway/test_data_flow.py::test_every_suggestion_is_a_valid_call_of_a_visible_query",
         "tests/gateway/test_data_flow.py::test_nothing_is_suggested_where_nothing_flows",

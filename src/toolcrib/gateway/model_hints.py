@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import orjson
 
-from toolcrib.errors import Refused
+from toolcrib.errors import ADVICE, Refused
 from toolcrib.formats import McpFormat
 from toolcrib.gateway.declarations import Declarations
 from toolcrib.gateway.gateway import Gateway
@@ -81,6 +81,11 @@ class ModelHints:
 
 
 def _text(result: Result, name_of: NameOf) -> str:
-    return (
-        "" if result.hints is None else brief_text(result.hints, name_of, failed=result.problem is not None)
-    )
+    hints, problem = result.hints, result.problem
+    if hints is None:
+        return ""
+    # What a tool itself says of its failure is in the result; the general advice adds nothing to it.
+    general = ADVICE["TOOL_FAILED"].action
+    says_it_all = problem is not None and problem.code == "TOOL_FAILED"
+    advised = not says_it_all or any(each.action != general for each in hints.suggested_next_actions)
+    return brief_text(hints, name_of, failed=problem is not None and advised)
