@@ -23,6 +23,7 @@ _MAX_DISTINCT_SOURCES = 8_192
 _MIN_OWN_CALLS = 2
 """Times that a caller must have made a call itself, before it is suggested from its own sequence alone."""
 
+_Session = tuple[str, str | None]
 _Sources = tuple[ArgumentSource, ...]
 _Step = tuple[str, _Sources]
 _Kind = TypeVar("_Kind")
@@ -33,7 +34,12 @@ _NO_VALUES: Mapping[str, CallValues] = {}
 class _LastCall(NamedTuple):
     tool: str
     at: float
-    values: Fingerprint | None
+    values: CallValues | Fingerprint | None
+    """Hashes of its values; the values themselves only while its batch is processed."""
+
+
+def _hashed(values: CallValues | Fingerprint | None) -> Fingerprint | None:
+    return fingerprint(values) if isinstance(values, CallValues) else values
 
 
 class Sequences:
@@ -47,7 +53,7 @@ class Sequences:
     dropped = 0
 
     def __init__(self) -> None:
-        self._last: OrderedDict[tuple[str, str | None], _LastCall] = OrderedDict()
+        self._last: OrderedDict[_Session, _LastCall] = OrderedDict()
         self._votes: OrderedDict[str, _Votes] = OrderedDict()
         self._followers: dict[str, Followers] = {}
         self._steps: dict[str, dict[str, tuple[LearnedStep, ...]]] = {}
@@ -61,10 +67,18 @@ class Sequences:
 
     def take(self, batch: Sequence[CallEntry]) -> None:
         """Count successful calls, in order."""
+        sessions: set[_Session] = set()
         for call_id, tool, caller, origin, problem, _, _, at, _, _, _ in batch:
             if problem is None:
-                self._count_call((caller.id, origin.session_id), tool.name, at, self._values.get(call_id))
+                session = (caller.id, origin.session_id)
+                sessions.add(session)
+                self._count_call(session, tool.name, at, self._values.get(call_id))
         self._values = _NO_VALUES
+        # Values are hashed once per session and batch, or where another tool follows: not for every call.
+        for session in sessions:
+            last = self._last.get(session)
+            if last is not None:
+                self._last[session] = last._replace(values=_hashed(last.values))
         if batch:
             self._forget_values(batch[-1].at)
 
@@ -93,18 +107,17 @@ class Sequences:
             found = by_caller[key] = _steps_for(voters, key)
         return found
 
-    def _count_call(
-        self, session: tuple[str, str | None], tool: str, at: float, values: CallValues | None
-    ) -> None:
+    def _count_call(self, session: _Session, tool: str, at: float, values: CallValues | None) -> None:
         before = self._last.pop(session, None)
-        self._last[session] = _LastCall(tool, at, None if values is None else fingerprint(values))
+        self._last[session] = _LastCall(tool, at, values)
         if before is None:
             if len(self._last) > MAX_SEQUENCE_CALLERS:
                 self._last.popitem(last=False)
         elif before.tool != tool and at - before.at <= _MAX_GAP_SECONDS:
             sources: _Sources = ()
-            if values is not None and before.values is not None:
-                sources = self._shared(sources_of(values.arguments, before.values))
+            known = _hashed(before.values)
+            if values is not None and known is not None:
+                sources = self._shared(sources_of(values.arguments, known))
             self._vote(before.tool, session[0], (tool, sources))
 
     def _vote(self, tool: str, caller: str, following: _Step) -> None:
