@@ -107,12 +107,10 @@ async def test_failed_tool_keeps_its_content_blocks(era: str) -> None:
     async with answering(era, said, PICTURE, problem=failed) as client:
         result = await client.call_tool("show")
         assert result.is_error
-        words, picture, hints = result.content
+        words, picture = result.content
         assert isinstance(words, TextContent)
         assert words.text == said["text"]
         assert isinstance(picture, ImageContent)
-        assert hints.annotations is not None
-        assert hints.annotations.audience == ["assistant"]
         assert result.meta is not None
         assert result.meta["toolcrib/error"]["message"] == "no such file"
 
