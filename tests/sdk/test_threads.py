@@ -2,7 +2,7 @@
 
 import asyncio
 import threading
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -74,6 +74,14 @@ async def test_the_wait_for_a_thread_has_an_end(monkeypatch: pytest.MonkeyPatch)
     assert hung.called == 1
 
 
+async def once_freed(call: Callable[[], Awaitable[str | None]]) -> str | None:
+    """The code of a call under a key that a slow store may free a moment after the refusal."""
+    with anyio.fail_after(30):
+        while (found := await call()) == "IN_PROGRESS":  # noqa: ASYNC110 - the store tells nobody
+            await anyio.sleep(0.01)
+    return found
+
+
 @pytest.mark.parametrize("limit", ["the tool's", "the caller's"])
 async def test_a_time_limit_before_a_thread_is_free_frees_the_key(
     monkeypatch: pytest.MonkeyPatch, limit: str
@@ -104,8 +112,8 @@ async def test_a_time_limit_before_a_thread_is_free_frees_the_key(
 
         try:
             assert await call("hang") == "OUTCOME_UNKNOWN"
-            assert await call("change") == "OVERLOADED"
-            assert await call("change") == "OVERLOADED"
+            assert await once_freed(lambda: call("change")) == "OVERLOADED"
+            assert await once_freed(lambda: call("change")) == "OVERLOADED"
         finally:
             hung.gate.set()
         with anyio.fail_after(30):
