@@ -6,7 +6,7 @@
 VENV ?= .venv
 BIN := $(VENV)/bin
 ARGS ?=
-JOBS ?= 2
+JOBS ?= 3
 PIP := $(BIN)/python -m pip --disable-pip-version-check -qq
 # The locks are complete and hashed, so nothing is resolved; bytecode is compiled on first use.
 LOCKED := $(PIP) install --require-hashes --no-deps --no-compile

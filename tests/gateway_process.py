@@ -68,4 +68,9 @@ async def gateway_process(
         with anyio.CancelScope(shield=True):
             if process.returncode is None:
                 process.terminate()
+            with anyio.move_on_after(_PATIENCE):
+                await process.wait()
+            if process.returncode is None:
+                # Seen once: greenlet looped while the interpreter shut down. Other tests judge how it ends.
+                process.kill()
             await process.aclose()
