@@ -11,9 +11,11 @@ from toolcrib.catalog import Snapshot
 from toolcrib.model import Hints, JsonObject, Tool
 from toolcrib.model.hints import Impact, NextAction
 from toolcrib.names import fold, snake_case
-from toolcrib.schemas import Validator, compile_schema
+from toolcrib.schemas import InvalidSchema, Validator, compile_schema
 
 _NO_DATA: JsonObject = {}
+_MAX_VALIDATORS = 4_096
+"""Compiled schemas that are kept; they are cleared when there are this many."""
 _MAX_CACHED_NAMES = 256
 """The cache of names is cleared when it has this many: authors may put values into names."""
 
@@ -22,14 +24,24 @@ class ArgumentCheck:
     """Whether arguments are valid for a tool; the schema of each tool is compiled at its first check."""
 
     def __init__(self) -> None:
-        self._validators: dict[str, tuple[Tool, Validator]] = {}
+        self._validators: dict[str, tuple[Tool, Validator | None]] = {}
 
     def __call__(self, tool: Tool, arguments: JsonObject) -> bool:
         """Return whether the tool's input schema accepts the arguments."""
         cached = self._validators.get(tool.name)
         if cached is None or cached[0] is not tool:
-            cached = self._validators[tool.name] = (tool, compile_schema(tool.input_schema))
-        return cached[1].ok(arguments)
+            cached = self._compile(tool)
+        return cached[1] is not None and cached[1].ok(arguments)
+
+    def _compile(self, tool: Tool) -> tuple[Tool, Validator | None]:
+        if len(self._validators) >= _MAX_VALIDATORS:
+            self._validators.clear()
+        try:
+            compiled = (tool, compile_schema(tool.input_schema))
+        except InvalidSchema:
+            compiled = (tool, None)
+        self._validators[tool.name] = compiled
+        return compiled
 
 
 class NamedTool(NamedTuple):

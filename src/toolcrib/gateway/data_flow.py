@@ -5,6 +5,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import NamedTuple
 
+from toolcrib.gateway.author_actions import ArgumentCheck
 from toolcrib.gateway.field_names import (
     CHECKING_VERBS,
     IDENTIFIERS,
@@ -16,7 +17,6 @@ from toolcrib.gateway.field_names import (
 )
 from toolcrib.gateway.related_tools import is_usable
 from toolcrib.gateway.result_fields import (
-    FIRST_ITEM,
     Field,
     Path,
     fields_of_data,
@@ -27,7 +27,6 @@ from toolcrib.gateway.result_fields import (
 )
 from toolcrib.model import Call, Json, JsonObject, Tool
 from toolcrib.model.value import is_secret_name
-from toolcrib.schemas import InvalidSchema, Validator, compile_schema
 
 MAX_PLANS = 12
 """Plans that are kept for one result, best first; more than are suggested, as some targets are hidden."""
@@ -257,7 +256,7 @@ class DataFlow:
         self._outlines: Counter[str] = Counter()
         self._plans_by_target: dict[tuple[object, ...], FlowPlan | None] = {}
         self._checks: dict[str, tuple[Tool, tuple[FlowPlan, ...]]] = {}
-        self._validators: dict[str, tuple[Tool, Validator | None]] = {}
+        self._accepts = ArgumentCheck()
 
     def plans(self, tool: Tool, data: Json) -> tuple[FlowPlan, ...]:
         """Return the calls that a result of this tool makes possible, best first."""
@@ -316,15 +315,7 @@ class DataFlow:
 
     def is_valid(self, tool: Tool, arguments: JsonObject) -> bool:
         """Whether arguments are complete and valid for a tool."""
-        cached = self._validators.get(tool.name)
-        if cached is None or cached[0] is not tool:
-            try:
-                cached = (tool, compile_schema(tool.input_schema))
-            except InvalidSchema:
-                cached = (tool, None)
-            self._validators[tool.name] = cached
-        validator = cached[1]
-        return validator is not None and validator.ok(arguments)
+        return self._accepts(tool, arguments)
 
     def plans_for(self, tool: Tool, fields: Iterable[Field]) -> tuple[FlowPlan, ...]:
         """Return the calls that values of these fields make possible, best first."""
@@ -462,7 +453,7 @@ def _rank(plan: FlowPlan, tool: Tool) -> float:
 
 
 def _last_key(path: Path) -> str:
-    return next((step for step in reversed(path) if step != FIRST_ITEM), "")  # type: ignore[return-value]
+    return next((step for step in reversed(path) if isinstance(step, str)), "")
 
 
 def _name(parameter: Field) -> str:

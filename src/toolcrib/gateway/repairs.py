@@ -6,19 +6,19 @@ from typing import NamedTuple
 from urllib.parse import quote
 
 from toolcrib.errors import ADVICE
+from toolcrib.gateway.author_actions import ArgumentCheck
 from toolcrib.hints.value_types import OBJECT
 from toolcrib.model import Call, Json, JsonObject, Problem, Tool
 from toolcrib.model.hints import NextAction
 from toolcrib.model.value import SecretArguments
 from toolcrib.names import clearly_nearest, words_of
-from toolcrib.schemas import Validator, compile_schema, holds_secret, nearest_name, repaired
+from toolcrib.schemas import holds_secret, nearest_name, repaired
 
 FindTool = Callable[[str], Tool | None]
 """Returns the tool of a name if the caller can see and use it now, else None."""
 
 _WAITING_CODES = frozenset({"RATE_LIMITED", "IN_PROGRESS", "OVERLOADED"})
 _MAY_CHANGE = "It may change something."
-_MAX_VALIDATORS = 256
 _MAX_DESCRIBED_CHARACTERS = 160
 """Characters of a tool's name in a description."""
 _VERBS = frozenset(
@@ -56,7 +56,7 @@ class RequestedCall(NamedTuple):
 class Repairs:
     """Derives repaired calls. Keeps the compiled schemas of the tools whose calls were repaired."""
 
-    _validators: dict[str, tuple[Tool, Validator]] = field(default_factory=dict[str, tuple[Tool, Validator]])
+    _accepts: ArgumentCheck = field(default_factory=ArgumentCheck)
 
     def repair_of(self, call: Call | None, problem: Problem, find: FindTool) -> NextAction | None:
         """Return the repair of a failed call; None where there is none, or several are possible."""
@@ -80,7 +80,7 @@ class Repairs:
         name = clearly_nearest(sent.name, tools)
         if name is None:
             # Of equally near names, only one may have a schema that the arguments match.
-            matching = [each for each, tool in tools.items() if self._validator(tool).ok(sent.arguments)]
+            matching = [each for each, tool in tools.items() if self._accepts(tool, sent.arguments)]
             name = clearly_nearest(sent.name, matching)
         if name is None or not _may_mean(sent.name, tools[name]):
             return None
@@ -88,7 +88,7 @@ class Repairs:
         return self._call("call-nearest-tool", tools[name], sent, words)
 
     def _corrected(self, tool: Tool, sent: RequestedCall) -> NextAction | None:
-        if not _fits(sent.arguments) or self._validator(tool).ok(sent.arguments):
+        if not _fits(sent.arguments) or self._accepts(tool, sent.arguments):
             return None
         return self._call("make-corrected-call", tool, sent, "Call {tool} with the corrected arguments.")
 
@@ -101,25 +101,15 @@ class Repairs:
 
     def _call(self, action: str, tool: Tool, sent: RequestedCall, words: str) -> NextAction | None:
         """Return the call of a tool with the arguments sent, corrected where necessary and possible."""
-        validator, arguments = self._validator(tool), sent.arguments
-        if not validator.ok(arguments):
+        arguments = sent.arguments
+        if not self._accepts(tool, arguments):
             arguments = repaired(arguments, tool.input_schema)
-            if not validator.ok(arguments):
+            if not self._accepts(tool, arguments):
                 return None
         description = words.replace("{tool}", _shown(tool))
         if len(arguments) < len(sent.arguments):
             description = f"{description} Those that it does not have are left out."
         return _action(action, tool, sent._replace(arguments=arguments), description)
-
-    def _validator(self, tool: Tool) -> Validator:
-        known = self._validators.get(tool.name)
-        if known is not None and known[0] is tool:
-            return known[1]
-        if len(self._validators) >= _MAX_VALIDATORS:
-            self._validators.clear()
-        validator = compile_schema(tool.input_schema)
-        self._validators[tool.name] = tool, validator
-        return validator
 
 
 def session_request(problem: Problem) -> NextAction | None:
