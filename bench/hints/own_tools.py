@@ -86,9 +86,7 @@ Retryable = Annotated[bool, Field(description="Whether the error says that a ret
 
 def _raise(code: str, *, retryable: bool) -> str:
     assert code in CODES
-    # METHOD_NOT_ALLOWED always says which methods are.
-    details = {"allow": ["POST"]} if code == "METHOD_NOT_ALLOWED" else {}
-    raise ToolcribError(code, f"The tool ended with {code}.", retryable=retryable, details=details)
+    raise ToolcribError(code, f"The tool ended with {code}.", retryable=retryable)
 
 
 @tool(category="query", response_time="fast", tags=["errors"], examples=[_REFUSED])

@@ -1,5 +1,7 @@
 """Answers as they go out: one head, one body, and headers that keep them safe."""
 
+from typing import Any
+
 import pytest
 
 from tests.gateways import AsgiConnection
@@ -62,3 +64,10 @@ def test_every_code_has_its_status_and_its_headers(code: str) -> None:
 
 def test_a_success_is_plain() -> None:
     assert result_response(Result(data=1)).status == 200
+
+
+@pytest.mark.parametrize("details", [{}, {"allow": "GET"}, {"allow": [1]}, {"allow": ["GET\r\nx: y"]}])
+def test_a_tools_405_without_methods_allows_none(details: dict[str, Any]) -> None:
+    """A tool may raise any code, and does not know the methods of the route."""
+    answer = result_response(Result(problem=problem("METHOD_NOT_ALLOWED", "…", details=details)))
+    assert (answer.status, dict(answer.headers)[b"allow"]) == (405, b"")

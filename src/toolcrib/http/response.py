@@ -3,13 +3,13 @@
 from collections.abc import Awaitable, Callable
 from functools import lru_cache
 from math import ceil
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import orjson
 
 from toolcrib.formats.rest import encode, status
 from toolcrib.http.request import Request, Send
-from toolcrib.model import Problem, Result
+from toolcrib.model import Json, Problem, Result
 
 # --- HTTP responses: status, headers, and a body or a stream ---
 
@@ -107,11 +107,19 @@ def _error_headers(problem: Problem, code: int) -> list[Header]:
     if code == 401:
         headers.append(_CHALLENGE)
     if code == 405:
-        headers.append((b"allow", ", ".join(problem.details["allow"]).encode()))
+        headers.append((b"allow", _allowed_methods(problem)))
     if code == 413:
         # The rest of the body is still being sent, and it will not be read.
         headers.append(_CLOSE)
     return [*headers, *retry_header(problem)]
+
+
+def _allowed_methods(problem: Problem) -> bytes:
+    """Return the methods that the router names; a tool that raises this code knows none."""
+    methods: Json = problem.details.get("allow")
+    names = cast("list[Json]", methods) if isinstance(methods, list) else []
+    is_plain = all(isinstance(each, str) and each.isascii() and each.isalpha() for each in names)
+    return ", ".join(map(str, names)).encode() if is_plain else b""
 
 
 def retry_header(problem: Problem) -> tuple[Header, ...]:
